@@ -1,4 +1,4 @@
-//! Finds DPDK through pkg-config, generates the bindings and compiles the shims.
+//! Build script: finds DPDK through pkg-config, generates the bindings and compiles the shims.
 //!
 //! Shared linking only: a shared DPDK loads its drivers as plug-ins at run time, so no list of
 //! drivers is kept here and none is forced into the binary.
@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 
 use bindgen::callbacks::{IntKind, ParseCallbacks};
 
-/// The oldest release whose API is used here (first with `rte_dev_name` and rxmode.mtu together).
+/// Oldest supported DPDK release (the first with both `rte_dev_name` and rxmode.mtu).
 const OLDEST: &str = "22.11";
 
 /// Libraries whose symbols the bindings name. `rte_net_ring` is the driver behind
@@ -28,7 +28,7 @@ const LIBRARIES: [&str; 6] = [
     "rte_net_ring",
 ];
 
-/// Where `rte_log` has been since 24.03; before, it was part of `rte_eal`.
+/// Library that contains `rte_log` since 24.03; before, it was part of `rte_eal`.
 const LOGGING: &str = "rte_log";
 
 const FUNCTIONS: &[&str] = &[
@@ -95,7 +95,7 @@ const VARIABLES: &[&str] = &[
     "rte_eth_fp_ops",
 ];
 
-/// Never looked into from Rust, or laid out differently from release to release.
+/// Types that Rust does not look into, or that are laid out differently from release to release.
 const OPAQUE: &[&str] = &[
     "rte_mbuf",
     "rte_mempool",
@@ -136,7 +136,7 @@ impl fmt::Display for BuildError {
     }
 }
 
-/// What pkg-config itself said, without the advice of the crate that ran it.
+/// Returns pkg-config's own error output, without the advice of the crate that ran it.
 fn said(error: &pkg_config::Error) -> String {
     let text = match error {
         pkg_config::Error::Failure { output, .. }
@@ -151,7 +151,7 @@ fn said(error: &pkg_config::Error) -> String {
     )
 }
 
-/// Gives constants the type of what they are compared with. Left alone, bindgen sizes each by its
+/// Gives constants the type of the values they are compared with. By default, bindgen sizes each by its
 /// value, so that some of `RTE_MBUF_F_*` would be `u32` and others `u64`.
 #[derive(Debug)]
 struct ConstantTypes;
@@ -231,7 +231,7 @@ fn build() -> Result<(), BuildError> {
     Ok(())
 }
 
-/// All compiler flags of DPDK. The pkg-config crate keeps only `-I` and `-D`, but the headers need
+/// Returns all compiler flags of DPDK. The pkg-config crate keeps only `-I` and `-D`, but the headers need
 /// `-include rte_config.h` and the `-march` that their inline functions were written for.
 fn compiler_flags() -> Result<Vec<String>, BuildError> {
     println!("cargo::rerun-if-env-changed=PKG_CONFIG");
@@ -275,7 +275,7 @@ fn bindings(header: &Path, to: &Path, flags: &[String]) -> Result<(), BuildError
         .map_err(BuildError::Write)
 }
 
-/// Where this DPDK looks for its drivers: `RTE_EAL_PMD_PATH`, as compiled into it.
+/// Returns the folder in which this DPDK looks for its drivers: `RTE_EAL_PMD_PATH`, as compiled into it.
 fn driver_dir(include_paths: &[PathBuf]) -> Option<String> {
     include_paths.iter().find_map(|dir| {
         let text = std::fs::read_to_string(dir.join("rte_build_config.h")).ok()?;

@@ -1,16 +1,16 @@
-//! Diagnostics: what is wrong, where, and what to do about it.
+//! Diagnostics: an error or warning with its place in the file and a hint.
 
 use std::fmt;
 
 use crate::tree::Span;
 
-/// More than this are not shown: by then one mistake is usually repeated.
+/// Maximum number of diagnostics shown: by then one mistake is usually repeated.
 const MAX_SHOWN: usize = 100;
-/// Longer lines are cut around the caret.
+/// Maximum length of an excerpt, in characters; longer lines are cut around the caret.
 const MAX_EXCERPT: usize = 160;
 
 npcc_pipeline::named! {
-    /// How grave a diagnostic is.
+    /// Severity of a diagnostic.
     #[derive(PartialOrd, Ord)]
     pub enum Severity {
         /// The configuration cannot be used.
@@ -20,7 +20,7 @@ npcc_pipeline::named! {
     }
 }
 
-/// A mistake with its place in the text, not yet tied to a file.
+/// Mistake with its place in the text, not yet tied to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) span: Span,
@@ -38,14 +38,14 @@ impl Problem {
     }
 }
 
-/// The text without control characters: they would move the caret or the operator's terminal.
+/// Replaces control characters by spaces: they would move the caret or the operator's terminal.
 fn visible(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
 }
 
-/// One finding about a file.
+/// Finding about a configuration file.
 ///
 /// Displayed as `file:line:column: error: message`, the line with a caret below, and the hint, without
 /// a line end after the last.
@@ -68,7 +68,7 @@ impl Diagnostic {
         }
     }
 
-    /// A finding about a file that could not even be read, or about a value that is in none: it has no place inside it.
+    /// Returns a finding without a place: about a file that could not be read, or about a value that is in no file.
     pub(crate) fn of_file(severity: Severity, file: &str, message: String, hint: String) -> Self {
         let span = Span::default();
         let problem = Problem {
@@ -79,37 +79,37 @@ impl Diagnostic {
         Self::new(severity, file, &[], problem)
     }
 
-    /// How grave it is.
+    /// Severity of the finding.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         self.severity
     }
 
-    /// The line, from 1; 0 when the file could not be read.
+    /// Line number, from 1; 0 when the file could not be read.
     #[must_use]
     pub const fn line(&self) -> usize {
         self.problem.span.line
     }
 
-    /// The column in characters, from 1; 0 when the file could not be read.
+    /// Column in characters, from 1; 0 when the file could not be read.
     #[must_use]
     pub const fn column(&self) -> usize {
         self.problem.span.column
     }
 
-    /// What is wrong.
+    /// Message: the mistake.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.problem.message
     }
 
-    /// What to do about it; may be empty.
+    /// Hint on how to fix the mistake; may be empty.
     #[must_use]
     pub fn hint(&self) -> &str {
         &self.problem.hint
     }
 
-    /// The text line with the caret line below it.
+    /// Writes the text line with the caret line below it.
     fn excerpt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = self.problem.span.line.to_string();
         let before = self.problem.span.column.saturating_sub(1);
@@ -155,7 +155,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Why a configuration was refused: every mistake found, in the order of the file, and warnings.
+/// Refusal of a configuration: every mistake found, in the order of the file, and warnings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     diagnostics: Vec<Diagnostic>,
@@ -167,7 +167,7 @@ impl Report {
         Self { diagnostics }
     }
 
-    /// All findings, in the order of the file.
+    /// Returns all findings, in the order of the file.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics

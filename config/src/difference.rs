@@ -1,6 +1,6 @@
-//! What differs between two files, key by key, with every default filled in.
+//! Differences between two configurations, key by key, with every default filled in.
 //!
-//! Ports, VLANs, routes and neighbours are told apart by what identifies them, not by their place: adding a port does not
+//! Ports, VLANs, routes and neighbours are identified by their names or keys, not by their place: adding a port does not
 //! make all that follow differ.
 
 use std::collections::BTreeMap;
@@ -11,18 +11,18 @@ use serde_json::Value;
 
 use crate::model::File;
 
-/// Keys that an entry of a list may be known by, the first that it has.
+/// Keys that may identify a list entry, in order of preference.
 pub(crate) const NAMES: [&str; 4] = ["name", "prefix", "address", "id"];
 
-/// One key with another value.
+/// Difference in the value of one key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Difference {
-    /// The key as a path, such as `npcc.recovery`, `ports.wan0.npcc.policy` or `routes.10.0.2.0/24`.
+    /// Path of the key, such as `npcc.recovery`, `ports.wan0.npcc.policy` or `routes.10.0.2.0/24`.
     pub key: String,
-    /// What it was; absent when it is new.
+    /// Old value; absent when the key is new.
     pub old: Option<String>,
-    /// What it is; absent when it is gone.
+    /// New value; absent when the key is gone.
     pub new: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What differs, in the order of the keys.
+/// Returns the differences between two files, in the order of the keys.
 #[must_use]
 pub fn differences(old: &File, new: &File) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -83,7 +83,7 @@ fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// The parts of a map, or of a list whose entries have a name of their own.
+/// Returns the entries of a map, or of a list whose entries have a name of their own.
 fn children(value: &Value) -> Option<BTreeMap<String, Value>> {
     match value {
         Value::Object(map) => Some(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()),
@@ -125,7 +125,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Without what nobody wrote.
+/// Returns the value without keys that are null (not written).
 fn brief(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

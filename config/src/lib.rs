@@ -1,4 +1,4 @@
-//! The YAML of npcc-switch: types, units, defaults, and checks that point at line and column.
+//! Configuration file of npcc-switch (YAML): types, units, defaults, and checks that point at line and column.
 //!
 //! [`load()`] and [`parse`] give either a [`Config`] that can be run, with [warnings](Loaded), or a
 //! [`Report`] of everything that is wrong, each with file, line, column, excerpt and hint.
@@ -49,7 +49,7 @@ pub use patch::{Overrides, is_within};
 pub use plan::Config;
 pub use sizing::Sizing;
 
-/// The JSON schema of the file, for editors.
+/// Returns the JSON schema of the configuration file, for editors.
 #[must_use]
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(model::File).to_value()

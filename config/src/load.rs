@@ -1,4 +1,4 @@
-//! From a file or a text to a configuration or a report.
+//! Loading: from a file or a text to a configuration or a report.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -14,19 +14,19 @@ use crate::regular::{self, ReadError};
 use crate::retired;
 use crate::tree::{self, Span};
 
-/// A configuration that can be run, and what the operator should know about it.
+/// Configuration that can be run, with warnings for the operator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// The configuration.
+    /// Validated configuration.
     pub config: Config,
-    /// The file it came from, as written, with every default filled in.
+    /// File it came from, as written, with every default filled in.
     pub file: File,
-    /// What it says and does not do, in the order of the file.
+    /// Settings that are accepted but have no or limited effect, in the order of the file.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads and checks a file: a regular one of at most [`regular::MOST`] bytes, and nothing is waited for. Of a file that is something else
-/// altogether no line is quoted: whoever may have a file checked may not always read it.
+/// Reads and checks a regular file of at most [`regular::MOST`] bytes; never blocks. No line is quoted of a file that is no configuration
+/// at all: a user who may have a file checked may not always read it.
 ///
 /// # Errors
 /// Everything that is wrong with it, including that it cannot be read or is not UTF-8.
@@ -64,7 +64,7 @@ pub fn load(path: &Path) -> Result<Loaded, Report> {
     }
 }
 
-/// Whether `ports` is a key somewhere in a text, as in every configuration.
+/// Returns true if `ports` is a key somewhere in a text, as in every configuration.
 fn names_ports(text: &[u8]) -> bool {
     const KEY: &[u8] = b"ports";
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -76,7 +76,7 @@ fn names_ports(text: &[u8]) -> bool {
     })
 }
 
-/// The place of the first byte that is no UTF-8.
+/// Returns the report of a file that is not UTF-8, with the place of the first invalid byte.
 fn not_utf8(name: &str, error: &FromUtf8Error) -> Report {
     let at = error.utf8_error().valid_up_to();
     let before = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
@@ -98,7 +98,7 @@ fn not_utf8(name: &str, error: &FromUtf8Error) -> Report {
     )])
 }
 
-/// Checks a text; `name` is what diagnostics call it.
+/// Checks a text; `name` is its name in diagnostics.
 ///
 /// # Errors
 /// Everything that is wrong with it, in the order of the text; warnings are among it.
@@ -106,10 +106,10 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
     parse_with(name, text, &Overrides::default())
 }
 
-/// Checks a file as it would be with these values at their paths.
+/// Checks a file as it would be with the values of `overrides` at their paths.
 ///
 /// # Errors
-/// As [`parse`]; what is wrong with a value is said of its path instead of a line.
+/// As [`parse`]; a mistake in an override is reported at its path instead of a line.
 pub fn patched(name: &str, file: &File, overrides: &Overrides) -> Result<Loaded, Report> {
     // A model always encodes.
     let text = serde_yaml::to_string(file).unwrap_or_default();
@@ -191,7 +191,7 @@ mod tests {
         load(&path).unwrap_err().to_string()
     }
 
-    /// Whoever may run `check` as root, and nothing else, read the first line of any file.
+    /// A user who may run `check` as root, and nothing else, could read the first line of any file.
     #[test]
     fn of_a_file_that_is_no_configuration_nothing_is_quoted() {
         for secret in [

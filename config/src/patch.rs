@@ -1,6 +1,6 @@
-//! Values set at paths of a configuration: what an operator has changed of a running switch, over what the file says.
+//! Overrides: values set at paths of a configuration. They hold an operator's changes to a running switch, on top of the file.
 //!
-//! A path names keys, and entries of lists by what they are called, with dots between: `npcc.action`, `ports.wan0.speed`,
+//! A path consists of keys, and of the names of list entries, separated by dots: `npcc.action`, `ports.wan0.speed`,
 //! `qos.priorities.3.ecn.kmin`. It is the path that [`differences`](crate::differences) gives.
 
 use std::collections::BTreeMap;
@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 use crate::diag::Problem;
 use crate::tree::{Entry, Kind, Node, Scalar, Span, build};
 
-/// The lines of a text come before this one. From it on each line stands for an override, in their order.
+/// First line number of overrides, beyond the lines of any text. From it on each line stands for one override, in their order.
 pub(crate) const FIRST: usize = usize::MAX / 2;
 
-/// Values by their paths. One that lies within another comes after it.
+/// Overrides: values by path. A value whose path lies within another's follows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Overrides(BTreeMap<String, String>);
 
 impl Overrides {
-    /// Sets a value, as YAML, instead of those within it.
+    /// Sets a value, as YAML, and drops overrides at paths within it.
     pub fn set(&mut self, path: &str, value: &str) {
         self.0.retain(|other, _| !is_within(other, path));
         self.0.insert(path.to_owned(), value.to_owned());
     }
 
-    /// Drops the values at a path and within it; says which.
+    /// Drops the values at a path and within it; returns their paths.
     pub fn unset(&mut self, path: &str) -> Vec<String> {
         let gone = self.0.keys().filter(|key| is_within(key, path));
         let gone: Vec<String> = gone.cloned().collect();
@@ -32,24 +32,24 @@ impl Overrides {
         gone
     }
 
-    /// The paths and their values, in the order of the paths.
+    /// Iterates over paths and values, in the order of the paths.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.0.iter();
         all.map(|(path, value)| (path.as_str(), value.as_str()))
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no overrides.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The override that a problem in this line is about.
+    /// Returns the override that a problem on this line is about.
     pub(crate) fn at_line(&self, line: usize) -> Option<(&str, &str)> {
         self.iter().nth(line.checked_sub(FIRST)?)
     }
 
-    /// Puts the values into a tree.
+    /// Applies the overrides to a tree.
     pub(crate) fn apply(&self, root: &mut Node, problems: &mut Vec<Problem>) {
         for ((path, value), line) in self.iter().zip(FIRST..) {
             let span = Span {
@@ -64,7 +64,7 @@ impl Overrides {
     }
 }
 
-/// Whether a path is `of` or leads on from there.
+/// Returns true if `path` equals `of` or lies within it.
 #[must_use]
 pub fn is_within(path: &str, of: &str) -> bool {
     let rest = path.strip_prefix(of);
@@ -96,7 +96,7 @@ fn null(span: Span) -> Node {
     }
 }
 
-/// What is wrong anywhere in a value is wrong at `span`.
+/// Moves a value and everything in it to `span`, so that problems are reported there.
 fn place(node: &mut Node, span: Span) {
     node.span = span;
     match &mut node.kind {
@@ -154,14 +154,14 @@ fn put(node: &mut Node, path: &str, value: Node, span: Span) -> Result<(), Wrong
     let Some(entry) = entries.get_mut(at) else {
         return Ok(());
     };
-    // What nobody wrote before is written here.
+    // A key that was not written before is placed here.
     if rest.is_empty() || entry.value.is_null() {
         entry.key_span = span;
     }
     put(&mut entry.value, rest, value, span)
 }
 
-/// What an entry of a list is called; see [`differences`](crate::differences).
+/// Returns the name of a list entry; see [`differences`](crate::differences).
 fn called(item: &Node) -> Option<&str> {
     let Kind::Map { entries, .. } = &item.kind else {
         return None;

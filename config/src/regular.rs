@@ -1,46 +1,46 @@
-//! Files that somebody names: regular ones are read, and no more of them than fits.
+//! Reading of files named by the operator: regular files only, and at most [`MOST`] bytes.
 //!
-//! Law: nobody waits. A FIFO, a socket or a device is refused before it is opened for reading, and none that takes the file's place
-//! meanwhile is waited for either.
+//! Law: no call blocks. A FIFO, a socket or a device is refused before it is opened for reading, and one that takes the file's place
+//! meanwhile does not block either.
 
 use std::fs::{File, FileType, OpenOptions, metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Larger files are refused, whatever they are for: a configuration, a list of pairs, a recorder.
+/// Maximum file size in bytes (8 MiB), whatever the file is for: a configuration, a list of pairs, a recorder.
 pub const MOST: u64 = 8 << 20;
 
-/// Why a file is not read.
+/// Reason why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system refused.
+    /// Error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is something else, such as `a FIFO`.
+    /// File is not a regular file but something else, such as `a FIFO`.
     #[error("it is {0} and no regular file")]
     Irregular(&'static str),
-    /// It has more bytes than [`MOST`].
+    /// File has more bytes than [`MOST`].
     #[error("it has more than {MOST} bytes")]
     TooLong,
 }
 
-/// A regular file, opened for reading.
+/// Opens a regular file for reading.
 ///
 /// # Errors
 /// [`ReadError`], never [`ReadError::TooLong`]; at once.
 pub fn open(path: &Path) -> Result<File, ReadError> {
-    // To open some devices does something already.
+    // Opening some devices already has side effects.
     check(metadata(path)?.file_type())?;
     let mut options = OpenOptions::new();
-    // A regular file is read as without it.
+    // O_NONBLOCK makes no difference for a regular file.
     options.read(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open(path)?;
     check(file.metadata()?.file_type())?;
     Ok(file)
 }
 
-/// All bytes of a regular file of at most [`MOST`].
+/// Reads all bytes of a regular file of at most [`MOST`].
 ///
 /// # Errors
 /// [`ReadError`], at once.
@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, ReadError> {
     read_from(open(path)?)
 }
 
-/// All that comes from there, at most [`MOST`] bytes.
+/// Reads a source to its end, at most [`MOST`] bytes.
 ///
 /// # Errors
 /// [`ReadError`], never [`ReadError::Irregular`].
@@ -84,7 +84,7 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
-    /// What comes of reading, which must come soon.
+    /// Returns the error of reading a file; the test fails if reading takes over 20 s.
     fn soon(path: &Path) -> String {
         let (said, hears) = channel();
         let path = path.to_owned();

@@ -1,14 +1,14 @@
-//! Values of the release before: each is read for one release as its successor, with a warning.
+//! Retired values of the previous release: each is read for one release as its successor, with a warning.
 
 use crate::diag::Problem;
 use crate::tree::{Entry, Kind, Node, Path, Scalar};
 
-/// A value that is no more.
+/// Value that is no longer accepted, with its successor.
 struct Retired {
     path: [&'static str; 2],
     value: &'static str,
     successor: &'static str,
-    /// What else may serve.
+    /// Hint: other values that may serve.
     hint: &'static str,
 }
 
@@ -39,7 +39,7 @@ const RETIRED: [Retired; 4] = [
     },
 ];
 
-/// The retired policy of a port or queue.
+/// Retired policy of a port or queue.
 const POLICY: Retired = Retired {
     path: ["npcc", "policy"],
     value: "pi",
@@ -47,7 +47,7 @@ const POLICY: Retired = Retired {
     hint: "write model, the default; parameters of `pi` are left out",
 };
 
-/// Puts the successor in the place of each retired value.
+/// Replaces each retired value by its successor.
 pub(crate) fn replace(root: &mut Node, warnings: &mut Vec<Problem>) {
     for retired in RETIRED {
         let [section, key] = retired.path;
@@ -69,7 +69,7 @@ pub(crate) fn replace(root: &mut Node, warnings: &mut Vec<Problem>) {
 }
 
 impl Retired {
-    /// Whether the value was the retired one.
+    /// Replaces the node's value if it is the retired one; returns true if it was.
     fn replace_in(&self, node: &mut Node, warnings: &mut Vec<Problem>) -> bool {
         let Kind::Scalar(scalar) = &mut node.kind else {
             return false;
@@ -87,7 +87,7 @@ impl Retired {
     }
 }
 
-/// Replaces the retired policy of a port and of its queues, whose parameters go with it.
+/// Replaces the retired policy of a port and of its queues, and drops its parameters.
 fn policies(npcc: &mut Node, warnings: &mut Vec<Problem>) {
     let of_port = npcc
         .get_mut(Path::root("policy").segs())
@@ -110,7 +110,7 @@ fn policies(npcc: &mut Node, warnings: &mut Vec<Problem>) {
     }
 }
 
-/// The entries of the mapping under a key.
+/// Returns the entries of the mapping under a key.
 fn entries<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Vec<Entry>> {
     match &mut node.get_mut(Path::root(key).segs())?.kind {
         Kind::Map { entries, .. } => Some(entries),

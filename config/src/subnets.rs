@@ -1,4 +1,4 @@
-//! Which interface an address is reached by: the connected subnets, and static neighbours beyond.
+//! Interface lookup by address: the connected subnets, and static neighbours beyond them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,23 +8,23 @@ use ipnet::IpNet;
 use crate::model::File;
 use crate::tree::Path;
 
-/// An address of ours with its subnet.
+/// Address of the switch with its subnet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subnet {
     /// Index of the port.
     pub(crate) port: usize,
-    /// The VLAN; `None` is untagged.
+    /// VLAN ID; `None` is untagged.
     pub(crate) vlan: Option<u16>,
     /// Index into the port's VLANs, when tagged.
     slot: Option<usize>,
     /// Index into the interface's addresses.
     index: usize,
-    /// Our address with the subnet's length.
+    /// Address of the switch with the subnet's prefix length.
     pub(crate) net: IpNet,
 }
 
 impl Subnet {
-    /// Where the address is written.
+    /// Returns the path at which the address is written.
     pub(crate) fn path(&self) -> Path {
         let port = Path::root("ports").index(self.port);
         let interface = match self.slot {
@@ -35,7 +35,7 @@ impl Subnet {
     }
 }
 
-/// All subnets, and the static neighbours by address.
+/// All connected subnets, and the static neighbours by address.
 pub(crate) struct Subnets {
     all: Vec<Subnet>,
     neighbors: HashMap<IpAddr, usize>,
@@ -80,7 +80,7 @@ impl Subnets {
         &self.all
     }
 
-    /// The most specific subnet that holds `address`.
+    /// Returns the most specific subnet that contains `address`.
     pub(crate) fn holding(&self, address: IpAddr) -> Option<&Subnet> {
         self.all
             .iter()
@@ -88,7 +88,7 @@ impl Subnets {
             .max_by_key(|s| s.net.prefix_len())
     }
 
-    /// The most specific subnet of a port that holds `address`.
+    /// Returns the most specific subnet of a port that contains `address`.
     pub(crate) fn on_port(&self, port: usize, address: IpAddr) -> Option<&Subnet> {
         self.all
             .iter()
@@ -96,7 +96,7 @@ impl Subnets {
             .max_by_key(|s| s.net.prefix_len())
     }
 
-    /// Port and VLAN that lead to a neighbour: a static entry first, then the subnet.
+    /// Returns the port and VLAN on which a neighbour is reached: by a static entry first, then by the subnet.
     pub(crate) fn leads_to(&self, address: IpAddr) -> Option<(usize, Option<u16>)> {
         if let Some(&port) = self.neighbors.get(&address) {
             return Some((port, self.on_port(port, address).and_then(|s| s.vlan)));
@@ -104,7 +104,7 @@ impl Subnets {
         self.holding(address).map(|s| (s.port, s.vlan))
     }
 
-    /// Whether `address` is one of ours.
+    /// Returns true if `address` is one of the switch's own.
     pub(crate) fn is_ours(&self, address: IpAddr) -> bool {
         self.all.iter().any(|s| s.net.addr() == address)
     }

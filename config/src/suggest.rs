@@ -1,6 +1,6 @@
 //! "Did you mean": the known word nearest to the one written.
 
-/// The candidate nearest to `word`, if it is near enough to be meant.
+/// Returns the candidate nearest to `word`, if it is near enough to be meant.
 pub(crate) fn nearest<'a, S: AsRef<str>>(word: &str, candidates: &'a [S]) -> Option<&'a str> {
     // A third of the letters may be wrong: `shalow` and `prots` are meant, `x` is anything.
     let allowed = word.chars().count().max(3) / 3;

@@ -46,7 +46,7 @@ fn both_readers_agree() {
     for path in examples() {
         let text = std::fs::read_to_string(&path).unwrap();
         let file: npcc_config::model::File = serde_yaml::from_str(&text).unwrap();
-        // What is written out again must be read back as the same configuration.
+        // A configuration that is written out must be read back unchanged.
         let again = serde_yaml::to_string(&file).unwrap();
         let ours = npcc_config::parse("first", &text).unwrap().config;
         let theirs = npcc_config::parse("again", &again).unwrap_or_else(|r| panic!("{r}\n{again}"));

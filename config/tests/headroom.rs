@@ -19,7 +19,7 @@ use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId};
 use rig::sender::Sender;
 use rig::{GIG, LOSSLESS, Rig, Setup, wire};
 
-/// A turn of a worker that is there, and how long it is away at a time.
+/// Duration in ns of a normal worker iteration, and of one in which the worker is away.
 const TURN: u64 = 1_000;
 const AWAY: u64 = 50_000;
 
@@ -28,7 +28,7 @@ struct Incast {
     senders: u8,
     km: u64,
     len: usize,
-    /// Speed by which quanta are reckoned, and of the shapers.
+    /// Speed from which pause quanta are computed, and that of the shapers.
     quanta: u64,
     shaper: u64,
     /// Share of the computed headroom, in percent.
@@ -50,7 +50,7 @@ fn link(incast: &Incast) -> Link {
     }
 }
 
-/// What was lost in rings, and the switch.
+/// Runs the incast; returns the frames lost in rings, and the switch.
 fn run(incast: Incast) -> (u64, Rig) {
     let Incast { senders, len, .. } = incast;
     let needed = link(&incast).headroom() * incast.headroom / 100;
@@ -132,7 +132,7 @@ const USUAL: Incast = Incast {
     ring: 2_048,
 };
 
-/// H7: the formula that the switch uses, with a ring and turns of `loop_time`, and not a formula of the test's own.
+/// H7: the formula that the switch uses, with a ring and iterations of `loop_time`, and not a formula of the test's own.
 #[test]
 fn headroom_of_the_link_loses_nothing_over_turns_of_the_loop() {
     for (senders, km, len) in [

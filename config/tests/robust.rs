@@ -182,7 +182,7 @@ proptest! {
     }
 }
 
-/// A value of the release before is read as what took its place.
+/// A value of the previous release is read as its successor.
 #[test]
 fn evidence_only_is_read_as_port_with_a_warning() {
     let text = "ports: [{ name: a, device: net_null0 }]\nnpcc: { evidence: only }\n";

@@ -1,4 +1,4 @@
-//! The management sockets: their folder, their groups, and what dead switches left.
+//! Checks of the management sockets: their folder, their groups, and sockets left by dead switches.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -8,7 +8,7 @@ use npcc_config::Config;
 use crate::finding::{Check, Finding, Mend, Severity};
 use crate::host::Host;
 
-/// A socket, its group, and the key of the configuration that names the group.
+/// Socket path, its group, and the configuration key that names the group.
 type Socket<'a> = (&'a str, &'a str, &'static str);
 
 pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
@@ -35,7 +35,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
 }
 
 fn examine_folder(host: &Host, folder: &Path, found: &mut Vec<Finding>) {
-    // A relative path is of the folder the switch is started in.
+    // A relative path is relative to the folder the switch is started in.
     if folder.as_os_str().is_empty() || host.exists(folder) {
         return;
     }
@@ -49,7 +49,7 @@ fn examine_folder(host: &Host, folder: &Path, found: &mut Vec<Finding>) {
     });
 }
 
-/// The group's number, if it exists.
+/// Returns the group's number, if the group exists.
 fn group(host: &Host, (path, group, key): Socket<'_>, found: &mut Vec<Finding>) -> Option<u32> {
     let groups = host.read("/etc/group")?;
     let mut lines = groups.lines().map(|line| line.split(':'));
@@ -75,7 +75,7 @@ fn examine_socket(
     let Ok(metadata) = std::fs::symlink_metadata(host.path(path)) else {
         return;
     };
-    // Every socket that somebody holds is listed there by its path.
+    // Every open Unix socket is listed there by its path.
     let Some(open) = host.read("/proc/net/unix") else {
         return;
     };

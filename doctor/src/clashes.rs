@@ -1,4 +1,4 @@
-//! Addresses that somebody else on this host has, too.
+//! Checks for MAC and IP addresses of a port that another interface on this host has, too.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
     }
 }
 
-/// What the port's interfaces are called in Linux.
+/// Names of the port's interfaces in Linux.
 fn names(port: &Port) -> impl Iterator<Item = String> {
     port.interfaces().map(|interface| match interface.vlan {
         None => port.name.clone(),
@@ -73,7 +73,7 @@ fn address(port: &Port, interface: &Interface, found: &mut Vec<Finding>) {
     }
 }
 
-/// Linux answers ARP with the address of its interface; frames to another one are dropped as `not_for_us`.
+/// Reports an interface whose MAC differs from its port's: Linux answers ARP with it, and frames to another one are dropped as `not_for_us`.
 fn svi(port: &Port, interface: &Interface, namespace: Option<&str>, found: &mut Vec<Finding>) {
     let Some(mac) = port.mac.map(|mac| mac.to_string()) else {
         return;

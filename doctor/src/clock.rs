@@ -1,9 +1,9 @@
-//! The clock by which the switch reckons everything: the TSC.
+//! Checks of the TSC, the clock of all the switch's timing.
 
 use crate::finding::{Check, Finding, Mend, Severity};
 use crate::host::Host;
 
-/// Where the kernel tells of its clocks.
+/// Folder in which the kernel shows its clock sources.
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0";
 
 pub(crate) fn examine(host: &Host, found: &mut Vec<Finding>) {

@@ -1,4 +1,4 @@
-//! The cores of workers and control thread: there, alone, undisturbed and at full speed.
+//! Checks of the cores of workers and control thread: online, isolated, undisturbed and at full speed.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::finding::{Check, Finding, Mend, Severity};
 use crate::host::Host;
 use crate::pci::kernel_words;
 
-/// Where the kernel has its cores.
+/// Folder in which the kernel shows its cores.
 const CPU: &str = "/sys/devices/system/cpu";
 
 pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
@@ -36,7 +36,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
             busy.remove(&core);
         }
     }
-    // Who shares his cores does not isolate them.
+    // Workers that share their cores with other work do not isolate them.
     if config.cores.idle == Idle::Poll {
         isolation(host, &busy, found);
     }
@@ -83,7 +83,7 @@ fn siblings(host: &Host, busy: &BTreeSet<usize>, found: &mut Vec<Finding>) {
         let threads = host.read(format!("{CPU}/cpu{core}/topology/thread_siblings_list"));
         let threads = cpu_list::read(&threads.unwrap_or_default());
         for other in threads.into_iter().filter(|other| *other != core) {
-            // A pair of the switch's own is told once.
+            // A pair of the switch's own is reported once.
             if busy.contains(&other) && other < core {
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Reads a list; what is none, such as the kernel's `(null)`, is empty.
+/// Parses a list; text that is no list, such as the kernel's `(null)`, is empty.
 pub(crate) fn read(text: &str) -> BTreeSet<usize> {
     let mut cores = BTreeSet::new();
     for part in text.trim().split(',') {
@@ -14,7 +14,7 @@ pub(crate) fn read(text: &str) -> BTreeSet<usize> {
     cores
 }
 
-/// Writes a list.
+/// Formats a list.
 pub(crate) fn write(cores: &BTreeSet<usize>) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for &core in cores {

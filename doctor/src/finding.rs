@@ -1,31 +1,31 @@
-//! What was found, and how it is told to people and scripts.
+//! Findings, and their output for people and scripts.
 
 use std::fmt;
 
 use serde::Serialize;
 
 npcc_config::named! {
-    /// How bad a finding is.
+    /// Severity of a finding.
     #[derive(PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Severity {
-        /// It should be known, and may be as wanted.
+        /// Worth knowing, but possibly intended.
         Note = "note",
-        /// The switch runs, and worse than it could.
+        /// Degraded: the switch runs, but worse than it could.
         Warning = "warning",
-        /// The switch does not start, or does not forward.
+        /// Fatal: the switch does not start, or does not forward.
         Error = "error",
     }
 }
 
 npcc_config::named! {
-    /// What was looked at.
+    /// Check by its name; each variant states the condition that it requires.
     #[derive(PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Check {
         /// Enough hugepages are free for the packet memory.
         HugepagesFew = "hugepages-few",
-        /// They lie on the NUMA nodes of the ports.
+        /// Hugepages are free on the NUMA nodes of the ports.
         HugepagesNode = "hugepages-node",
         /// A hugetlbfs is mounted.
         HugepagesUnmounted = "hugepages-unmounted",
@@ -33,11 +33,11 @@ npcc_config::named! {
         HugepagesLeftover = "hugepages-leftover",
         /// The PCI device is there.
         DeviceMissing = "device-missing",
-        /// It has a driver that DPDK can use.
+        /// The device has a driver that DPDK can use.
         DriverBinding = "driver-binding",
         /// The IOMMU is on for vfio.
         IommuOff = "iommu-off",
-        /// Vfio uses the IOMMU.
+        /// The vfio driver uses the IOMMU.
         IommuUnsafe = "iommu-unsafe",
         /// The device's IOMMU group is the switch's alone.
         IommuGroup = "iommu-group",
@@ -51,31 +51,31 @@ npcc_config::named! {
         NicQueues = "nic-queues",
         /// A configured core is online.
         CoreMissing = "core-missing",
-        /// The kernel schedules nothing else on it.
+        /// The kernel schedules nothing else on a configured core.
         CoreNotIsolated = "core-not-isolated",
-        /// The kernel's tick leaves it alone.
+        /// The kernel's tick leaves a configured core alone (`nohz_full`).
         CoreTick = "core-tick",
-        /// Nobody else uses its other hardware thread.
+        /// No other thread uses the core's other hardware thread.
         CoreSibling = "core-sibling",
-        /// It runs at full speed.
+        /// The core runs at full speed.
         Governor = "governor",
         /// The kernel trusts the TSC.
         ClockSource = "clock-source",
-        /// The TSC runs on at one rate.
+        /// The TSC runs at a constant rate.
         TscInvariant = "tsc-invariant",
         /// A port's kernel interface is there.
         InterfaceMissing = "interface-missing",
-        /// It is up.
+        /// The interface is up.
         InterfaceDown = "interface-down",
-        /// It takes the port's frames.
+        /// The interface's MTU admits the port's frames.
         InterfaceMtu = "interface-mtu",
-        /// It does not merge frames.
+        /// The interface does not merge frames (GRO, LRO).
         InterfaceMerges = "interface-merges",
-        /// It hands frames over one by one.
+        /// The interface passes frames on one by one (no TSO segments).
         InterfaceSegments = "interface-segments",
         /// 802.3x pause of the whole link is off.
         LinkPause = "link-pause",
-        /// The kernel's DCB does what the port needs.
+        /// The kernel's DCB configuration does what the port needs.
         DcbPfc = "dcb-pfc",
         /// No other interface has a port's MAC address.
         MacClash = "mac-clash",
@@ -87,27 +87,27 @@ npcc_config::named! {
         GroupMissing = "group-missing",
         /// The sockets' folder exists.
         SocketFolder = "socket-folder",
-        /// No socket of a dead switch lies about.
+        /// No socket of a dead switch is left.
         SocketLeftover = "socket-leftover",
-        /// The sockets are for their groups.
+        /// The sockets' permissions admit their groups.
         SocketRights = "socket-rights",
     }
 }
 
-/// What mends a finding.
+/// Remedy of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "when", content = "command")]
 pub enum Mend {
-    /// This command, at once and without harm to others.
+    /// Command that may run at once, without harm to others.
     Now(String),
-    /// This command, and a restart of the host.
+    /// Command that takes effect after a restart of the host.
     Reboot(String),
-    /// Somebody has to decide; this command shows or does it.
+    /// Command for the operator to decide on; it shows or applies the remedy.
     ByHand(String),
 }
 
 impl Mend {
-    /// The command.
+    /// Shell command of the remedy.
     #[must_use]
     pub fn command(&self) -> &str {
         let (Mend::Now(command) | Mend::Reboot(command) | Mend::ByHand(command)) = self;
@@ -125,39 +125,39 @@ impl fmt::Display for Mend {
     }
 }
 
-/// Something that is not as it should be.
+/// Deviation from the expected state of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// By which check.
+    /// Check that found it.
     pub check: Check,
-    /// How bad.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// Where: a port, a core, a file.
+    /// Place: a port, a core, a file.
     #[serde(rename = "where")]
     pub place: String,
-    /// What is wrong and what comes of it.
+    /// Description of the problem and its consequence.
     pub what: String,
-    /// What mends it.
+    /// Remedy.
     pub mend: Mend,
 }
 
-/// All that was found.
+/// Result of all checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
-    /// How many findings are errors.
+    /// Number of findings that are errors.
     pub errors: usize,
-    /// How many are warnings.
+    /// Number of findings that are warnings.
     pub warnings: usize,
-    /// How many are notes.
+    /// Number of findings that are notes.
     pub notes: usize,
-    /// Whether there was a configuration to compare the host with.
+    /// True if there was a configuration to compare the host with.
     pub configured: bool,
-    /// The findings, the worst first.
+    /// Findings, the worst first.
     pub findings: Vec<Finding>,
 }
 
 impl Diagnosis {
-    /// Puts findings in order.
+    /// Sorts the findings, the worst first, and counts them.
     pub(crate) fn of(mut findings: Vec<Finding>, configured: bool) -> Diagnosis {
         findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.check));
         let count = |severity| {
@@ -176,13 +176,13 @@ impl Diagnosis {
         }
     }
 
-    /// Whether there is nothing to mend: notes do not count.
+    /// Returns true if there is nothing to fix: notes do not count.
     #[must_use]
     pub const fn is_well(&self) -> bool {
         self.errors == 0 && self.warnings == 0
     }
 
-    /// Commands for a shell: what mends at once as it is, the rest behind `#`.
+    /// Returns a shell script: remedies that may run at once as commands, the others behind `#`.
     #[must_use]
     pub fn commands(&self) -> String {
         let line = |finding: &Finding| match &finding.mend {

@@ -1,20 +1,20 @@
-//! Where all that is known of a host comes from: files under a root, and what a few commands of the system answer.
+//! Access to a host: files under a root, and the output of a few system commands.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A host, or a tree of files that looks like one.
+/// Host to examine, or a tree of files that looks like one.
 #[derive(Debug)]
 pub struct Host {
     root: PathBuf,
-    /// What commands answer, for a tree; this host's own are run.
+    /// Output of commands, for a tree; `None` runs the commands on this host.
     answers: Option<BTreeMap<String, String>>,
 }
 
 impl Host {
-    /// This host.
+    /// Returns this host.
     #[must_use]
     pub fn this() -> Host {
         Host {
@@ -23,7 +23,7 @@ impl Host {
         }
     }
 
-    /// The tree under `root`; a command answers with what stands in the file `commands/COMMAND WORD WORD`, a `/` in it written `%`.
+    /// Returns the tree under `root`; a command's output is the file `commands/COMMAND WORD WORD`, a `/` in it written `%`.
     #[must_use]
     pub fn tree(root: &Path) -> Host {
         let files = fs::read_dir(root.join("commands")).into_iter().flatten();
@@ -37,29 +37,29 @@ impl Host {
         }
     }
 
-    /// A path of the host as this process reaches it.
+    /// Returns a path of the host as this process reaches it.
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// A file's text without white space at its ends.
+    /// Reads a file's text without white space at its ends.
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         let bytes = fs::read(self.path(path)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// A file's number.
+    /// Reads a file that holds a number.
     pub(crate) fn number(&self, path: impl AsRef<Path>) -> Option<u64> {
         self.read(path)?.parse().ok()
     }
 
-    /// Whether there is something.
+    /// Returns true if something exists at the path.
     pub(crate) fn exists(&self, path: impl AsRef<Path>) -> bool {
         fs::symlink_metadata(self.path(path)).is_ok()
     }
 
-    /// Names in a folder, in order; none where there is no such folder.
+    /// Lists the names in a folder, in order; empty if there is no such folder.
     pub(crate) fn list(&self, path: impl AsRef<Path>) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).into_iter().flatten();
         let names = entries.flatten();
@@ -70,13 +70,13 @@ impl Host {
         names
     }
 
-    /// The last part of what a link leads to, as sysfs names a driver.
+    /// Returns the last component of a link's target, as sysfs names a driver.
     pub(crate) fn target(&self, path: impl AsRef<Path>) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
         Some(target.file_name()?.to_string_lossy().into_owned())
     }
 
-    /// What a command prints, if it is there and succeeds.
+    /// Runs a command and returns its output, if it exists and succeeds.
     pub(crate) fn ask(&self, words: &[&str]) -> Option<String> {
         if let Some(answers) = &self.answers {
             return answers.get(&words.join(" ")).cloned();

@@ -1,4 +1,4 @@
-//! Hugepages: enough of them, where the ports are, mounted, and not kept by the dead.
+//! Checks of hugepages: enough of them, on the ports' NUMA nodes, mounted, and none held by dead processes.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -11,13 +11,13 @@ use npcc_config::{Config, Sizing};
 use crate::finding::{Check, Finding, Mend, Severity};
 use crate::host::Host;
 
-/// Where the kernel tells of hugepages.
+/// Folder in which the kernel shows its hugepages.
 const POOLS: &str = "/sys/kernel/mm/hugepages";
-/// Bytes of a page of the usual size.
+/// Bytes of a hugepage of the usual size, 2 MiB.
 const PAGE: u64 = 2 << 20;
 /// Bytes of a block as `stat` counts them.
 const BLOCK: u64 = 512;
-/// Where the number of pages is kept over restarts of the host.
+/// File that keeps the number of pages over restarts of the host.
 const SYSCTL: &str = "/etc/sysctl.d/80-npcc-switch.conf";
 
 pub(crate) fn examine(host: &Host, config: Option<&Config>, found: &mut Vec<Finding>) {
@@ -100,7 +100,7 @@ fn few(severity: Severity, what: &str, mend: Mend) -> Finding {
     }
 }
 
-/// Each node of a port must have what its packets need.
+/// Requires free hugepages for the packets on each NUMA node of a port.
 fn on_nodes(host: &Host, nodes: &[u64], needed: u64, found: &mut Vec<Finding>) {
     for node in nodes {
         let folder = format!("/sys/devices/system/node/node{node}/hugepages/hugepages-2048kB");
@@ -147,7 +147,7 @@ fn nodes(host: &Host, config: &Config) -> Vec<u64> {
     nodes
 }
 
-/// Bytes reserved, and bytes that nobody has mapped.
+/// Returns the bytes reserved, and the bytes that no process has mapped.
 fn pages(host: &Host) -> (u64, u64) {
     let mut sums = (0, 0);
     for pool in host.list(POOLS) {
@@ -162,14 +162,14 @@ fn pages(host: &Host) -> (u64, u64) {
     sums
 }
 
-/// Where this line of the mounts says that a hugetlbfs is.
+/// Returns the mount point if this line of the mounts is a hugetlbfs.
 fn hugetlbfs(line: &str) -> Option<&str> {
     let mut fields = line.split(' ').skip(1);
     let (folder, kind) = (fields.next()?, fields.next()?);
     (kind == "hugetlbfs").then_some(folder)
 }
 
-/// Files that bear EAL's name for pages and that nobody has locked, as EAL tells them apart, and their bytes.
+/// Returns files that have EAL's name for pages and are not locked, which is how EAL recognises leftovers, and their bytes.
 fn leftover(host: &Host, mounted: &[&str]) -> (Vec<String>, u64) {
     let (mut files, mut bytes) = (Vec::new(), 0);
     for folder in mounted {

@@ -1,4 +1,4 @@
-//! Kernel interfaces under ports: those of `net_af_packet` and `net_af_xdp`, and those whose card the kernel shares with DPDK.
+//! Checks of kernel interfaces under ports: those of `net_af_packet` and `net_af_xdp`, and those whose card the kernel shares with DPDK.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::finding::{Check, Finding, Mend, Severity};
 use crate::host::Host;
 
-/// The interface that a virtual device is made over, if it is made over one.
+/// Returns the kernel interface under a virtual device, if there is one.
 pub(crate) fn under(device: &Device) -> Option<&str> {
     let Device::Virtual { name, args } = device else {
         return None;
@@ -19,15 +19,15 @@ pub(crate) fn under(device: &Device) -> Option<&str> {
     iface.filter(|_| name.starts_with("net_af_"))
 }
 
-/// An address of an interface.
+/// IP address of an interface.
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     pub(crate) ip: IpAddr,
-    /// Whether it is more than a link-local one.
+    /// True if its scope is wider than link-local.
     pub(crate) routed: bool,
 }
 
-/// An interface as iproute2 prints it.
+/// Interface as iproute2 prints it.
 #[derive(Debug, Deserialize)]
 struct Printed {
     ifname: String,
@@ -44,7 +44,7 @@ struct PrintedAddress {
     scope: String,
 }
 
-/// An interface of the kernel.
+/// Kernel interface.
 #[derive(Debug, Clone)]
 pub(crate) struct Interface {
     pub(crate) name: String,
@@ -52,7 +52,7 @@ pub(crate) struct Interface {
     pub(crate) addresses: Vec<Address>,
 }
 
-/// The kernel's interfaces, in a network namespace or in this one; none where nobody tells.
+/// Returns the kernel's interfaces in a network namespace or in this one; empty if the command fails.
 pub(crate) fn all(host: &Host, namespace: Option<&str>) -> Vec<Interface> {
     let text = match namespace {
         Some(name) => host.ask(&["ip", "-n", name, "-j", "addr", "show"]),
@@ -73,7 +73,7 @@ pub(crate) fn all(host: &Host, namespace: Option<&str>) -> Vec<Interface> {
     printed.into_iter().map(interface).collect()
 }
 
-/// Addresses of one interface.
+/// Returns the addresses of one interface.
 pub(crate) fn addresses(host: &Host, namespace: Option<&str>, name: &str) -> Vec<Address> {
     let found = all(host, namespace)
         .into_iter()
@@ -81,7 +81,7 @@ pub(crate) fn addresses(host: &Host, namespace: Option<&str>, name: &str) -> Vec
     found.map(|one| one.addresses).unwrap_or_default()
 }
 
-/// Priorities of the port's peer that it pauses, or by which it is paused.
+/// Returns the lossless priorities of a port, for which it sends or honours pause.
 fn lossless(port: &Port) -> Vec<u8> {
     let all = (0u8..).zip(&port.qos.priorities);
     all.filter(|(_, priority)| priority.lossless)
@@ -89,7 +89,7 @@ fn lossless(port: &Port) -> Vec<u8> {
         .collect()
 }
 
-/// Whether pause has to work on a port.
+/// Returns true if pause must work on a port.
 pub(crate) fn needs_pause(port: &Port) -> bool {
     port.pfc != PortPfc::Off && !lossless(port).is_empty()
 }
@@ -157,7 +157,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
     }
 }
 
-/// A card that the kernel shares with DPDK keeps pause to itself, so it must be set up there.
+/// Checks a card that the kernel shares with DPDK: it does not pass pause on to DPDK, so PFC must be set up in the kernel.
 pub(crate) fn shared(
     host: &Host,
     (config, port): (&Config, &Port),
@@ -187,7 +187,7 @@ pub(crate) fn shared(
     }
 }
 
-/// A line of ethtool's answer that says `on`.
+/// Returns true if ethtool's output says `on` for a key.
 fn is_on(text: &str, key: &str) -> bool {
     let mut lines = text.lines().filter_map(|line| line.trim().split_once(':'));
     lines.any(|(name, value)| name == key && value.trim().starts_with("on"))
@@ -222,7 +222,8 @@ fn merging(host: &Host, (name, place): (&str, &str), found: &mut Vec<Finding>) {
 /// Name of the XDP program that a running switch attaches (dpdk-sys/csrc/one_by_one.c).
 const OWN_PROGRAM: &str = "npcc_pass";
 
-/// Senders on this machine leave cutting to a card (TSO), and a packet socket sees the whole. The switch ends that at a veth, by an XDP program.
+/// Reports an interface that passes on TSO segments: local senders leave segmentation to a card, and a packet socket sees the whole.
+/// The switch ends that at a veth, by an XDP program.
 fn segments(host: &Host, (name, place): (&str, &str), found: &mut Vec<Finding>) {
     let text = host.ask(&["ip", "-d", "-j", "link", "show", "dev", name]);
     let links: serde_json::Value =
@@ -266,7 +267,7 @@ fn queues(host: &Host, config: &Config, (name, place): (&str, &str), found: &mut
     }
 }
 
-/// Priorities on which the kernel has the card pause; none where it does not tell.
+/// Returns the priorities for which the kernel has PFC enabled on the card; empty if the command fails.
 fn priorities(host: &Host, name: &str) -> Vec<u8> {
     let text = host.ask(&["dcb", "-j", "pfc", "show", "dev", name]);
     let read: serde_json::Value =

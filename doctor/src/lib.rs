@@ -1,7 +1,7 @@
-//! Looks at a host with the eyes of the switch: what is wrong, where, how bad, and the command that mends it.
+//! Host diagnosis for the switch: each problem, its place, its severity, and the command that fixes it.
 //!
-//! Law: nothing here changes anything, and all that is known of the host comes through [`Host`], so each finding is made to
-//! happen in a tree of files (`tests/findings.rs`). What a host does not tell is not found fault with.
+//! Law: no check changes the host, and all information about it comes through [`Host`], so each finding is reproduced
+//! in a tree of files (`tests/findings.rs`). Missing information is never a finding.
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +20,7 @@ pub use finding::{Check, Diagnosis, Finding, Mend, Severity};
 pub use host::Host;
 use npcc_config::Config;
 
-/// Examines a host; what only a configuration asks for is left out where there is none.
+/// Examines a host; checks that need a configuration are skipped without one.
 #[must_use]
 pub fn examine(host: &Host, config: Option<&Config>) -> Diagnosis {
     let mut found = Vec::new();

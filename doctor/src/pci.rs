@@ -1,4 +1,4 @@
-//! PCI ports: there, bound to a driver DPDK can use, behind an IOMMU, near their worker, with all their lanes.
+//! Checks of PCI ports: present, bound to a driver DPDK can use, behind an IOMMU, near their worker, with all PCIe lanes.
 
 use npcc_config::Config;
 use npcc_config::plan::{Device, Port};
@@ -8,11 +8,11 @@ use crate::finding::{Check, Finding, Mend, Severity};
 use crate::host::Host;
 use crate::interfaces;
 
-/// Where the kernel has its PCI devices.
+/// Folder in which the kernel shows its PCI devices.
 const DEVICES: &str = "/sys/bus/pci/devices";
-/// Drivers that hand a whole device to DPDK.
+/// Drivers that hand a whole device over to DPDK.
 const HANDED: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
-/// Drivers that keep the device and let DPDK use it beside them.
+/// Drivers that keep the device in the kernel and let DPDK use it too.
 const SHARED: [&str; 3] = ["mlx5_core", "mlx4_core", "mana"];
 
 pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
@@ -47,7 +47,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
     }
 }
 
-/// Commands that give a device to vfio-pci: for good where driverctl is installed.
+/// Returns the commands that bind a device to vfio-pci: persistently if driverctl is installed.
 fn bind(host: &Host, address: &str) -> String {
     if host.exists("/usr/sbin/driverctl") {
         return format!("driverctl set-override {address} vfio-pci");
@@ -112,7 +112,7 @@ fn iommu(host: &Host, (address, place): (&str, &str), found: &mut Vec<Finding>) 
         let Some(driver) = driver.filter(|_| other != address) else {
             continue;
         };
-        // A bridge belongs to the way to the device.
+        // A bridge is part of the path to the device.
         if HANDED.contains(&driver.as_str()) || driver == "pcieport" {
             continue;
         }
@@ -148,7 +148,7 @@ fn no_iommu(host: &Host, place: &str, unsafe_mode: bool) -> Finding {
     }
 }
 
-/// The command that adds words to the kernel's command line, as Debian's boot loader has it.
+/// Returns the command that adds words to the kernel's command line, as Debian's boot loader has it.
 pub(crate) fn kernel_words(host: &Host, words: &str) -> String {
     let amd = host
         .read("/proc/cpuinfo")
@@ -209,13 +209,13 @@ fn width(host: &Host, (address, place): (&str, &str), found: &mut Vec<Finding>) 
     }
 }
 
-/// Intel X710, XL710, XXV710 and X722, whose driver is i40e.
+/// PCI device IDs of Intel X710, XL710, XXV710 and X722, whose driver is i40e.
 const I40E: [&str; 16] = [
     "0x1572", "0x1574", "0x1580", "0x1581", "0x1583", "0x1584", "0x1585", "0x1586", "0x1587",
     "0x1588", "0x1589", "0x158a", "0x158b", "0x37ce", "0x37d0", "0x37d2",
 ];
 
-/// What is known of a device that cannot do what a lossless port needs.
+/// Reports a device that is known not to support what a lossless port needs.
 fn pause(host: &Host, port: &Port, (address, place): (&str, &str), found: &mut Vec<Finding>) {
     let id = |file: &str| {
         host.read(format!("{DEVICES}/{address}/{file}"))

@@ -1,4 +1,4 @@
-//! Each finding is made to happen once, by one change of a host that has none.
+//! Tests that reproduce each finding once, by one change of a host that has none.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -38,11 +38,11 @@ RX:\t\tn/a
 Combined:\t1
 ";
 
-/// A host, and the switch's configuration on it.
+/// Test host, and the switch's configuration on it.
 struct Tree {
     dir: TempDir,
     config: String,
-    /// What must live as long as the host.
+    /// File handles that must live as long as the host.
     held: Vec<fs::File>,
     listeners: Vec<UnixListener>,
 }
@@ -93,7 +93,7 @@ impl Tree {
         examine(&Host::tree(self.dir.path()), Some(&self.config()))
     }
 
-    /// A host with nothing to find fault with.
+    /// Creates a host without any finding.
     fn healthy() -> Tree {
         let tree = Tree {
             dir: tempfile::tempdir().unwrap(),
@@ -206,7 +206,7 @@ impl Tree {
         ));
     }
 
-    /// Name, MAC and IPv4 address of each interface.
+    /// Writes a command's output: name, MAC and IPv4 address of each interface.
     fn interfaces(&self, command: &str, all: &[(&str, &str, &str)]) {
         let one = |(name, mac, ip): &(&str, &str, &str)| {
             format!(
@@ -217,7 +217,7 @@ impl Tree {
         self.answer(command, &format!("[{}]", all.join(",")));
     }
 
-    /// A socket on which a switch listens.
+    /// Creates a socket on which a switch listens.
     fn listening(&mut self, path: &str) {
         self.listeners
             .push(UnixListener::bind(self.path(path)).unwrap());
@@ -228,7 +228,7 @@ impl Tree {
     }
 }
 
-/// What makes a finding happen; nothing else may be found.
+/// Changes the host so that exactly this finding appears.
 fn break_it(check: Check, tree: &mut Tree) {
     const DC0: &str = "sys/bus/pci/devices/0000:3b:00.0";
     const CPU: &str = "sys/devices/system/cpu";
@@ -291,7 +291,7 @@ fn break_it(check: Check, tree: &mut Tree) {
     }
 }
 
-/// The same, of interfaces, addresses and sockets.
+/// Changes interfaces, addresses or sockets so that exactly this finding appears.
 fn break_system(check: Check, tree: &mut Tree) {
     match check {
         Check::InterfaceMissing => tree.remove("sys/class/net/eth1"),
@@ -428,7 +428,7 @@ fn what_mends_is_the_command_for_this_host() {
     assert!(amd.command().contains("amd_iommu=on iommu=pt"), "{amd}");
 }
 
-/// Whoever manages the host by that card must not be cut off by a script.
+/// A script must not cut off an operator who manages the host through that card.
 #[test]
 fn a_card_with_addresses_is_not_bound_without_somebody_deciding() {
     let mut tree = Tree::healthy();

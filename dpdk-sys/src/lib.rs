@@ -1,7 +1,7 @@
 //! Raw bindings to DPDK, generated at build time from the DPDK that pkg-config finds.
 //!
-//! Nothing here is safe to call without reading DPDK's own contract; the package `npcc-dpdk` does
-//! that once, and nothing else may depend on this one. Only the names allowed in `build.rs` exist.
+//! No function here is safe to call without reading DPDK's own contract; the package `npcc-dpdk` does
+//! that once, and no other package may depend on this one. Only the names allowed in `build.rs` exist.
 //! `rte_mbuf` is opaque: its fields are reached by the `NPCC_MBUF_*` offsets, which hold for every
 //! release from 22.11 on.
 #![no_std]

@@ -1,57 +1,57 @@
-//! What the switch does with what is wanted: routes to groups, and groups to next hops.
+//! Interface to the switch's forwarding tables: routes to next-hop groups, and groups to next hops.
 
 use std::net::IpAddr;
 
 use npcc_pipeline::route::nexthop::{Adjacency, NextHopGroupId};
 use npcc_pipeline::route::prefix::Prefix;
 
-/// One next hop of a group.
+/// Next hop of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
-    /// Where to, and what happens.
+    /// Adjacency: port, VLAN and MAC address, or local delivery or drop.
     ///
     /// `Unresolved` has port and VLAN; `Local` has those of the interface the address is on, or port 0 for one that is no port's.
     pub adjacency: Adjacency,
-    /// Its share, against the others'; at least 1.
+    /// Weight of the next hop relative to the others'; at least 1.
     pub weight: u16,
-    /// Of `Unresolved`, who is to be asked for; without one it is the frame's own destination.
+    /// Gateway to resolve if the adjacency is `Unresolved`; `None` resolves the frame's own destination.
     pub gateway: Option<IpAddr>,
 }
 
-/// A change the switch has no room for.
+/// Change that the switch has no capacity for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// The forwarding tables of the switch.
+/// Forwarding tables of the switch.
 ///
-/// Changes come in an order in which each stands by itself: a group is made before a route leads by it, and is removed after the
-/// last; then its number may be another's. Between two [`Fib::commit`]s nothing needs to be seen by a frame.
+/// Changes come in an order in which each is valid by itself: a group is made before a route uses it, and is removed after the
+/// last one; then its number may be reused. No frame needs to see the changes between two [`Fib::commit`]s.
 pub trait Fib: Send {
-    /// Makes a group of these members; without members, its routes are as none.
+    /// Creates a group of these members; without members, its routes are treated as absent.
     ///
     /// # Errors
-    /// There is no room.
+    /// The switch has no capacity left.
     fn make_group(&mut self, members: &[Member]) -> Result<NextHopGroupId, Refused>;
 
-    /// Gives a group other members, for every route that leads by it.
+    /// Replaces the members of a group, for every route that uses it.
     ///
     /// # Errors
-    /// There is no room; the group is as it was.
+    /// The switch has no capacity left; the group is unchanged.
     fn change_group(&mut self, group: NextHopGroupId, members: &[Member]) -> Result<(), Refused>;
 
-    /// A group that no route leads by any more.
+    /// Removes a group that no route uses any more.
     fn remove_group(&mut self, group: NextHopGroupId);
 
-    /// Lets a prefix lead by a group, whatever it led by before.
+    /// Points a prefix to a group, replacing its previous one.
     ///
     /// # Errors
-    /// There is no room; the route is as it was.
+    /// The switch has no capacity left; the route is unchanged.
     fn set_route(&mut self, prefix: Prefix, group: NextHopGroupId) -> Result<(), Refused>;
 
-    /// Takes a prefix away.
+    /// Removes a prefix.
     fn remove_route(&mut self, prefix: Prefix);
 
-    /// Makes all changes since the last commit visible.
+    /// Makes all changes since the last commit visible to the workers.
     fn commit(&mut self);
 }

@@ -1,4 +1,4 @@
-//! Namespace, TAPs, sockets and thread together.
+//! Setup of the Linux integration: namespace, TAPs, sockets and thread.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,38 +22,38 @@ use crate::tap::{Tap, TapPort, namespace, sysctl};
 use crate::wanted::ports::{Place, Ports};
 use crate::wire::request::{LinkSettings, set_link};
 
-/// The index of the loopback device, in every namespace.
+/// Index of the loopback device, in every namespace.
 const LOOPBACK: u32 = 1;
 
 npcc_pipeline::defaults! {
-    /// What the switch has of Linux.
+    /// Settings of the Linux integration.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Settings {
-        /// The name of a network namespace, made if there is none; without one it is that of the calling thread.
+        /// Name of a network namespace, created if it does not exist; `None` uses that of the calling thread.
         pub namespace: Option<String> = Some("npcc".to_owned()),
-        /// Octets of messages that may wait to be read.
+        /// Size in bytes of the netlink receive buffer.
         pub receive_buffer: usize = 16 << 20,
-        /// How often everything is compared with the kernel, at most.
+        /// Interval of the periodic full comparison with the kernel; longer if a comparison takes over a tenth of it.
         pub compare_every: Duration = Duration::from_secs(10),
-        /// The TAPs.
+        /// TAPs to create.
         pub ports: Vec<TapPort> = vec![],
-        /// Addresses, neighbours and routes.
+        /// Addresses, neighbours and routes to install in the kernel.
         pub wanted: Wanted = Wanted::default(),
     }
 }
 
-/// What a process before left.
+/// State inherited from a previous process.
 #[derive(Debug, Default)]
 pub struct Left {
-    /// Descriptors of TAPs, by the names they are said to have.
+    /// Descriptors of TAPs, by their presumed names.
     pub taps: BTreeMap<String, OwnedFd>,
-    /// What the kernel was to have; `None` if that is not known: then nothing is taken away.
+    /// Desired kernel state of the previous process; `None` if it is not known: then nothing is removed.
     pub wanted: Option<Wanted>,
-    /// Who reads the kernel's state already, in the namespace of the settings.
+    /// Dump of the kernel's state that is already under way in the namespace of the settings.
     pub ahead: Option<Ahead>,
 }
 
-/// What was opened and does not run yet.
+/// Integration that is set up and not running yet.
 #[derive(Debug)]
 pub struct Integration {
     taps: Vec<Tap>,
@@ -65,7 +65,7 @@ pub struct Integration {
     compare_every: Duration,
 }
 
-/// The thread that runs. When this is dropped it ends.
+/// Handle of the running thread; dropping it stops the thread.
 #[derive(Debug)]
 pub struct Running {
     handle: Handle,
@@ -73,7 +73,7 @@ pub struct Running {
 }
 
 impl Integration {
-    /// As [`Integration::after`], with nothing that was left.
+    /// Opens the integration as [`Integration::after`], without inherited state.
     ///
     /// # Errors
     /// Those of [`Integration::after`].
@@ -81,11 +81,11 @@ impl Integration {
         Integration::after(Left::default(), settings)
     }
 
-    /// Enters the namespace in a thread of its own, takes over the TAPs that were left there, makes those that are missing, and gives
-    /// them their addresses. What the kernel was to have and is not to have any more is taken away.
+    /// Opens the integration in the namespace, by a thread of its own: takes over the inherited TAPs, creates those that are missing, and
+    /// gives them their addresses. State that the previous process wanted in the kernel and that is not desired any more is removed.
     ///
     /// # Errors
-    /// What Linux refused, with the device it is about. Root, or `CAP_NET_ADMIN` and, for a namespace, `CAP_SYS_ADMIN`, is needed.
+    /// The refusal of Linux, with the device it concerns. Root, or `CAP_NET_ADMIN` and, for a namespace, `CAP_SYS_ADMIN`, is required.
     pub fn after(left: Left, settings: Settings) -> io::Result<Integration> {
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| open_here(left, settings));
@@ -94,28 +94,28 @@ impl Integration {
         })
     }
 
-    /// Hands out the TAPs, in the order of the settings.
+    /// Takes the TAPs, in the order of the settings.
     #[must_use]
     pub fn take_taps(&mut self) -> Vec<Tap> {
         std::mem::take(&mut self.taps)
     }
 
-    /// Why TAPs that were left were not taken over; their descriptors are closed.
+    /// Reasons why inherited TAPs were not taken over; their descriptors are closed.
     #[must_use]
     pub fn refused(&self) -> &[io::Error] {
         &self.refused
     }
 
-    /// What grows while the thread moves; `fib`, which is the thread's too, may add to it.
+    /// Progress counter of the thread, for the watchdog; `fib`, which runs in the thread too, may add to it.
     #[must_use]
     pub fn turns(&self) -> Arc<Counter> {
         Arc::clone(self.mirror.turns())
     }
 
-    /// Starts the thread: it gives `fib` what is wanted, and `notice` what is to be told.
+    /// Starts the thread, which passes changes of the desired state to `fib` and notices to `notice`.
     ///
     /// # Errors
-    /// There can be no thread.
+    /// The thread cannot be created.
     pub fn run<F, N>(self, fib: F, notice: N) -> io::Result<Running>
     where
         F: Fib + 'static,
@@ -133,9 +133,9 @@ impl Integration {
         let (service, handle) = Service::new(mirror, (wants, ethtool), compare_every, fib, notice)?;
         let thread = std::thread::Builder::new().name("npcc-netlink".to_owned());
         let thread = thread.spawn(move || {
-            // Those nobody took stay as long as the thread runs.
+            // TAPs that nobody took stay open as long as the thread runs.
             let _taps = taps;
-            // Sockets that are opened later are to be of the namespace too.
+            // Sockets that are opened later must be in the namespace too.
             match namespace.as_deref().map_or(Ok(()), namespace::enter) {
                 Ok(()) => service.run(),
                 Err(error) => service.end(error),
@@ -149,7 +149,7 @@ impl Integration {
 }
 
 impl Running {
-    /// How to ask the thread.
+    /// Handle for requests to the thread.
     #[must_use]
     pub const fn handle(&self) -> &Handle {
         &self.handle
@@ -183,7 +183,7 @@ fn open_here(left: Left, settings: Settings) -> io::Result<Integration> {
         wanted: before,
         ahead,
     } = left;
-    // What was wanted before is known by the names of links, so it is changed once those are.
+    // The previous desired state refers to links by name, so it is changed once their names are known.
     let mut wants = Wants::new(before.unwrap_or_default());
     let (mut places, mut taps, mut refused) = (BTreeMap::new(), vec![], vec![]);
     for port in settings.ports {
@@ -204,7 +204,7 @@ fn open_here(left: Left, settings: Settings) -> io::Result<Integration> {
         wants.link(name, tap.index(), *mac);
         taps.push(tap);
     }
-    // Those of ports that are no more go before anything is put: an address may have moved.
+    // TAPs of ports that no longer exist are closed before anything is added: an address may have moved.
     drop(left);
     if let Some(not) = wants
         .change(settings.wanted, &mut requests)

@@ -1,4 +1,4 @@
-//! A switch that begins anew reads the kernel's state before it has its ports, and has all that changed meanwhile.
+//! A switch that restarts reads the kernel's state before it has its ports, and misses no change meanwhile.
 //!
 //! Needs root: namespaces and TAPs of the test's own.
 #![allow(
@@ -26,7 +26,7 @@ use npcc_linux::tap::{TapPort, namespace};
 use npcc_linux::{Integration, Left, Settings};
 use npcc_pipeline::units::{Mac, PortId};
 
-/// A namespace that goes with the test.
+/// Namespace that is removed with the test.
 struct Space(String);
 
 impl Drop for Space {
@@ -79,7 +79,7 @@ fn route(what: &str, n: u32, port: u32) -> String {
     format!("route {what} 10.{high}.{low}.0/24 via 10.0.{port}.2 dev p{port}")
 }
 
-/// The switch that was there ends while the one that comes reads; routes come, go and change at the same time.
+/// Restart: the old switch ends while the new one reads; routes are added, removed and changed at the same time.
 fn begins_anew(test: &str, receive_buffer: usize, overruns: bool) {
     let space = Space(format!("npcc-{test}-{}", std::process::id()));
     let mut first = Integration::open(space.settings()).unwrap();
@@ -115,7 +115,7 @@ fn begins_anew(test: &str, receive_buffer: usize, overruns: bool) {
     });
     let running = running.unwrap();
     let handle = running.handle();
-    // Whoever sees that there was a comparison sees what it counted.
+    // A reader that sees the comparison also sees what it counted.
     let deadline = Instant::now() + Duration::from_secs(20);
     let status = loop {
         let status = handle.status();

@@ -1,4 +1,4 @@
-//! Messages that are cut off, changed at random, or loop in themselves end nothing: no panic, no endless loop, no wrong event.
+//! Messages that are truncated, changed at random, or loop in themselves do no harm: no panic, no endless loop, no wrong event.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,7 +20,7 @@ use npcc_linux::wire::route::Hop;
 use npcc_pipeline::units::Mac;
 use proptest::prelude::*;
 
-/// One message of each kind, as the kernel would write it: requests have the form of what they ask for.
+/// Returns one message of each kind, as the kernel would write it: requests have the form of the objects they request.
 fn valid() -> Vec<Vec<u8>> {
     let hop = |link, gateway: &str, weight| Hop {
         link,
@@ -76,7 +76,7 @@ fn valid() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A message about a next-hop object, as the kernel writes it.
+/// Builds a message about a next-hop object, as the kernel writes it.
 fn next_hop(kind: u16, id: u32, attributes: &[(u16, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0; 16 + nexthop::FIXED];
     bytes[4..6].copy_from_slice(&kind.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Dumps of a kernel that changes meanwhile take nothing away that is still there. Root is needed.
+//! Dumps of a kernel that changes meanwhile remove nothing that is still there. Root is needed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use live::Live;
 use npcc_pipeline::route::prefix::Prefix;
 
-/// Compares for a while, as often as it can, while others come and go; what of the untouched was taken away at any time.
+/// Compares for a while, as often as it can, while other routes come and go; returns the untouched prefixes that were ever removed.
 fn compare_under(
     live: &Live,
     untouched: impl Fn(&Prefix) -> bool,

@@ -1,4 +1,4 @@
-//! Against the kernel of this machine, in a namespace for each test: what it says, and what it leaves unsaid. Root is needed.
+//! Tests against the kernel of this machine, in a namespace each: its notifications, and the changes it does not notify. Root is needed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -102,7 +102,7 @@ fn a_next_hop_is_asked_for_and_a_change_of_its_mac_address_followed() {
     live.equal("at the end");
 }
 
-/// Trap 1: the kernel says nothing of the routes that go with a link that is switched off.
+/// Trap 1: the kernel does not notify of the routes that disappear with a link that is set down.
 #[test]
 fn routes_go_with_a_link_that_is_switched_off_and_the_port_follows() {
     let route = npcc_linux::netlink::wants::StaticRoute {
@@ -165,7 +165,7 @@ fn routes_go_with_a_link_that_is_switched_off_and_the_port_follows() {
     );
 }
 
-/// Trap 2: next-hop objects go with the carrier, and all routes by them, without a message; plain routes stay.
+/// Trap 2: next-hop objects disappear with the carrier, and all routes over them, without a notification; plain routes stay.
 #[test]
 fn objects_go_with_the_carrier_and_plain_routes_stay() {
     let live = Live::open("carrier");
@@ -213,7 +213,7 @@ fn objects_go_with_the_carrier_and_plain_routes_stay() {
     );
 }
 
-/// The last address takes the routes of a link along, and any address those that were sent from it.
+/// The last address takes the routes of a link along, and any address the routes that use it as source.
 #[test]
 fn routes_go_with_the_address() {
     let live = Live::open("address");
@@ -313,7 +313,7 @@ fn what_drops_and_what_is_not_ours() {
     live.equal("without the other link");
 }
 
-/// Trap 3: with `nexthop_compat_mode` 0 a change of what many routes lead by is a message or two.
+/// Trap 3: with `nexthop_compat_mode` 0 a change of a next hop under many routes is a message or two.
 #[test]
 fn a_next_hop_replaced_under_many_routes_is_one_change() {
     let live = Live::open("replace");
@@ -360,7 +360,7 @@ fn an_overrun_ends_in_equality() {
             format!("route {verb} {}.{high}.{low}.0/24 {by}", 60 + part)
         })
     };
-    // The thread stands still at first: it might keep up with `ip` otherwise, and nothing be lost.
+    // The thread is blocked at first: it might keep up with `ip` otherwise, and nothing be lost.
     let held = live.book.0.lock().unwrap();
     live.batch(route("replace", 0, 0));
     drop(held);
@@ -403,13 +403,13 @@ fn an_overrun_ends_in_equality() {
     live.equal("after an overrun");
 }
 
-/// Fifty thousand routes put, their link switched off and on, and put again.
+/// Fifty thousand routes are added, their link set down and up, and the routes added again.
 #[test]
 fn fifty_thousand_routes() {
     many_routes("fifty", 50_000);
 }
 
-/// As above with 200,000, and figures of a full table.
+/// Repeats the test with 900,000 routes, the size of a full table.
 #[test]
 #[ignore = "takes minutes: scripts/test-long linux"]
 fn a_full_table() {
@@ -464,7 +464,7 @@ fn memory() -> String {
     line.unwrap().to_owned()
 }
 
-/// The thread stands still for three seconds while routes change: messages are lost, and it is equal again.
+/// The thread is blocked for three seconds while routes change: messages are lost, and the state is equal again.
 #[test]
 fn a_thread_that_stood_still_is_equal_again() {
     let live = Live::with("still", 256 << 10, vec![]);
@@ -488,13 +488,13 @@ fn a_thread_that_stood_still_is_equal_again() {
     live.equal("at the end");
 }
 
-/// A peer changes its MAC address and tells nobody: the kernel finds out, and so do we; meanwhile a next hop that answers never
-/// leaves.
+/// A peer silently changes its MAC address: the kernel detects it, and the switch follows; meanwhile a next hop that answers is never
+/// removed.
 #[test]
 fn a_silent_change_of_a_mac_address_is_followed() {
     let live = Live::open("silent");
     for family in ["ipv4", "ipv6"] {
-        // Fewer seconds than the switch's own, for a short test.
+        // Shorter times than the switch's own, for a short test.
         live.sysctl(&format!("{family}/neigh/p0/base_reachable_time_ms"), "1000");
         live.sysctl(&format!("{family}/neigh/p0/interval_probe_time_ms"), "1000");
         live.sysctl(&format!("{family}/neigh/p0/gc_stale_time"), "1");
@@ -540,7 +540,7 @@ fn a_silent_change_of_a_mac_address_is_followed() {
     live.equal("at the end");
 }
 
-/// Rounds of all that happens to links, addresses, objects and routes; after each the kernel's state is ours.
+/// Rounds of all kinds of changes to links, addresses, objects and routes; after each the model has the kernel's state.
 #[test]
 fn rounds_of_everything_end_equal() {
     rounds("rounds", 40, 11);
@@ -693,7 +693,7 @@ for row in rows:
 assert sent >= 2
 ";
 
-/// Whoever has the right to change the kernel's routes could give the switch others than the kernel has.
+/// A process with the privilege to change the kernel's routes must not give the switch routes that the kernel does not have.
 #[test]
 fn a_message_that_is_not_the_kernels_is_not_believed() {
     let live = Live::open("forged");

@@ -1,5 +1,5 @@
-//! Streams of a model kernel, with messages lost and dumps in between, end in the kernel's state, and the switch has what that
-//! state asks for, computed anew in the plainest way.
+//! Streams of a model kernel, with messages lost and dumps in between, end in the kernel's state, and the switch has the state
+//! desired for it, computed anew in the simplest way.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -34,7 +34,7 @@ use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::{Mac, PortId};
 use proptest::prelude::*;
 
-/// Links there are; the last is no port.
+/// Number of links; the last is no port.
 const LINKS: u32 = 4;
 
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ enum Step {
     Plain(u8, u8, Vec<(u32, Option<u8>, u16)>, Option<(u32, u8)>),
     Other(u8, u8, bool),
     RemoveRoute(u8, u8),
-    /// The next so many messages are lost; a dump follows after as many steps.
+    /// The next `n` messages are lost; a dump follows after as many steps.
     Lose(usize),
     Give,
     Dump,
@@ -82,7 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Prefixes, some within others, some that hold neighbours, some of one address.
+/// Returns a prefix: some within others, some that contain neighbours, some host prefixes.
 fn some_prefix(n: u8) -> Prefix {
     let all = [
         "0.0.0.0/0",
@@ -213,7 +213,7 @@ fn ports() -> Ports {
     Ports::new((1..LINKS).map(|n| (format!("p{n}"), place(n))).collect())
 }
 
-/// What the switch should have, from the kernel's state alone.
+/// Computes the expected forwarding table from the kernel's state alone.
 fn plain(kernel: &Kernel) -> BTreeMap<Prefix, Vec<Member>> {
     let mut table = BTreeMap::new();
     let mut prefixes: Vec<Prefix> = kernel.routes.keys().map(|(_, prefix, _)| *prefix).collect();
@@ -383,7 +383,7 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
     Some(members)
 }
 
-/// Dumps, with what the kernel says meanwhile held back until after.
+/// Dumps everything; notifications received meanwhile are applied after it.
 fn resynchronise(model: &mut Model, kernel: &Kernel, meanwhile: Vec<Event>) {
     for (what, events) in Dump::ALL.into_iter().zip(kernel.dumps()) {
         model.begin_sweep();
@@ -413,7 +413,7 @@ fn routes_of(model: &Model) -> Vec<(Table, Prefix, u32, Action, Way)> {
     all
 }
 
-/// Plays a stream, a dump in which some of the last messages come again, and losses; the end is the kernel's.
+/// Plays a stream with losses, and a dump after which some of the last messages are repeated; the end state is the kernel's.
 fn play(steps: &[Step], loud: bool, again: usize) -> Result<(), TestCaseError> {
     let mut kernel = Kernel::new(LINKS);
     let (mut model, mut book) = (Model::default(), Book::default());
@@ -434,7 +434,7 @@ fn play(steps: &[Step], loud: bool, again: usize) -> Result<(), TestCaseError> {
         }
         match step {
             Step::Lose(n) => losing += *n,
-            // The last messages before the dump come again after it: they were under way.
+            // The last messages before the dump are repeated after it: they were queued.
             Step::Dump if torn || losing == 0 => {
                 let from = last.len().saturating_sub(again);
                 resynchronise(&mut model, &kernel, last[from..].to_vec());
@@ -486,7 +486,7 @@ proptest! {
     }
 }
 
-/// A route by an object comes after a dump that shows neither any more, and then the object's end.
+/// A route over an object arrives after a dump that shows neither any more, and then the object's removal.
 #[test]
 fn what_was_by_an_object_that_is_gone_already_goes_too() {
     let steps = [
@@ -499,7 +499,7 @@ fn what_was_by_an_object_that_is_gone_already_goes_too() {
     play(&steps, false, 4).unwrap();
 }
 
-/// The object was by another link when the route came; with that link both went silently, and the number is in use again.
+/// The object was over another link when the route arrived; both disappeared silently with that link, and the number is in use again.
 #[test]
 fn an_object_whose_number_is_used_again_keeps_no_route() {
     let steps = [
@@ -514,7 +514,7 @@ fn an_object_whose_number_is_used_again_keeps_no_route() {
     }
 }
 
-/// When the object went, its group had another member; the dump has the group as it was made later.
+/// A group had another member when the object was removed than in the dump, which has the group as it was made later.
 #[test]
 fn a_group_that_got_another_member_keeps_its_routes() {
     let steps = [
@@ -552,7 +552,7 @@ fn hosts_follow_the_link_of_an_object() {
     play(&steps, false, 0).unwrap();
 }
 
-/// The same, of a route of one address, which led to the host and by no group of the object.
+/// A host route, which led to the host itself and to no group of the object, follows the object too.
 #[test]
 fn a_host_with_a_route_of_its_own_follows_the_object() {
     let steps = [
@@ -566,7 +566,7 @@ fn a_host_with_a_route_of_its_own_follows_the_object() {
     play(&steps, false, 0).unwrap();
 }
 
-/// The same, of a group whose attached member stood back behind one with a MAC address.
+/// Attached hosts follow a group's attached member that was left out in favour of one with a MAC address.
 #[test]
 fn a_host_follows_a_member_that_stood_back() {
     let steps = [
@@ -582,7 +582,7 @@ fn a_host_follows_a_member_that_stood_back() {
     play(&steps, false, 0).unwrap();
 }
 
-/// Nothing but a flag of a dumped route tells that a next hop died with its link's last address; an address brings it back.
+/// Only a flag of a dumped route shows that a next hop died with its link's last address; an address revives it.
 #[test]
 fn a_next_hop_that_died_with_an_address_is_known_from_a_dump() {
     let both = Step::Plain(0, 0, vec![(2, None, 1), (3, None, 1)], None);

@@ -1,4 +1,4 @@
-//! What a configuration wants of the kernel, and what it tells of addresses it got from others. Root is needed.
+//! Desired kernel state of a configuration, and its notices of addresses from others. Root is needed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -84,7 +84,7 @@ fn what_is_not_wanted_any_more_is_taken_away_and_what_others_put_stays() {
         book.has("10.50.0.0/16") && book.has("10.77.0.0/16") && book.has("10.0.1.1/32")
     });
     assert!(!live.ip_says("neigh show dev p1").contains("10.5.0.9"));
-    // What is wanted comes back with its link.
+    // The desired state is restored with its link.
     live.ip("link set p1 down");
     live.until("it goes with the link", |book| !book.has("10.50.0.0/16"));
     live.ip("link set p1 up");

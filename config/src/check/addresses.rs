@@ -1,4 +1,4 @@
-//! Our own addresses: each usable, each once, no subnet on two interfaces.
+//! Checks of the switch's own addresses: each usable, each once, no subnet on two interfaces.
 
 use std::net::IpAddr;
 
@@ -33,7 +33,7 @@ pub(super) fn check(check: &mut Check<'_>) {
     }
 }
 
-/// Whether two addresses of ours cannot both be.
+/// Returns true if two addresses of the switch cannot coexist.
 fn conflict(a: &Subnet, b: &Subnet) -> bool {
     let same_interface = a.port == b.port && a.vlan == b.vlan;
     let overlap = a.net.contains(&b.net.addr()) || b.net.contains(&a.net.addr());
@@ -69,7 +69,7 @@ fn clash(check: &mut Check<'_>, other: &Subnet, subnet: &Subnet) {
     }
 }
 
-/// Why an address cannot be an interface's, and what could.
+/// Returns the reason why an address cannot be an interface's, and a hint.
 fn unusable(net: IpNet) -> Option<(&'static str, String)> {
     let address = net.addr();
     if net.prefix_len() == 0 {

@@ -1,4 +1,4 @@
-//! The packet buffer: large enough to be one.
+//! Checks of the packet buffer: its size, and that of an mbuf.
 
 use super::Check;
 use crate::model::MbufSize;
@@ -6,9 +6,9 @@ use crate::sizing::{LINK_HEADERS, smallest_data_room};
 use crate::tree::Path;
 use crate::units::{Bytes, Nanos};
 
-/// Frames each port should find room for.
+/// Minimum number of frames for which the pool must have room on each port.
 const FRAMES: u64 = 64;
-/// No machine this runs on has more.
+/// Maximum size of the pool, 256 GiB: no machine the switch runs on has more memory.
 const MAX_POOL: Bytes = Bytes(256 << 30);
 
 pub(super) fn check(check: &mut Check<'_>) {

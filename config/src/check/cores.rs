@@ -1,4 +1,4 @@
-//! Cores: who runs where.
+//! Checks of the cores: which thread runs where.
 
 use npcc_pipeline::num::real;
 
@@ -53,7 +53,7 @@ pub(super) fn check(check: &mut Check<'_>) {
     }
 }
 
-/// A worker that sleeps answers a filling queue and a peer's pause later than the headroom allows for.
+/// Refuses `adaptive` with lossless priorities: a sleeping worker reacts to a filling queue and a peer's pause later than the headroom allows for.
 fn idle(check: &mut Check<'_>) {
     let qos = Path::root("qos");
     let known = ["profile", "priorities"]
@@ -71,16 +71,16 @@ fn idle(check: &mut Check<'_>) {
     check.error(&Path::root("cores").key("idle"), message, hint);
 }
 
-/// Shortest tick of a control thread that shares its core with a worker: the system gives it the core for some time every
+/// Shortest tick, in ns of real time, of a control thread that shares its core with a worker: the scheduler gives it the core for some time every
 /// few milliseconds, or as it wakes.
 const SHARED_TICK: f64 = 1e6;
 
-/// The tick on the wall's clock, in ns.
+/// Returns the tick in ns of real time.
 fn real_tick(file: &File) -> f64 {
     real(file.npcc.tick.0) * file.time_scale
 }
 
-/// EAL arguments that other keys decide, and which.
+/// EAL arguments that other keys determine, with those keys.
 const OWNED: [(&str, &str); 10] = [
     ("-l", "cores"),
     ("-c", "cores"),
@@ -94,7 +94,7 @@ const OWNED: [(&str, &str); 10] = [
     ("--no-huge", "dpdk.hugepages: off"),
 ];
 
-/// EAL arguments may not contradict what the file says elsewhere.
+/// Refuses EAL arguments that contradict other keys of the file.
 pub(super) fn eal_args(check: &mut Check<'_>) {
     let args = &check.file.dpdk.eal_args;
     for (i, arg) in args.iter().enumerate() {

@@ -1,13 +1,13 @@
-//! What concerns the file as a whole.
+//! Checks of the file as a whole.
 
 use super::{Check, port_path};
 use crate::tree::Path;
 use npcc_pipeline::units::MAX_PORTS;
 
-/// A Unix socket's path may have so many bytes.
+/// Maximum length of a Unix socket's path, in bytes.
 const MAX_SOCKET_PATH: usize = 107;
 
-/// A name in the DNS has at most so many letters.
+/// Maximum length of a DNS name, in characters.
 const MAX_HOST_NAME: usize = 253;
 
 pub(super) fn check(check: &mut Check<'_>) {

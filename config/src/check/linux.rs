@@ -1,19 +1,19 @@
-//! Linux: where its side of the ports lies, and what may be said of it.
+//! Checks of the Linux integration: the namespace, the receive buffer and the interfaces' names.
 
 use super::Check;
 use crate::plan::linux_link;
 use crate::tree::Path;
 use crate::units::Bytes;
 
-/// What the kernel may hold of news for us.
+/// Range of the netlink receive buffer, in bytes.
 const BUFFER: std::ops::RangeInclusive<u64> = (64 << 10)..=(1 << 30);
-/// A namespace is a file's name.
+/// Maximum length of a namespace's name, which is a file name.
 const LONGEST_NAME: usize = 255;
 
-/// Octets of the longest name that Linux has for a link.
+/// Maximum length of an interface name in Linux, in bytes.
 const LONGEST_LINK: usize = 15;
 
-/// Each port and VLAN has a link in Linux, by a name that no other has.
+/// Requires a unique Linux interface name for each port and VLAN.
 fn links(check: &mut Check<'_>) {
     let ports = check.file.ports.clone();
     let untagged: Vec<&String> = ports.iter().map(|port| &port.name).collect();

@@ -1,4 +1,4 @@
-//! Lossless priorities: headroom that fits, pause that can be sent, marking that comes before it, a watchdog in its range.
+//! Checks of lossless priorities: headroom that fits, pause that can be sent, marking below XOFF, the PFC watchdog's ranges.
 
 use super::{Check, port_path};
 use crate::model::{PfcBackend, PortPfc};
@@ -7,7 +7,7 @@ use crate::sizing::{Link, Lossless, sends_pause};
 use crate::tree::Path;
 use crate::units::{Bytes, Nanos};
 
-/// Full frames that each lossless group should find in the shared part.
+/// Minimum number of full frames for each lossless group in the shared part.
 const FRAMES: u64 = 4;
 
 pub(super) fn check(check: &mut Check<'_>) {
@@ -43,7 +43,7 @@ pub(super) fn check(check: &mut Check<'_>) {
     shared_headroom(check, &room);
 }
 
-/// Whether everything headroom is computed from is the operator's.
+/// Returns true if all inputs of the headroom computation are the operator's.
 fn inputs_certain(check: &Check<'_>) -> bool {
     let qos = Path::root("qos");
     let buffer = Path::root("buffer");
@@ -69,7 +69,7 @@ fn inputs_certain(check: &Check<'_>) -> bool {
         && check.certain(&Path::root("pfc").key("backend"))
 }
 
-/// Lossless without pause is refused; one port without it is worth a word.
+/// Refuses lossless priorities when no port sends pause; warns of each port that sends none.
 fn somebody_pauses(check: &mut Check<'_>, mask: u8) -> bool {
     let file = check.file;
     let first = mask.trailing_zeros();
@@ -103,7 +103,7 @@ fn somebody_pauses(check: &mut Check<'_>, mask: u8) -> bool {
     true
 }
 
-/// Headroom and reserves leave room for traffic.
+/// Requires that headroom and reserves leave buffer for traffic.
 fn fits(check: &mut Check<'_>, room: &Lossless, links: &[Option<Link>]) -> bool {
     let frame = links.iter().flatten().map(Link::frame).max().unwrap_or(0);
     let least = room.groups * FRAMES * frame;
@@ -123,7 +123,7 @@ fn fits(check: &mut Check<'_>, room: &Lossless, links: &[Option<Link>]) -> bool 
     false
 }
 
-/// A queue must be marked before its senders are paused, or congestion control never acts.
+/// Requires that a queue is marked before its senders are paused; otherwise congestion control never acts.
 fn marking_before_pause(check: &mut Check<'_>, effective: &EffectiveQos, room: &Lossless) {
     if room.groups == 0 {
         return;
@@ -134,7 +134,7 @@ fn marking_before_pause(check: &mut Check<'_>, effective: &EffectiveQos, room: &
             continue;
         };
         let deepest = file.ports.iter().filter_map(|port| {
-            // A link that nobody knows yet is judged when it comes up.
+            // A link whose speed is not known yet is checked when it comes up.
             let speed = port.speed.or_else(|| port.link_speed.written())?;
             let drain = plan.drain(Some(speed))?;
             Some((ecn.kmax.bytes_floored(drain, port.mtu.short()), &port.name))
@@ -181,7 +181,7 @@ fn shared_headroom(check: &mut Check<'_>, room: &Lossless) {
     check.error(&Path::root("buffer").key("shared_headroom"), message, hint);
 }
 
-/// SONiC's ranges: detect 100 ms to 5 s, restore 100 ms to 60 s, poll at most 1 s and not longer than detect.
+/// Checks the watchdog against SONiC's ranges: detect 100 ms to 5 s, restore 100 ms to 60 s, poll at most 1 s and not longer than detect.
 fn watchdog(check: &mut Check<'_>) {
     let watchdog = &check.file.pfc.watchdog;
     let path = |key: &str| Path::root("pfc").key("watchdog").key(key);

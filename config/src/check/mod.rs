@@ -1,7 +1,7 @@
-//! Relations between values, one topic a file.
+//! Checks of relations between values, one topic in each file.
 //!
-//! Law: a check complains only about what the operator wrote. Where a value was already refused for
-//! its form and replaced, everything that depends on it stays silent.
+//! Law: a check reports only values that the operator wrote. Where a value was already refused for
+//! its form and replaced, all checks that depend on it stay silent.
 
 mod addresses;
 mod buffer;
@@ -58,7 +58,7 @@ pub(crate) fn run(
     unavailable::check(&mut check);
 }
 
-/// The model, its places, and where findings go.
+/// State of the checks: the model, the places of its values, and the findings.
 struct Check<'a> {
     file: &'a File,
     root: &'a Node,
@@ -68,7 +68,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// The value at `path` is wrong.
+    /// Reports an error in the value at `path`.
     fn error(&mut self, path: &Path, message: impl Into<String>, hint: impl Into<String>) {
         if self.certain(path) {
             self.errors
@@ -76,7 +76,7 @@ impl Check<'_> {
         }
     }
 
-    /// The key at the end of `path` is wrong, whatever its value.
+    /// Reports an error in the key at the end of `path`, whatever its value.
     fn error_at_key(&mut self, path: &Path, message: impl Into<String>, hint: impl Into<String>) {
         if self.certain(path) {
             self.errors
@@ -84,7 +84,7 @@ impl Check<'_> {
         }
     }
 
-    /// The value at `path` does not do all it says.
+    /// Reports a value at `path` that has no or limited effect.
     fn warn(&mut self, path: &Path, message: impl Into<String>, hint: impl Into<String>) {
         if self.certain(path) {
             self.warnings
@@ -92,7 +92,7 @@ impl Check<'_> {
         }
     }
 
-    /// No entry of the list at `path` may be there twice; `what` one is called.
+    /// Refuses duplicate entries in the list at `path`; `what` names an entry in the message.
     fn once<T: PartialEq + Display>(&mut self, path: &Path, all: &[T], what: &str, hint: &str) {
         for (i, one) in all.iter().enumerate() {
             if all[..i].contains(one) {
@@ -105,29 +105,29 @@ impl Check<'_> {
         }
     }
 
-    /// Whether the value at `path` is the operator's (or the default because nothing is written).
+    /// Returns true if the value at `path` is the operator's (or the default because the key is absent).
     fn certain(&self, path: &Path) -> bool {
         self.root.is_certain(path)
     }
 
-    /// Whether the value at `path` is written, and not as null.
+    /// Returns true if the value at `path` is written, and not as null.
     fn written(&self, path: &Path) -> bool {
         self.root.get(path).is_some_and(|node| !node.is_null())
     }
 
-    /// The line of the value at `path`.
+    /// Returns the line of the value at `path`.
     fn line(&self, path: &Path) -> usize {
         self.root.place(path).line
     }
 
-    /// Whether the names of all ports are known.
+    /// Returns true if the names of all ports are known.
     fn names_certain(&self) -> bool {
         let ports = port_path;
         self.certain(&Path::root("ports"))
             && (0..self.file.ports.len()).all(|i| self.certain(&ports(i).key("name")))
     }
 
-    /// Whether the addresses of all ports and neighbours are known.
+    /// Returns true if the addresses of all ports and neighbours are known.
     fn addresses_certain(&self) -> bool {
         let neighbor = |n| Path::root("neighbors").index(n);
         self.certain(&Path::root("ports"))
@@ -144,7 +144,7 @@ impl Check<'_> {
             })
     }
 
-    /// Index of the port named at `path`; complains if there is none.
+    /// Returns the index of the port named at `path`; reports an error if there is none.
     fn port_named(&mut self, path: &Path, name: &str) -> Option<usize> {
         let found = self.file.ports.iter().position(|p| p.name == name);
         if found.is_none() && self.names_certain() {
@@ -158,7 +158,7 @@ impl Check<'_> {
         found
     }
 
-    /// A port's name, for messages.
+    /// Returns the name of a port, for messages.
     fn port_name(&self, port: usize) -> String {
         self.file
             .ports
@@ -167,12 +167,12 @@ impl Check<'_> {
     }
 }
 
-/// The path of a port.
+/// Returns the path of a port.
 fn port_path(port: usize) -> Path {
     Path::root("ports").index(port)
 }
 
-/// Compares two depths; `None` when one is a size and one a time of a rate that is not known here.
+/// Compares two depths; `None` when one is a size and the other a time of a rate that is not known here.
 fn compare(a: Threshold, b: Threshold, drain: Option<(BitRate, u16)>) -> Option<Ordering> {
     match (a, b, drain) {
         (Threshold::Bytes(a), Threshold::Bytes(b), _) => Some(a.cmp(&b)),

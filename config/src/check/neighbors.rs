@@ -1,4 +1,4 @@
-//! Static neighbours: a known port, a unicast address, a subnet or a host route that leads there.
+//! Checks of static neighbours: a known port, a unicast address, a subnet or a host route that leads there.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -58,7 +58,7 @@ fn mac(check: &mut Check<'_>, path: &Path, neighbor: &Neighbor) {
     }
 }
 
-/// A neighbour is on a subnet of its port, or named as next hop or destination of a host route.
+/// Requires that a neighbour is on a subnet of its port, or is next hop or destination of a host route.
 fn place(check: &mut Check<'_>, path: &Path, address: IpAddr, port: usize) {
     if check.subnets.on_port(port, address).is_some() {
         return;

@@ -1,4 +1,4 @@
-//! Proactive congestion notification: intervals, queues, the CNPs themselves.
+//! Checks of proactive congestion notification: intervals, queues, the CNPs themselves.
 
 use super::{Check, port_path};
 use crate::model::{Hosts, PortNpcc, Scheduler};
@@ -7,7 +7,7 @@ use crate::suggest::nearest;
 use crate::tree::Path;
 use crate::units::{Nanos, Written};
 
-/// NICs ignore what comes sooner.
+/// Minimum interval of CNPs: NICs ignore CNPs that arrive sooner.
 const LEAST_INTERVAL: Nanos = Nanos::from_micros(4);
 
 fn path(key: &str) -> Path {
@@ -131,7 +131,7 @@ fn hosts(check: &mut Check<'_>) {
     }
 }
 
-/// The interval of CNPs that stand for marks.
+/// Checks the minimum interval of CNPs sent instead of marks: 1 us to 10 ms.
 fn cnp_interval(check: &mut Check<'_>, at: &Path, interval: Nanos) {
     if !(Nanos::from_micros(1)..=Nanos::from_millis(10)).contains(&interval) {
         let message = format!("no network card keeps CNPs {interval} apart");
@@ -221,7 +221,7 @@ fn on_port(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
     }
 }
 
-/// What is written for the port's policy, by what the policy declares.
+/// Checks the parameters of the port's policy against those that the policy declares.
 fn parameters(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
     let at = port_path(i).key("npcc");
     for (queue, written) in &npcc.parameters {

@@ -1,4 +1,4 @@
-//! Ports: names, devices, Ethernet addresses, VLANs, speeds.
+//! Checks of ports: names, devices, MAC addresses, VLANs, speeds.
 
 use std::collections::HashMap;
 
@@ -103,7 +103,7 @@ fn devices(check: &mut Check<'_>) {
 /// Bytes of a ring frame that are not the packet's: the kernel's header, its alignment, an address.
 const RING_HEADER: u64 = 80;
 
-/// A frame that does not fit the ring vanishes.
+/// Checks that frames fit the device's packet ring: longer ones are silently dropped.
 fn ring_frame(check: &mut Check<'_>, i: usize, port: &Port) {
     let Some(frame) = Device::parse(&port.device).and_then(|device| device.ring_frame()) else {
         return;
@@ -121,7 +121,7 @@ fn ring_frame(check: &mut Check<'_>, i: usize, port: &Port) {
     }
 }
 
-/// A kernel interface's name is the usual mistake.
+/// Returns the hint for an unknown device: a kernel interface's name is the usual mistake.
 fn device_hint(text: &str) -> String {
     let name = !text.is_empty()
         && text.len() < 16
@@ -146,7 +146,7 @@ fn mac(check: &mut Check<'_>, i: usize, port: &Port) {
     }
 }
 
-/// A link is at least as fast as what leaves by it.
+/// Requires a link speed not below the egress rate.
 fn link_speed(check: &mut Check<'_>, i: usize, port: &Port) {
     let Some(link) = port.link_speed.written() else {
         return;
@@ -164,7 +164,7 @@ fn link_speed(check: &mut Check<'_>, i: usize, port: &Port) {
     }
 }
 
-/// A ring that holds less than a frame sends nothing.
+/// Refuses a transmit ring limit below one frame, which sends nothing.
 fn outstanding(check: &mut Check<'_>, i: usize, port: &Port) {
     let frame = u64::from(port.mtu.get()) + LINK_HEADERS;
     let path = port_path(i).key("tx_outstanding");

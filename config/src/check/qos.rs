@@ -1,4 +1,4 @@
-//! Queues: what contradicts itself.
+//! Checks of the queues for contradictions.
 
 use std::cmp::Ordering;
 
@@ -64,7 +64,7 @@ fn priority(check: &mut Check<'_>, path: &Path, own: &Priority, plan: &PriorityP
     }
 }
 
-/// A ramp from one depth up to another, with a probability at the upper end.
+/// Checks a ramp from one depth up to another, with a probability at the upper end.
 fn ramp(check: &mut Check<'_>, path: &Path, ends: [(&str, Threshold); 2], top: (&str, Percent)) {
     let [(low_key, low), (high_key, high)] = ends;
     let certain = check.certain(&path.key(low_key)) && check.certain(&path.key(high_key));

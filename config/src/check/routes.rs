@@ -1,4 +1,4 @@
-//! Static routes: clean prefixes, each once, next hops that can be reached, room in the tables.
+//! Checks of static routes: clean prefixes, each once, next hops that can be reached, capacity of the tables.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,9 +9,9 @@ use super::Check;
 use crate::model::Route;
 use crate::tree::Path;
 
-/// Equal-cost paths of one route.
+/// Maximum number of equal-cost paths of one route.
 const MAX_PATHS: usize = 64;
-/// Routes a table can be sized for.
+/// Maximum number of routes for which a table can be sized.
 const MAX_ROUTES: u64 = 4 << 20;
 
 fn route_path(n: usize) -> Path {
@@ -101,7 +101,7 @@ fn next_hops(check: &mut Check<'_>, n: usize, route: &Route, addresses_certain: 
     }
 }
 
-/// What could be written instead of an unreachable next hop.
+/// Returns the hint for an unreachable next hop: addresses that could be used instead.
 fn reachable(check: &Check<'_>, via: IpAddr) -> String {
     let mut subnets: Vec<String> = check
         .subnets
@@ -122,7 +122,7 @@ fn reachable(check: &Check<'_>, via: IpAddr) -> String {
     )
 }
 
-/// The same path twice; the same prefix with another next hop is one more equal-cost path.
+/// Reports the same path given twice; the same prefix with another next hop is one more equal-cost path.
 fn repeated(
     check: &mut Check<'_>,
     n: usize,
@@ -160,7 +160,7 @@ fn too_many_paths(check: &mut Check<'_>, paths: &HashMap<(IpNet, IpAddr), usize>
     }
 }
 
-/// Static and connected routes of each family against the table's size.
+/// Checks static and connected routes of each family against the table's size.
 fn capacity(check: &mut Check<'_>, prefixes: impl Iterator<Item = IpNet>) {
     let connected = check.subnets.all().iter().map(|s| s.net.trunc());
     let (mut v4, mut v6) = (0u64, 0u64);

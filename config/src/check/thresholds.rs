@@ -1,4 +1,4 @@
-//! The detector's depths: in order, apart, and within the buffer.
+//! Checks of the detector's depths: in order, apart, and within the buffer.
 
 use std::cmp::Ordering;
 
@@ -57,7 +57,7 @@ fn on_port(check: &mut Check<'_>, i: usize, port: &Port) {
         .speed
         .filter(|s| s.0 > 0)
         .map(|speed| (speed, port.mtu.short()));
-    // What is wrong in general has been said.
+    // A mistake in the general thresholds has been reported already.
     let general = Thresholds::merge(&check.file.npcc, None);
     let said = in_order(general, None) == Some(false) && thresholds == general;
     if !said {
@@ -71,7 +71,7 @@ fn on_port(check: &mut Check<'_>, i: usize, port: &Port) {
     }
 }
 
-/// Whether the depths are in order, if that can be told.
+/// Returns true if the depths are in order; `None` if that cannot be determined.
 fn in_order(t: Thresholds, drain: Option<(BitRate, u16)>) -> Option<bool> {
     let low = compare(t.shallow, t.deep, drain)? == Ordering::Less;
     let high = compare(t.deep, t.hard, drain)? != Ordering::Greater;
@@ -113,7 +113,7 @@ fn order(
     }
 }
 
-/// What the depths come to at a port's speed.
+/// Warns if `shallow` and `deep` coincide at a port's speed; refuses a `deep` beyond the buffer.
 fn sizes(
     check: &mut Check<'_>,
     i: usize,

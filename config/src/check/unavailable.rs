@@ -1,4 +1,4 @@
-//! What the format knows and this version cannot do: refused, never silently ignored.
+//! Settings that the format knows and this version does not support: refused, never silently ignored.
 
 use super::Check;
 use crate::model::CnpVia;

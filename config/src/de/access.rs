@@ -1,4 +1,4 @@
-//! serde's view of the tree.
+//! Deserializer over the tree: serde's view of it.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -10,7 +10,7 @@ use serde_yaml::Value;
 use super::error::Error;
 use crate::tree::{Entry, Kind, Node, Scalar, Seg};
 
-/// A node as serde reads it.
+/// Deserializer of a node.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(pub(crate) &'a Node);
 
@@ -164,7 +164,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     }
 }
 
-/// A key: a number where the model counts, else its text.
+/// Deserializer of a key: a number where the model expects one, otherwise its text.
 struct Key<'a>(&'a Scalar);
 
 impl<'de> Deserializer<'de> for Key<'_> {

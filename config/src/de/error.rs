@@ -1,4 +1,4 @@
-//! The error that serde carries: what is wrong, as data, and the way to it.
+//! Deserialization error: the fault, as data, and the path to it.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::de;
 use crate::suggest::nearest;
 use crate::tree::Seg;
 
-/// What is wrong.
+/// Fault in the configuration's form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
     UnknownKey {
@@ -23,12 +23,12 @@ pub(crate) enum Fault {
     },
 }
 
-/// A fault and where it is; `way` leads from the innermost node outwards.
+/// Fault and its place; `way` leads from the innermost node outwards.
 #[derive(Debug)]
 pub(crate) struct Error {
     pub(crate) fault: Fault,
     pub(crate) way: Vec<Seg>,
-    /// The fault is the key at the end of the way, not its value.
+    /// True if the fault is the key at the end of `way`, not its value.
     pub(crate) at_key: bool,
 }
 
@@ -59,10 +59,10 @@ impl Error {
     }
 }
 
-/// Sections people ask for that this switch will not have for now.
+/// Sections that operators may expect and that are not planned for this switch.
 const NOT_PLANNED: [&str; 5] = ["vxlan", "evpn", "mpls", "vrf", "mlag"];
 
-/// What people ask of a box that Linux controls and this version leaves out, and what to do instead.
+/// Features expected of a Linux-controlled switch that this version leaves out, and what to do instead.
 const LEFT_OUT: [(&str, &str); 5] = [
     (
         "lacp",
@@ -79,14 +79,14 @@ const LEFT_OUT: [(&str, &str); 5] = [
 const URPF: &str =
     "remove it: sources are not checked against routes; npcc.source_check is for what NPCC learns";
 
-/// Keys that have another name now, and what to write.
+/// Keys that have been renamed, and what to write instead.
 const RENAMED: [(&str, &str); 1] = [(
     "prometheus",
     "write http: 127.0.0.1:9464, which serves /metrics and a page",
 )];
 
 impl Fault {
-    /// What to say, and what to advise.
+    /// Returns the message and the hint.
     pub(crate) fn words(&self) -> (String, String) {
         match self {
             Self::UnknownKey { key, .. } if NOT_PLANNED.contains(&key.as_str()) => (
@@ -120,7 +120,7 @@ impl Fault {
     }
 }
 
-/// What to do instead of what is left out.
+/// Returns the hint for a feature that is left out.
 fn left_out(key: &str) -> Option<&'static str> {
     hint(&LEFT_OUT, key.strip_suffix('s').unwrap_or(key))
 }
@@ -130,7 +130,7 @@ fn hint(known: &[(&str, &'static str)], key: &str) -> Option<&'static str> {
     found.map(|(_, hint)| *hint)
 }
 
-/// "did you mean" if one is near, else the whole choice.
+/// Suggests the nearest known word, or lists all of them if none is near.
 fn choice(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -146,7 +146,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// serde's words for what it wants, in an operator's words.
+/// Translates serde's description of the expected type into message and hint for an operator.
 fn wanted(expected: &dyn de::Expected) -> (String, String) {
     let plain = format!("{expected}");
     let hint = format!("{expected:#}");
@@ -174,7 +174,7 @@ fn wanted(expected: &dyn de::Expected) -> (String, String) {
     (plain, hint)
 }
 
-/// serde's words for what it got.
+/// Translates serde's description of the value found.
 fn found(unexpected: &de::Unexpected<'_>) -> String {
     match unexpected {
         de::Unexpected::Bool(b) => format!("`{b}`"),
@@ -191,7 +191,7 @@ fn found(unexpected: &de::Unexpected<'_>) -> String {
 
 impl de::Error for Error {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        // The units' errors say in their alternate form what would have been accepted.
+        // The alternate form of the units' errors says what would have been accepted.
         let (plain, alternate) = (format!("{message}"), format!("{message:#}"));
         let hint = if plain == alternate {
             String::new()

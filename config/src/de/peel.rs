@@ -1,4 +1,4 @@
-//! Read, note the mistake, take it out, read again.
+//! Deserialization loop: read, note the mistake, remove it, read again.
 
 use serde::de::DeserializeOwned;
 
@@ -7,10 +7,10 @@ use super::error::Fault;
 use crate::diag::Problem;
 use crate::tree::{Entry, Kind, Node, Path, Scalar, Seg, Span};
 
-/// Mistakes of form looked for; each costs a pass over the tree.
+/// Maximum number of mistakes of form that are looked for; each costs a pass over the tree.
 const MAX_FAULTS: usize = 200;
 
-/// Reads the model from the tree, noting every mistake; what was wrong is changed in the tree.
+/// Reads the model from the tree and notes every mistake; wrong values are changed in the tree.
 ///
 /// `None` when even the changed tree cannot be read.
 pub(crate) fn read<T: DeserializeOwned>(root: &mut Node, problems: &mut Vec<Problem>) -> Option<T> {
@@ -46,7 +46,7 @@ pub(crate) fn read<T: DeserializeOwned>(root: &mut Node, problems: &mut Vec<Prob
     None
 }
 
-/// Takes the node at `way` out of its parent and marks the parent; `false` at the root.
+/// Removes the node at `way` from its parent and marks the parent; returns `false` at the root.
 fn take_out(root: &mut Node, way: &[Seg]) -> bool {
     let Some((last, parent)) = way.split_last() else {
         return false;
@@ -70,7 +70,7 @@ fn take_out(root: &mut Node, way: &[Seg]) -> bool {
     }
 }
 
-/// Puts a harmless value where the model demands one, so that the rest of the mapping is read too.
+/// Inserts a harmless value where the model demands one, so that the rest of the mapping is read too.
 fn stand_in(root: &mut Node, way: &[Seg], key: &str, span: Span) -> bool {
     let value = match key {
         "name" | "device" | "port" => "-",

@@ -10,25 +10,24 @@ npcc_pipeline::defaults! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Buffer {
-        /// Bytes of packets it holds.
+        /// Total size of the packet buffer shared by all ports, reserves and headroom included.
         pub pool: Bytes = Bytes(64_000_000),
-        /// How much of what is free one queue may take (dynamic threshold).
+        /// Dynamic threshold factor: a queue may hold up to alpha times the free shared buffer.
         #[schemars(range(min = 0.0078125, max = 64.0))]
         pub alpha: f64 = 1.0,
-        /// Data room of one packet buffer.
+        /// Size of one packet buffer (mbuf): its data room, DPDK's 128 bytes of headroom included.
         pub mbuf: MbufSize = MbufSize::Auto,
-        /// Mean frame size of lossless traffic in bytes at the worst, from which the number of buffers
-        /// follows.
+        /// Smallest mean frame size of lossless traffic in bytes; determines the number of packet buffers.
         pub lossless_min_frame: Ranged<64, 9216> = Ranged::fixed(1024),
-        /// Longest turn of a worker's loop that headroom covers; `show pfc` compares it with the longest measured.
+        /// Longest iteration of a worker's loop that headroom covers; `show pfc` compares it with the longest measured.
         pub loop_time: Nanos = Nanos::from_micros(50),
-        /// Headroom shared by all ports; 0 gives each lossless priority of each port its own.
+        /// Headroom pool shared by all ports; 0 gives each lossless priority of each port its own headroom.
         pub shared_headroom: Bytes = Bytes(0),
     }
 }
 
 impl Buffer {
-    /// `alpha` in 1/256, as the packet path uses it.
+    /// Returns `alpha` in units of 1/256, as the packet path uses it.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -40,13 +39,13 @@ impl Buffer {
     }
 }
 
-/// Data room of one packet buffer.
+/// Size of one packet buffer (mbuf).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MbufSize {
-    /// So that the largest frame of any port fits into one buffer.
+    /// Large enough for the largest frame of any port to fit into one buffer.
     #[default]
     Auto,
-    /// So many bytes, headroom included.
+    /// Fixed number of bytes, DPDK's headroom included.
     Bytes(Bytes),
 }
 

@@ -1,38 +1,38 @@
-//! `cores:` which cores do what.
+//! `cores:` assignment of CPU cores to threads.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Auto, Ranged};
 
-/// A core's number.
+/// CPU core number, 0 to 1023.
 pub type Core = Ranged<0, 1023>;
 
 npcc_pipeline::defaults! {
-    /// Which cores do what.
+    /// Assignment of CPU cores to threads.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Cores {
-        /// The core of the control thread.
+        /// CPU core of the control thread.
         pub control: Core = Core::fixed(0),
-        /// The cores that move packets.
+        /// CPU cores of the worker threads, which forward packets.
         pub workers: Vec<Core> = vec![Core::fixed(1)],
-        /// The core of all other threads: management, links, Linux; never a worker's. `auto` takes one that neither control nor workers
-        /// use, or none in particular.
+        /// CPU core of all other threads (management, link state, Linux integration); never a worker's. `auto` takes a core that neither
+        /// control nor workers use, or pins to none.
         pub housekeeping: Auto<Core> = Auto::Auto,
-        /// What a worker does when there is nothing to do.
+        /// Behaviour of a worker that has no packets to process.
         pub idle: Idle = Idle::Poll,
     }
 }
 
-/// What a worker does when there is nothing to do.
+/// Behaviour of a worker that has no packets to process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Idle {
-    /// Polls without pause: the least latency, a whole core.
+    /// Polls without pause: lowest latency, one whole core per worker.
     #[default]
     Poll,
-    /// Sleeps when nothing has come for a while, and the next frame wakes it: for hosts shared with others. Not with lossless
+    /// Sleeps after a while without traffic, and the next frame wakes it: for hosts shared with other work. Not allowed with lossless
     /// priorities.
     Adaptive,
 }

@@ -1,4 +1,4 @@
-//! `dpdk:` how DPDK's environment layer starts.
+//! `dpdk:` startup of DPDK's environment abstraction layer (EAL).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 use crate::units::Nanos;
 
 npcc_pipeline::defaults! {
-    /// How DPDK's environment layer starts.
+    /// Startup of DPDK's environment abstraction layer (EAL).
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Dpdk {
-        /// Further EAL arguments, handed on as they are, such as `--no-pci` or `--file-prefix=lab`.
+        /// Extra EAL arguments, passed on unchanged, such as `--no-pci` or `--file-prefix=lab`.
         pub eal_args: Vec<String> = Vec::new(),
-        /// Whether packet memory is in hugepages.
+        /// Use of hugepages for packet memory.
         pub hugepages: Hugepages = Hugepages::default(),
-        /// How long the start waits for links to come up. Then it goes on, and each port forwards as soon as its own link is up.
+        /// Time to wait at startup for links to come up. Startup then continues, and each port forwards as soon as its own link is up.
         pub link_wait: Nanos = Nanos::from_millis(10_000),
     }
 }
 
-/// Whether packet memory is in hugepages.
+/// Use of hugepages for packet memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hugepages {
-    /// Hugepages when enough are free, ordinary memory otherwise.
+    /// Use hugepages if enough are free, ordinary memory otherwise.
     #[default]
     Auto,
-    /// Hugepages, or do not start.
+    /// Require hugepages; refuse to start without them.
     On,
-    /// Ordinary memory (`--no-huge`).
+    /// Use ordinary memory (`--no-huge`).
     Off,
 }

@@ -1,7 +1,7 @@
-//! The YAML as serde sees it, one file a section. Field names are a contract with operators.
+//! Configuration file as serde sees it, one file for each section. Field names are a contract with operators.
 //!
-//! Every key has a default except a port's `name` and `device` and what identifies a list's entry.
-//! Nothing here relates one field to another; the checks do.
+//! Every key has a default except a port's `name` and `device` and the keys that identify a list's entry.
+//! No type here relates one field to another; the checks do.
 
 mod buffer;
 mod cores;
@@ -39,30 +39,30 @@ pub use telemetry::{Telemetry, read_only_beside};
 
 use crate::units::Ranged;
 
-/// A priority, 0 to 7; each has its own queue on every port.
+/// Priority (traffic class), 0 to 7; each has its own queue on every port.
 pub type PriorityId = Ranged<0, 7>;
-/// A DSCP, 0 to 63.
+/// DSCP value, 0 to 63.
 pub type Dscp = Ranged<0, 63>;
-/// A VLAN, 1 to 4094.
+/// VLAN ID, 1 to 4094.
 pub type VlanId = Ranged<1, 4094>;
-/// An IP MTU in bytes: 576 to 9198, a frame of 9216 with Ethernet header and one tag.
+/// IP MTU in bytes, 576 to 9198: at the maximum, a frame of 9216 with Ethernet header and one tag.
 pub type Mtu = Ranged<576, 9198>;
-/// Descriptors of a device's ring.
+/// Number of descriptors of a device's ring, 64 to 32,768.
 pub type Descriptors = Ranged<64, 32_768>;
 
 npcc_pipeline::defaults! {
-    /// The whole file.
+    /// Configuration of the switch: the whole file.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     #[schemars(title = "npcc-switch")]
     pub struct File {
-        /// Version of this format: 1.
+        /// Version of the configuration format: 1.
         pub version: u32 = 1,
-        /// What DPDK's environment layer is started with.
+        /// Startup of DPDK's environment abstraction layer (EAL).
         pub dpdk: Dpdk = Dpdk::default(),
-        /// Which cores do what.
+        /// Assignment of CPU cores to threads.
         pub cores: Cores = Cores::default(),
-        /// The ports.
+        /// Ports of the switch.
         pub ports: Vec<Port> = Vec::new(),
         /// Static routes.
         pub routes: Vec<Route> = Vec::new(),
@@ -70,7 +70,7 @@ npcc_pipeline::defaults! {
         pub neighbors: Vec<Neighbor> = Vec::new(),
         /// Sizes of the routing tables.
         pub routing: Routing = Routing::default(),
-        /// Classification, queues, scheduling, ECN.
+        /// Classification, queues, scheduling and ECN.
         pub qos: Qos = Qos::default(),
         /// The shared packet buffer.
         pub buffer: Buffer = Buffer::default(),
@@ -78,13 +78,13 @@ npcc_pipeline::defaults! {
         pub pfc: Pfc = Pfc::default(),
         /// Proactive congestion notification.
         pub npcc: Npcc = Npcc::default(),
-        /// Linux as the control plane.
+        /// Linux integration: the kernel as the control plane.
         pub linux: Linux = Linux::default(),
-        /// Management sockets, metrics and the page.
+        /// Management sockets, metrics and the web page.
         pub telemetry: Telemetry = Telemetry::default(),
-        /// Whether what only the start needed is given away then: system calls and capabilities.
+        /// Drop privileges that only startup needs: system calls and capabilities.
         pub sandbox: Sandbox = Sandbox::default(),
-        /// Dilates every interval and rate, for real-time demonstrations on a busy machine.
+        /// Factor by which every interval is stretched and every rate reduced, for real-time demonstrations on a busy machine.
         #[schemars(range(min = 0.001, max = 1_000_000.0))]
         pub time_scale: f64 = 1.0,
     }

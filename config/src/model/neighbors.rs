@@ -1,18 +1,18 @@
-//! `neighbors:` static neighbours.
+//! `neighbors:` static neighbour (ARP and ND) entries.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Address, Mac};
 
-/// Who has an address on a port.
+/// Static neighbour entry: an IP address on a port and its MAC address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Neighbor {
-    /// The neighbour's IP address.
+    /// IP address of the neighbour.
     pub address: Address,
-    /// The port it is on.
+    /// Port on which the neighbour is reached.
     pub port: String,
-    /// Its Ethernet address.
+    /// MAC address of the neighbour.
     pub mac: Mac,
 }

@@ -20,50 +20,50 @@ npcc_pipeline::defaults! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Npcc {
-        /// How often queues are looked at; 5us to 10ms.
+        /// Interval at which watched queues are evaluated; 5us to 10ms.
         pub tick: Nanos = Nanos::from_micros(20),
-        /// Whether CNPs leave; `ports[].npcc.action` and `hosts` can only hold back more.
+        /// Transmission of CNPs by the whole switch; `ports[].npcc.action` and `hosts` can only restrict it further.
         pub action: Action = Action::Send,
-        /// Entries of the flow table.
+        /// Number of entries of the flow table.
         pub flows: Count = Count(65_536),
-        /// Least evidence for the sender's queue pair with which a CNP is sent.
+        /// Weakest evidence for the sender's queue pair on which a CNP is sent.
         pub evidence: Evidence = Evidence::Port,
-        /// What happens to flows below that evidence.
+        /// Treatment of flows whose evidence is weaker than `evidence`.
         pub unpaired: Unpaired = Unpaired::Mark,
-        /// Where the marks of watched queues go.
+        /// Delivery of the ECN marks of watched queues: CE on the frame, a CNP to the sender, or neither.
         pub ecn: EcnMode = EcnMode::Divert,
         /// Treatment of flows whose receiver is near: `auto` leaves them to ECN while the round trip on the far side is below four of those on the
         /// near side.
         pub gate: Gate = Gate::Auto,
-        /// Depth below which nothing is ever sent.
+        /// Queue depth below which no CNP is ever sent.
         pub shallow: Threshold = Threshold::from_micros(30),
-        /// Depth from which many are told.
+        /// Queue depth from which many flows are signalled in a round.
         pub deep: Threshold = Threshold::from_micros(120),
-        /// Depth from which no filter applies; default twice `deep`.
+        /// Queue depth from which no filter applies; default twice `deep`.
         pub hard: Option<Threshold> = None,
-        /// How far below a threshold the depth must fall to leave its zone.
+        /// Hysteresis: how far below a threshold the depth must fall to leave its zone, as a share of the threshold.
         pub hysteresis: Percent = Percent::of_whole(20),
-        /// Ticks a rise must last to be more than a microburst.
+        /// Number of ticks that a rise in depth must last so as not to count as a microburst.
         pub filter: Ranged<1, 1000> = Ranged::fixed(2),
-        /// Least time between two rounds of few CNPs: the NIC's rate-increase timer.
+        /// Minimum time between two rounds of few CNPs: the NIC's rate-increase timer.
         pub recovery: Nanos = Nanos::from_micros(300),
-        /// Least time between two CNPs to one flow by decision of a policy; at least 4us, which NICs need.
+        /// Minimum time between two CNPs that a policy sends for one flow; at least 4us, which NICs need.
         pub min_cnp_interval: Nanos = Nanos::from_micros(60),
-        /// Assumed delay from a CNP to its effect, until it is learned.
+        /// Assumed delay from a CNP to its effect on the queue, used until it is measured.
         pub feedback: Nanos = Nanos::from_micros(20),
-        /// Ports whose packets may teach queue pairs; none means all.
+        /// Ports from whose packets queue pairs may be learned; empty trusts all ports.
         pub trusted_ports: Vec<String> = Vec::new(),
-        /// Where a packet's source must lie for the packet to teach anything.
+        /// Check of a packet's source address against the routes before anything is learned from the packet.
         pub source_check: SourceCheck = SourceCheck::Side,
-        /// Hosts that are treated in another way than all.
+        /// Per-host rules: exceptions for senders and receivers by prefix.
         pub hosts: Hosts = Hosts::default(),
-        /// The CNPs themselves.
+        /// Format, path and rate limits of the CNPs.
         pub cnp: Cnp = Cnp::default(),
     }
 }
 
 impl Npcc {
-    /// What policies share of a queue in this mode. Its depths and its drain rate are those of a queue of 100G.
+    /// Returns the settings that all policies of a queue share in this mode. Its depths and its drain rate are those of a queue of 100G.
     #[must_use]
     pub fn queue(&self, mode: Mode) -> QueueSettings {
         QueueSettings {
@@ -77,72 +77,72 @@ impl Npcc {
     }
 }
 
-/// Where a packet's source must lie, by the routes to it, for the packet to teach anything.
+/// Check of a packet's source address against the routes before anything is learned from the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceCheck {
-    /// Behind a port of the side the packet came by: ports that NPCC watches are one side, the others are the other.
+    /// Source must be behind a port on the side the packet arrived on: ports that NPCC watches are one side, the others are the other.
     Side,
-    /// Behind the very port the packet came by; any of several equal paths counts.
+    /// Source must be behind the very port the packet arrived on; any of several equal-cost paths counts.
     Port,
-    /// Anywhere.
+    /// Source may be anywhere: no check.
     Off,
 }
 
 npcc_pipeline::defaults! {
-    /// Hosts that are treated in another way than all, by the prefixes of their addresses.
+    /// Per-host rules: exceptions for senders and receivers by prefix of their addresses.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Hosts {
-        /// Senders that may be told, and no others; none means all.
+        /// Senders that may be signalled, and no others; empty allows all.
         pub allow: Vec<Prefix> = Vec::new(),
-        /// Senders that are never told, though allowed.
+        /// Senders that are never signalled, even if `allow` contains them.
         pub deny: Vec<Prefix> = Vec::new(),
-        /// Senders whose CNPs are decided, counted and logged, and not sent.
+        /// Senders for which CNPs are decided, counted and logged, but not sent.
         pub observe: Vec<Prefix> = Vec::new(),
-        /// Senders whose network cards are known to slow down when signalled, and to stay slow: their prior odds are 1,000 to one. Unknown hosts need
-        /// no entry; those that take their rate back within microseconds must not have one.
+        /// Senders whose NICs are known to slow down when signalled, and to stay slow: their prior odds are 1,000 to one. Unknown hosts need
+        /// no entry; senders that recover their rate within microseconds must not have one.
         pub answering: Vec<Prefix> = Vec::new(),
-        /// Odds, to one, that a host responds as long as nothing was measured; 1 to 1000. More trust an unknown host longer, and have the others pay for it
-        /// if it does not respond.
+        /// Prior odds, to one, that a host responds to CNPs while nothing has been measured; 1 to 1000. A higher value trusts an unknown host
+        /// longer, at the expense of the others if it does not respond.
         pub prior: Ranged<1, 1000> = Ranged::fixed(1),
-        /// Receivers whose network cards keep another least time between two CNPs than `cnp.interval`: `10.0.2.0/24: 50us`. The longest prefix counts.
+        /// Receivers whose NICs use another minimum time between two CNPs than `cnp.interval`: `10.0.2.0/24: 50us`. The longest prefix applies.
         pub cnp_intervals: BTreeMap<Prefix, Nanos> = BTreeMap::new(),
     }
 }
 
 npcc_pipeline::defaults! {
-    /// The CNPs themselves.
+    /// Format, path and rate limits of the CNPs.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Cnp {
-        /// Queue they leave by.
+        /// Priority of the egress queue that CNPs use.
         pub priority: PriorityId = PriorityId::fixed(6),
-        /// DSCP they carry.
+        /// DSCP of the CNPs.
         pub dscp: Dscp = Dscp::fixed(48),
-        /// UDP source port they carry; network cards send 0.
+        /// UDP source port of the CNPs; NICs send 0.
         pub udp_source_port: Ranged<0, 65535> = Ranged::fixed(0),
-        /// TTL or hop limit they carry.
+        /// TTL or hop limit of the CNPs.
         pub ttl: Ranged<1, 255> = Ranged::fixed(64),
-        /// How they find their port.
+        /// Selection of the egress port of a CNP.
         pub via: CnpVia = CnpVia::Route,
-        /// Wire bytes that a flow must put into a queue between two CNPs to its sender, whoever decides; 0 to 16 MiB.
+        /// Wire bytes that a flow must put into a queue between two CNPs to its sender, whether for marks or by a policy; 0 to 16 MiB.
         pub earned: Bytes = Bytes(16 << 10),
-        /// Least time between two CNPs that stand for marks, as the receiver's network card keeps it; `hosts.cnp_intervals` has exceptions; 1us to 10ms.
+        /// Minimum time between two CNPs sent instead of marks, as the receiver's NIC keeps it; `hosts.cnp_intervals` has exceptions; 1us to 10ms.
         pub interval: Nanos = Nanos::from_micros(4),
-        /// Most of a port's wire rate they may take.
+        /// Maximum share of a port's wire rate that CNPs may use.
         pub cap: Percent = Percent::of_whole(5),
-        /// Most of them that leave in a second, by all ports together.
+        /// Maximum number of CNPs per second of all ports together.
         pub per_second: Ranged<1, 1_000_000_000> = Ranged::fixed(1_000_000),
     }
 }
 
-/// How CNPs find their port.
+/// Selection of the egress port of a CNP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CnpVia {
-    /// By the routing table.
+    /// The port that the routing table gives for the sender's address.
     Route,
-    /// Back by the port the flow came from.
+    /// The port on which the flow arrived.
     IngressPort,
 }

@@ -10,43 +10,43 @@ use crate::units::{Nanos, Percent};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Pfc {
-    /// Who makes the pause frames.
+    /// Origin of pause frames: the device or the switch's software.
     pub backend: PfcBackend,
-    /// What is done about a peer that pauses without end.
+    /// PFC watchdog: detection of pause storms, and the action taken.
     #[serde(skip_serializing_if = "Watchdog::is_default")]
     pub watchdog: Watchdog,
 }
 
-/// Who makes the pause frames.
+/// Origin of pause frames: the device or the switch's software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PfcBackend {
-    /// The device where it can, else the switch.
+    /// Device where it supports PFC, software otherwise.
     #[default]
     Auto,
-    /// The device.
+    /// Device only.
     Hardware,
-    /// The switch.
+    /// Software only.
     Software,
-    /// Nobody: no pause is sent and none is obeyed.
+    /// PFC disabled: no pause frame is sent and none is honoured.
     None,
 }
 
 npcc_pipeline::defaults! {
-    /// What is done about a peer that pauses without end.
+    /// PFC watchdog: detection of pause storms (a peer that pauses without end), and the action taken.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Watchdog {
-        /// Paused for so long without sending is a storm.
+        /// Detection time: a queue whose frames wait behind an unbroken pause for this long is in a storm.
         pub detect: Nanos = Nanos::from_millis(200),
-        /// Paused with frames waiting for this share of twice that is one too, however often the peer lets go in between; 100% leaves only
-        /// pauses without a break.
+        /// Share of twice the detection time during which a queue with waiting frames must be paused to be in a storm as well, however often
+        /// the peer releases it in between; 100% detects only unbroken pauses.
         pub share: Percent = Percent::of_whole(90),
-        /// Without pause for so long is the end of it.
+        /// Restoration time: the storm ends after this long without a pause.
         pub restore: Nanos = Nanos::from_millis(200),
-        /// How often it looks.
+        /// Polling interval of the watchdog.
         pub poll: Nanos = Nanos::from_millis(100),
-        /// What becomes of the queue's frames meanwhile.
+        /// Action on the queue's frames while the storm lasts.
         pub action: WatchdogAction = WatchdogAction::Drop,
     }
 }

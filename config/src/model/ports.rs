@@ -1,4 +1,4 @@
-//! `ports:` the ports.
+//! `ports:` the ports and their interfaces.
 
 use std::collections::BTreeMap;
 
@@ -10,49 +10,49 @@ use super::npcc::{Action, Mode, PolicyName, UpstreamCe};
 use super::{Descriptors, Mtu, PriorityId, VlanId};
 use crate::units::{Auto, BitRate, Interface, Length, Mac, Nanos, Threshold, Written, word_or};
 
-/// A port.
+/// Port: a device, its interfaces, and its PFC and NPCC settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Port {
-    /// Name by which the rest of the file and the commands know it: 1 to 15 of `a-z0-9_-`.
+    /// Name of the port in the rest of the file and in commands: 1 to 15 of `a-z0-9_-`.
     #[schemars(regex(pattern = r"^[a-z0-9_-]{1,15}$"))]
     pub name: String,
-    /// A PCI address such as `0000:3b:00.0`, or a virtual device such as `net_af_packet0,iface=eth1`.
+    /// PCI address such as `0000:3b:00.0`, or virtual device such as `net_af_packet0,iface=eth1`.
     pub device: String,
-    /// Ethernet address; default the device's.
+    /// MAC address; default the device's.
     #[serde(default)]
     pub mac: Option<Mac>,
     /// IP MTU in bytes.
     #[serde(default = "default_mtu")]
     pub mtu: Mtu,
-    /// Addresses of the untagged interface.
+    /// IP addresses of the untagged interface.
     #[serde(default)]
     pub addresses: Vec<Interface>,
-    /// Tagged interfaces.
+    /// Tagged (802.1Q) interfaces.
     #[serde(default)]
     pub vlans: Vec<Vlan>,
-    /// Core of the worker that owns the port's queues and its pause, one of `cores.workers`; default the worker with the
+    /// Core of the worker that owns the port's queues and its pause state, one of `cores.workers`; default the worker with the
     /// fewest ports, in turn.
     #[serde(default)]
     pub worker: Option<Core>,
-    /// Rate of the egress side, a shaper; default the link's (a virtual device is not shaped). Thresholds in time follow it.
+    /// Egress rate of the port, a shaper; default the link's speed (a virtual device is not shaped). Thresholds given as times follow it.
     #[serde(default)]
     pub speed: Option<BitRate>,
-    /// Speed of the link itself, by which pause quanta and headroom are reckoned; `auto` asks the device (a virtual device's is
+    /// Speed of the link itself, used to compute pause quanta and headroom; `auto` reads it from the device (for a virtual device it is
     /// `speed`, or 10G).
     #[serde(default)]
     pub link_speed: Auto<BitRate>,
-    /// Descriptors of each receive ring; `auto` holds what arrives while a worker is away for `buffer.loop_time`.
+    /// Number of descriptors of each receive ring; `auto` holds what arrives while a worker is away for `buffer.loop_time`.
     #[serde(default)]
     pub rx_descriptors: Auto<Descriptors>,
-    /// Most that may wait in the device's transmit ring, beyond the reach of our queues; default the
+    /// Maximum that may wait in the device's transmit ring, beyond the control of the switch's queues; default the
     /// larger of two full frames and 2us of the link.
     #[serde(default)]
     pub tx_outstanding: Option<Threshold>,
-    /// Length of the cable to the peer; headroom is computed from it.
+    /// Cable length to the peer; headroom is computed from it.
     #[serde(default = "default_cable")]
     pub cable: Length,
-    /// How soon the peer stops after a pause frame.
+    /// Time in which the peer stops sending after a pause frame.
     #[serde(default)]
     pub peer_response: PeerResponse,
     /// Priority flow control on this port.
@@ -71,29 +71,29 @@ const fn default_cable() -> Length {
     Length::from_metres(40)
 }
 
-/// A tagged interface of a port.
+/// Tagged (802.1Q) interface of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vlan {
-    /// The VLAN.
+    /// VLAN ID.
     pub id: VlanId,
-    /// Its addresses.
+    /// IP addresses of the VLAN interface.
     #[serde(default)]
     pub addresses: Vec<Interface>,
 }
 
-/// Whether a port sends and obeys priority pause.
+/// PFC operation of a port: sending and honouring priority pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortPfc {
-    /// What the switch can do on this device.
+    /// Enable what the switch supports on this device.
     #[default]
     Auto,
-    /// Sends pause and obeys it.
+    /// Send and honour pause frames.
     Send,
-    /// Obeys pause, sends none.
+    /// Honour pause frames, but send none.
     Honour,
-    /// Neither.
+    /// Neither send nor honour pause frames.
     Off,
 }
 
@@ -102,35 +102,35 @@ npcc_pipeline::defaults! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct PortNpcc {
-        /// Whether it is on.
+        /// Enable proactive congestion notification on this port.
         pub enable: bool = true,
-        /// The priorities whose egress queues are watched.
+        /// Priorities whose egress queues are watched.
         pub queues: Vec<PriorityId> = vec![PriorityId::fixed(3)],
-        /// Whether CNPs leave for the queues of this port; `npcc.action` can hold back more.
+        /// Transmission of CNPs for the queues of this port; `npcc.action` can restrict it further.
         pub action: Action = Action::default(),
-        /// The same for single queues: one of `queues`, and what becomes of decisions about it.
+        /// Transmission of CNPs for single queues, by priority; each must be one of `queues`.
         pub queue_actions: BTreeMap<PriorityId, Action> = BTreeMap::new(),
-        /// Who decides which flows are told.
+        /// Policy that selects the flows to signal.
         pub policy: PolicyName = PolicyName::default(),
-        /// The same for single queues: one of `queues`, and who decides there.
+        /// Policy for single queues, by priority; each must be one of `queues`.
         pub queue_policies: BTreeMap<PriorityId, PolicyName> = BTreeMap::new(),
         /// Parameters of the policy, by priority and name, each with its unit: `3: { recovery: 300us }`; `show npcc` lists them.
         pub parameters: BTreeMap<PriorityId, BTreeMap<String, Written>> = BTreeMap::new(),
-        /// Treatment of frames for this port that a switch before us marked CE.
+        /// Treatment of frames to this port that an upstream switch has marked CE.
         pub upstream_ce: UpstreamCe = UpstreamCe::Answer,
-        /// How eagerly.
+        /// Trade-off between throughput and queueing delay.
         pub mode: Mode = Mode::default(),
-        /// Instead of `npcc.shallow` on this port.
+        /// Overrides `npcc.shallow` on this port.
         pub shallow: Option<Threshold> = None,
-        /// Instead of `npcc.deep` on this port.
+        /// Overrides `npcc.deep` on this port.
         pub deep: Option<Threshold> = None,
-        /// Instead of `npcc.hard` on this port.
+        /// Overrides `npcc.hard` on this port.
         pub hard: Option<Threshold> = None,
     }
 }
 
 impl PortNpcc {
-    /// Who decides for a queue.
+    /// Returns the policy of a queue.
     #[must_use]
     pub fn policy_of(&self, queue: usize) -> PolicyName {
         let mut own = self.queue_policies.iter();
@@ -139,10 +139,10 @@ impl PortNpcc {
     }
 }
 
-/// How soon the peer stops after a pause frame.
+/// Time in which the peer stops sending after a pause frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PeerResponse {
-    /// Within the pause quanta IEEE 802.3 allows for its speed.
+    /// Within the pause quanta that IEEE 802.3 allows for its speed.
     #[default]
     Ieee,
     /// Within this time, as a software switch may need.

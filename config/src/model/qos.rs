@@ -1,4 +1,4 @@
-//! `qos:` classification, queues, scheduling, ECN. What is not written comes from the profile.
+//! `qos:` classification, queues, scheduling and ECN. Keys that are absent come from the profile.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,106 +12,106 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{Dscp, PriorityId};
 use crate::units::{BitRate, Percent, Ranged, Threshold};
 
-/// Classification, queues, scheduling, ECN.
+/// Classification, queues, scheduling and ECN.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Qos {
-    /// The set of defaults that the other keys start from.
+    /// Set of defaults that the other keys start from.
     pub profile: Profile,
-    /// Which field of a packet tells its priority.
+    /// Trust mode: the packet field that determines the priority.
     pub trust: Option<Trust>,
-    /// Priority of whatever no table names.
+    /// Priority of packets that no map classifies.
     pub default_priority: Option<PriorityId>,
-    /// DSCP to priority; entries add to the profile's.
+    /// DSCP to priority map; entries add to the profile's.
     pub dscp_to_priority: BTreeMap<Dscp, PriorityId>,
-    /// VLAN priority to priority; entries add to the profile's.
+    /// VLAN PCP to priority map; entries add to the profile's.
     pub pcp_to_priority: BTreeMap<PriorityId, PriorityId>,
-    /// The eight queues of every port; keys add to the profile's.
+    /// Settings of the eight queues of every port; keys add to the profile's.
     pub priorities: BTreeMap<PriorityId, Priority>,
 }
 
 named! {
-    /// A set of defaults.
+    /// Set of QoS defaults.
     #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Profile {
         /// DSCP 26 to priority 3: lossless, DWRR 50, ECN; 48 to 6: strict; the rest to 0: DWRR 50.
         #[default]
         RoceLossless = "roce-lossless",
-        /// The same, without pause towards senders: ECN and notification alone.
+        /// Same queues as `roce-lossless`, but no pause is sent to senders: ECN and NPCC only.
         RoceSemiLossless = "roce-semi-lossless",
-        /// The same queues, all of them lossy.
+        /// Same queues as `roce-lossless`, all of them lossy.
         Lossy = "lossy",
     }
 }
 
-/// One of the eight queues of every port.
+/// Settings of one of the eight queues of every port.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Priority {
-    /// Whether its frames may not be dropped for want of buffer.
+    /// True if frames of this priority must not be dropped for lack of buffer.
     pub lossless: Option<bool>,
-    /// How it shares the port.
+    /// Scheduling of the queue on its port.
     pub scheduler: Option<Scheduler>,
-    /// Its share among the DWRR queues.
+    /// DWRR weight, 1 to 100: the queue's share among the DWRR queues.
     pub weight: Option<Ranged<1, 100>>,
-    /// At which depth ECN-capable frames are marked.
+    /// Queue depths at which ECN-capable frames are marked.
     pub ecn: Option<EcnChoice>,
-    /// At which depth frames that cannot be marked are dropped early.
+    /// Queue depths at which frames that are not ECN-capable are dropped early.
     pub wred: Option<Wred>,
-    /// Most it may send.
+    /// Maximum rate of the queue; default a tenth of the port's rate for a control queue (strict and lossy), no limit for any other.
     pub max_rate: Option<BitRate>,
-    /// What it gets before strict queues and shares.
+    /// Guaranteed minimum rate, served ahead of strict queues and DWRR shares.
     pub min_rate: Option<BitRate>,
 }
 
 named! {
-    /// How a queue shares its port.
+    /// Scheduling of a queue on its port.
     #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Scheduler {
-        /// Before all DWRR queues; among strict ones the higher priority first.
+        /// Strict priority: before all DWRR queues; among strict queues the higher priority first.
         Strict = "strict",
-        /// By weight, in bytes.
+        /// Deficit weighted round robin: by weight, in bytes.
         #[default]
         Dwrr = "dwrr",
     }
 }
 
 npcc_pipeline::defaults! {
-    /// ECN marking: none below `kmin`, `pmax` at `kmax`, all above.
+    /// ECN marking curve: none below `kmin`, `pmax` at `kmax`, everything above.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Ecn {
-        /// Depth at which marking begins.
+        /// Queue depth at which marking begins.
         pub kmin: Threshold = Threshold::from_micros(60),
-        /// Depth from which everything is marked.
+        /// Queue depth from which every frame is marked.
         pub kmax: Threshold = Threshold::from_micros(480),
-        /// Share marked just below `kmax`.
+        /// Marking probability just below `kmax`.
         pub pmax: Percent = Percent::of_whole(10),
     }
 }
 
 npcc_pipeline::defaults! {
-    /// Early drop of frames that are not ECN-capable: none below `min`, `prob` at `max`, all above.
+    /// WRED curve for frames that are not ECN-capable: no early drop below `min`, `prob` at `max`, everything above.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Wred {
-        /// Depth at which dropping begins.
+        /// Queue depth at which dropping begins.
         pub min: Threshold = Threshold::from_micros(240),
-        /// Depth from which everything is dropped.
+        /// Queue depth from which every frame is dropped.
         pub max: Threshold = Threshold::from_micros(960),
-        /// Share dropped just below `max`.
+        /// Drop probability just below `max`.
         pub prob: Percent = Percent::of_whole(10),
     }
 }
 
-/// ECN thresholds, or `off` where the profile has some.
+/// ECN thresholds, or `off` to disable those of the profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EcnChoice {
-    /// No marking.
+    /// ECN marking disabled.
     Off,
-    /// Marking by these thresholds.
+    /// ECN marking by these thresholds.
     On(Ecn),
 }
 

@@ -12,13 +12,13 @@ use crate::units::{Address, Prefix};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
-    /// Destinations.
+    /// Destination prefix.
     pub prefix: Prefix,
-    /// Next hop, or a list of next hops among which flows are spread.
+    /// Next hop, or a list of next hops over which flows are balanced (ECMP).
     pub via: Via,
 }
 
-/// One next hop or several.
+/// Next hops of a route: one address or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Via(pub Vec<Address>);
 

@@ -1,4 +1,4 @@
-//! `routing:` sizes of the routing tables, and what the choice among equal paths is a switch's own by.
+//! `routing:` sizes of the routing tables, and the ECMP hash seed.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::units::{Count, UnitError};
 
 npcc_pipeline::defaults! {
-    /// Sizes of the routing tables, and the seed of the choice among equal paths.
+    /// Sizes of the routing tables, and the ECMP hash seed.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Routing {
-        /// How many IPv4 routes fit, connected ones included.
+        /// Maximum number of IPv4 routes, connected ones included.
         pub ipv4_routes: Count = Count(16 << 10),
-        /// How many IPv6 routes fit, connected ones included.
+        /// Maximum number of IPv6 routes, connected ones included.
         pub ipv6_routes: Count = Count(16 << 10),
-        /// Seed of the hash by which flows choose among equal paths. Switches in series need different ones.
+        /// Seed of the ECMP hash. Switches in series need different seeds.
         pub ecmp_seed: EcmpSeed = EcmpSeed::Auto,
     }
 }
 
-/// Seed of the hash by which flows choose among equal paths.
+/// Seed of the ECMP hash, by which flows are balanced over equal-cost paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EcmpSeed {
-    /// From the ports' MAC addresses: the same after a restart, another on any other switch.
+    /// Derived from the ports' MAC addresses: unchanged by a restart, different on any other switch.
     #[default]
     Auto,
-    /// This one.
+    /// Fixed number.
     Number(u64),
 }
 

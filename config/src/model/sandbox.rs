@@ -1,17 +1,17 @@
-//! `sandbox:` what the running switch may ask of the system.
+//! `sandbox:` system calls and capabilities that remain after startup.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether the switch gives away, once it runs, what it needed to start.
+/// Drop privileges that only startup needs: system calls and capabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sandbox {
-    /// System calls and capabilities that forwarding does not need are refused; a switch that cannot have that does not start.
+    /// System calls and capabilities that forwarding does not need are denied; the switch refuses to start if that is impossible.
     #[default]
     On,
-    /// The same where the system allows it; where it does not, the switch says so and runs without.
+    /// Restricted as with `on` where the system supports it; elsewhere the switch reports it and runs without a sandbox.
     Try,
-    /// All that whoever started it may do.
+    /// No restriction: the switch keeps all privileges of the user who started it.
     Off,
 }

@@ -1,4 +1,4 @@
-//! `telemetry:` management sockets, metrics and the page.
+//! `telemetry:` management sockets, metrics and the web page.
 
 use std::net::SocketAddr;
 
@@ -8,31 +8,31 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::units::UnitError;
 
 npcc_pipeline::defaults! {
-    /// Management sockets, metrics and the page.
+    /// Management sockets, metrics and the web page.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Telemetry {
-        /// Unix socket on which the switch answers its commands.
+        /// Path of the Unix socket on which the switch accepts commands.
         pub socket: String = "/run/npcc-switch.sock".to_owned(),
-        /// Group that may use it.
+        /// Group that may use the management socket.
         pub group: String = "npcc".to_owned(),
-        /// Unix socket on which the switch answers `show` and changes nothing; absent: beside `socket`, with `-ro` before `.sock`.
+        /// Path of the read-only Unix socket, which answers `show` only; default: beside `socket`, with `-ro` before `.sock`.
         pub read_only_socket: Option<String> = None,
-        /// Group that may use it.
+        /// Group that may use the read-only socket.
         pub read_only_group: String = "npcc-ro".to_owned(),
-        /// Address and port on which metrics (`/metrics`) and a page for people (`/`) are served over HTTP, for reading and without a
-        /// password; absent: on none.
+        /// Address and port of the HTTP server for metrics (`/metrics`) and the web page (`/`), read-only and without a password;
+        /// default: none.
         #[serde(deserialize_with = "listener")]
         #[schemars(with = "Option<String>")]
         pub http: Option<SocketAddr> = None,
-        /// Names by which it is asked for there, such as the target's in Prometheus; addresses and `localhost` always are. A request by any
-        /// other is refused, so that no page from elsewhere reads it through the browser of whoever visits that.
+        /// Additional host names that HTTP requests may use, such as the target's in Prometheus; addresses and `localhost` are always accepted. A
+        /// request for any other name is refused, so that no foreign page can read the metrics through a visitor's browser (DNS rebinding).
         pub http_hosts: Vec<String> = Vec::new(),
     }
 }
 
 impl Telemetry {
-    /// The socket that changes nothing, as configured or as it follows from `socket`.
+    /// Returns the path of the read-only socket, as configured or derived from `socket`.
     #[must_use]
     pub fn read_only_path(&self) -> String {
         let own = self.read_only_socket.clone();
@@ -40,7 +40,7 @@ impl Telemetry {
     }
 }
 
-/// Names the socket that changes nothing after the one that may: `/run/a.sock` has `/run/a-ro.sock` beside it.
+/// Returns the path of the read-only socket beside the management socket: `/run/a-ro.sock` for `/run/a.sock`.
 #[must_use]
 pub fn read_only_beside(socket: &str) -> String {
     match socket.strip_suffix(".sock") {

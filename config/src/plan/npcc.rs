@@ -1,28 +1,28 @@
-//! The detector's thresholds, resolved.
+//! Thresholds of the congestion detector, resolved.
 
 use crate::model;
 use crate::units::{BitRate, Threshold};
 
-/// Depths that bound the detector's zones.
+/// Queue depths that bound the detector's zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Below it nothing is ever sent.
+    /// Depth below which no CNP is ever sent.
     pub shallow: Threshold,
-    /// From it on many are told.
+    /// Depth from which many flows are signalled in a round.
     pub deep: Threshold,
-    /// From it on no filter applies.
+    /// Depth from which no filter applies.
     pub hard: Threshold,
 }
 
 impl Thresholds {
-    /// The three depths in bytes for a queue that drains at `drain`; those given as times are at
+    /// Returns the three depths in bytes for a queue that drains at `drain`; those given as times are at
     /// least four frames of `mtu` bytes (see [`Threshold::bytes_floored`]).
     #[must_use]
     pub fn bytes(&self, drain: BitRate, mtu: u16) -> [u64; 3] {
         [self.shallow, self.deep, self.hard].map(|t| t.bytes_floored(drain, mtu))
     }
 
-    /// The general thresholds with a port's own in their stead.
+    /// Merges the general thresholds with a port's own, which take precedence.
     pub(crate) fn merge(general: &model::Npcc, own: Option<&model::PortNpcc>) -> Self {
         let shallow = own.and_then(|o| o.shallow).unwrap_or(general.shallow);
         let deep = own.and_then(|o| o.deep).unwrap_or(general.deep);

@@ -8,14 +8,14 @@ use crate::model::{Action, Mode, PeerResponse, PolicyName, PortPfc, UpstreamCe};
 use crate::plan::{EffectiveQos, Thresholds};
 use crate::units::{BitRate, Length, Mac, Threshold};
 
-/// A port.
+/// Port, resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
     /// Name, unique.
     pub name: String,
-    /// The device.
+    /// DPDK device.
     pub device: Device,
-    /// Ethernet address; `None` takes the device's.
+    /// MAC address; `None` takes the device's.
     pub mac: Option<Mac>,
     /// IP MTU in bytes, 576 to 9198.
     pub mtu: u16,
@@ -23,49 +23,49 @@ pub struct Port {
     pub addresses: Vec<IpNet>,
     /// Tagged interfaces.
     pub vlans: Vec<Vlan>,
-    /// Index in `cores.workers` of the worker that owns the port's queues and its pause.
+    /// Index in `cores.workers` of the worker that owns the port's queues and its pause state.
     pub worker: usize,
     /// Egress shaper; `None` takes a physical link's rate and leaves a virtual device unlimited.
     pub speed: Option<BitRate>,
-    /// Speed of the link; `None` asks a physical device.
+    /// Speed of the link; `None` reads it from a physical device.
     pub link_speed: Option<BitRate>,
-    /// Descriptors of each receive ring; `None` for what holds a turn of the worker.
+    /// Number of descriptors of each receive ring; `None` for as many as one worker iteration needs.
     pub rx_descriptors: Option<u16>,
-    /// Most that may wait in the device's transmit ring; `None` takes the larger of two full frames
+    /// Maximum that may wait in the device's transmit ring; `None` takes the larger of two full frames
     /// and 2 us of the link.
     pub tx_outstanding: Option<Threshold>,
     /// Length of the cable.
     pub cable: Length,
-    /// How soon the peer stops after a pause frame.
+    /// Time in which the peer stops sending after a pause frame.
     pub peer_response: PeerResponse,
     /// Priority flow control.
     pub pfc: PortPfc,
-    /// Classification of what it receives, and its queues: profile and explicit keys merged.
+    /// Classification of received packets, and the port's queues: profile and explicit keys merged.
     pub qos: EffectiveQos,
     /// Proactive congestion notification, if it is enabled.
     pub npcc: Option<PortNpcc>,
 }
 
-/// A tagged interface.
+/// Tagged (802.1Q) interface of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vlan {
-    /// VLAN, 1 to 4094.
+    /// VLAN ID, 1 to 4094.
     pub id: u16,
     /// Addresses, each with its subnet's length.
     pub addresses: Vec<IpNet>,
 }
 
-/// One interface of a port with its addresses.
+/// Interface of a port with its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interface<'a> {
-    /// VLAN; `None` is untagged.
+    /// VLAN ID; `None` is untagged.
     pub vlan: Option<u16>,
     /// Addresses, each with its subnet's length.
     pub addresses: &'a [IpNet],
 }
 
 impl Port {
-    /// The untagged interface, then the tagged ones.
+    /// Iterates over the untagged interface, then the tagged ones.
     pub fn interfaces(&self) -> impl Iterator<Item = Interface<'_>> {
         let untagged = Interface {
             vlan: None,
@@ -79,7 +79,7 @@ impl Port {
     }
 }
 
-/// The name that an interface of a port has in Linux: the port's, with the VLAN behind a dot.
+/// Returns the name of a port's interface in Linux: the port's name, with the VLAN behind a dot.
 #[must_use]
 pub fn linux_link(port: &str, vlan: Option<u16>) -> String {
     vlan.map_or_else(|| port.to_owned(), |vlan| format!("{port}.{vlan}"))
@@ -88,50 +88,50 @@ pub fn linux_link(port: &str, vlan: Option<u16>) -> String {
 /// Proactive congestion notification on a port where it is enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortNpcc {
-    /// Bit n: the egress queue of priority n is watched.
+    /// Watched egress queues; bit n: priority n.
     pub queues: u8,
-    /// Whether CNPs leave, by priority: the least of what the port and its queue say.
+    /// Action on CNP decisions by priority: the most restrictive of the port's and the queue's.
     pub actions: [Action; 8],
-    /// Who decides which flows are told.
+    /// Policy that selects the flows to signal, by priority.
     pub policies: [PolicyName; 8],
-    /// Parameters that are written for the policy, by priority: name, and value in the parameter's unit.
+    /// Configured parameters of the policy, by priority: name, and value in the parameter's unit.
     pub parameters: [Vec<(&'static str, u64)>; 8],
-    /// Treatment of frames that come marked.
+    /// Treatment of frames that an upstream switch has marked CE.
     pub upstream_ce: UpstreamCe,
-    /// How eagerly.
+    /// Trade-off between throughput and queueing delay.
     pub mode: Mode,
-    /// This port's thresholds, the general ones where it has none of its own.
+    /// Thresholds of this port, the general ones where it has none of its own.
     pub thresholds: Thresholds,
 }
 
 impl PortNpcc {
-    /// The watched priorities, ascending.
+    /// Iterates over the watched priorities, ascending.
     pub fn priorities(&self) -> impl Iterator<Item = u8> + '_ {
         (0..8).filter(|p| self.queues & (1 << p) != 0)
     }
 }
 
-/// A device as DPDK names it.
+/// DPDK device by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Device {
-    /// A function on the PCI bus.
+    /// PCI function.
     Pci {
         /// Address with domain, lower case, such as `0000:3b:00.0`.
         address: String,
-        /// What follows the first comma, for the driver; may be empty.
+        /// Driver arguments: the text after the first comma; may be empty.
         args: String,
     },
-    /// A virtual device.
+    /// Virtual device.
     Virtual {
-        /// Name that also chooses the driver, such as `net_af_packet0`.
+        /// Name, which also selects the driver, such as `net_af_packet0`.
         name: String,
-        /// What follows the first comma, for the driver; may be empty.
+        /// Driver arguments: the text after the first comma; may be empty.
         args: String,
     },
 }
 
 impl Device {
-    /// Reads a device; `None` when it is neither a PCI address nor a known kind of virtual device.
+    /// Parses a device; `None` when it is neither a PCI address nor a known kind of virtual device.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (id, args) = text.split_once(',').unwrap_or((text, ""));
@@ -149,7 +149,7 @@ impl Device {
         })
     }
 
-    /// What makes the device unique: its PCI address or its name.
+    /// Unique identifier of the device: its PCI address or its name.
     #[must_use]
     pub fn id(&self) -> &str {
         match self {
@@ -158,8 +158,8 @@ impl Device {
         }
     }
 
-    /// Bytes of a frame of its packet ring, for `net_af_packet`, which drops longer ones without a word and asks for packet
-    /// buffers that hold it.
+    /// Frame size of the device's packet ring in bytes, for `net_af_packet`, which silently drops longer frames and requires packet
+    /// buffers that hold a whole ring frame.
     #[must_use]
     pub fn ring_frame(&self) -> Option<u64> {
         let Self::Virtual { name, args } = self else {
@@ -172,7 +172,7 @@ impl Device {
             .then(|| given.unwrap_or(2048))
     }
 
-    /// Whether it is virtual: such a device's reported link speed means nothing.
+    /// Returns true for a virtual device, whose reported link speed means nothing.
     #[must_use]
     pub const fn is_virtual(&self) -> bool {
         matches!(self, Self::Virtual { .. })
@@ -191,7 +191,7 @@ impl fmt::Display for Device {
     }
 }
 
-/// `[domain:]bus:device.function` in full and lower case.
+/// Returns `[domain:]bus:device.function` in full and lower case.
 fn pci(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.split(':').collect();
     let (domain, bus, slot) = match parts.as_slice() {

@@ -1,61 +1,61 @@
-//! The profile and the explicit keys, merged: eight queues and two tables with nothing left out.
+//! QoS profile and explicit keys, merged: eight queues and two maps with nothing left out.
 
 use crate::model::{Ecn, EcnChoice, Priority, Profile, Qos, Scheduler, Trust, Wred};
 use crate::units::BitRate;
 
-/// Share of a DWRR queue that the profile or the operator names.
+/// DWRR weight of a queue that the profile or the operator names.
 const NAMED_WEIGHT: u8 = 50;
-/// Share of the other DWRR queues: enough not to starve, too little to matter.
+/// DWRR weight of the other queues: enough not to starve, too little to matter.
 const OTHER_WEIGHT: u8 = 1;
 
 /// Classification and queues of a port with nothing left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveQos {
-    /// The profile it grew from.
+    /// Profile from which the settings are derived.
     pub profile: Profile,
-    /// Which field of a packet tells its priority.
+    /// Trust mode: the packet field that determines the priority.
     pub trust: Trust,
-    /// Priority of whatever no table names.
+    /// Priority of packets that no map classifies.
     pub default_priority: u8,
-    /// Priority of each DSCP.
+    /// DSCP to priority map.
     pub dscp: [u8; 64],
-    /// Priority of each VLAN priority.
+    /// VLAN PCP to priority map.
     pub pcp: [u8; 8],
-    /// The eight queues.
+    /// Settings of the eight queues.
     pub priorities: [PriorityPlan; 8],
 }
 
-/// One queue of a port.
+/// Settings of one queue of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PriorityPlan {
-    /// Whether its frames may not be dropped for want of buffer.
+    /// True if frames of this priority must not be dropped for lack of buffer.
     pub lossless: bool,
-    /// How it shares the port.
+    /// Scheduling of the queue on its port.
     pub scheduler: Scheduler,
-    /// Its share among the DWRR queues, 1 to 100; no meaning when strict.
+    /// DWRR weight, 1 to 100; ignored for strict queues.
     pub weight: u8,
     /// ECN marking, if any.
     pub ecn: Option<Ecn>,
-    /// Early drop of frames that cannot be marked, if any.
+    /// WRED curve for frames that are not ECN-capable, if any.
     pub wred: Option<Wred>,
-    /// Most it may send, if bounded.
+    /// Maximum rate, if limited.
     pub max_rate: Option<BitRate>,
-    /// What it gets before strict queues and shares, if anything.
+    /// Guaranteed minimum rate, served ahead of strict queues and DWRR shares, if any.
     pub min_rate: Option<BitRate>,
 }
 
-/// Part of its port that a strict queue gets where nothing is written: enough for control, and too little to starve the queues
-/// below it, whose senders pause would stop.
+/// Divisor of the port's rate that gives a control queue's default maximum rate: a tenth is enough for control, and too little to starve
+/// the queues below it, whose senders pause would stop.
 const STRICT_SHARE: u64 = 10;
 
 impl PriorityPlan {
-    /// Whether it is for control frames: strict, and not lossless.
+    /// Returns true for a control queue: strict, and not lossless.
     #[must_use]
     pub fn is_control(&self) -> bool {
         self.scheduler == Scheduler::Strict && !self.lossless
     }
 
-    /// Most it may send of a port of this rate: as written, or a tenth for a control queue.
+    /// Returns the maximum rate on a port of this rate: as configured, or a tenth for a control queue.
     #[must_use]
     pub fn limit(&self, rate: Option<BitRate>) -> Option<BitRate> {
         let share = rate.filter(|_| self.is_control());
@@ -63,7 +63,7 @@ impl PriorityPlan {
             .or_else(|| share.map(|rate| BitRate(rate.0 / STRICT_SHARE)))
     }
 
-    /// What it drains at, at most: the rate of which the thresholds of ECN and of NPCC are times.
+    /// Returns the maximum drain rate, to which ECN and NPCC thresholds given as times refer.
     #[must_use]
     pub fn drain(&self, rate: Option<BitRate>) -> Option<BitRate> {
         [rate, self.limit(rate)].into_iter().flatten().min()
@@ -71,7 +71,7 @@ impl PriorityPlan {
 }
 
 impl EffectiveQos {
-    /// Bit n: priority n is lossless.
+    /// Lossless priorities; bit n: priority n.
     #[must_use]
     pub fn lossless_mask(&self) -> u8 {
         (0..8u8)
@@ -112,7 +112,7 @@ impl EffectiveQos {
     }
 }
 
-/// What the profile says of priority `n`.
+/// Returns the profile's settings for priority `n`.
 fn base(profile: Profile, n: usize) -> PriorityPlan {
     PriorityPlan {
         lossless: n == 3 && profile == Profile::RoceLossless,
@@ -133,7 +133,7 @@ fn base(profile: Profile, n: usize) -> PriorityPlan {
     }
 }
 
-/// What is written goes before what the profile says.
+/// Merges explicit settings with those of the profile; explicit ones take precedence.
 fn merge(base: PriorityPlan, own: &Priority) -> PriorityPlan {
     let scheduler = own.scheduler.unwrap_or(base.scheduler);
     // A queue the operator names and gives no weight is meant to carry traffic.

@@ -1,4 +1,4 @@
-//! From the checked model to the plan.
+//! Resolution of the checked model to the validated configuration.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
     })
 }
 
-/// The worker of each port: the named one, or the one with the fewest ports so far, the first of equals.
+/// Returns the worker of each port: the configured one, or the one with the fewest ports so far, the first of equals.
 fn owners(file: &File) -> Vec<usize> {
     let workers = &file.cores.workers;
     let mut load = vec![0usize; workers.len()];
@@ -149,7 +149,7 @@ fn owners(file: &File) -> Vec<usize> {
         .collect()
 }
 
-/// Routes by prefix; lines of the same prefix become equal-cost paths.
+/// Returns the routes by prefix; lines of the same prefix become equal-cost paths.
 fn routes(file: &File, subnets: &Subnets) -> Vec<Route> {
     let mut order: Vec<IpNet> = Vec::new();
     let mut paths: BTreeMap<IpNet, Vec<NextHop>> = BTreeMap::new();

@@ -6,19 +6,19 @@ use ipnet::IpNet;
 
 use crate::units::Mac;
 
-/// A static route.
+/// Static route, resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Destinations; no host bits.
+    /// Destination prefix; no host bits.
     pub prefix: IpNet,
     /// Equal-cost next hops; at least one, all different.
     pub via: Vec<NextHop>,
 }
 
-/// A next hop and the interface that leads to it.
+/// Next hop and the interface that leads to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NextHop {
-    /// Its address, of the prefix's family.
+    /// Address of the next hop, of the prefix's family.
     pub address: IpAddr,
     /// Index of the port.
     pub port: usize,
@@ -26,15 +26,15 @@ pub struct NextHop {
     pub vlan: Option<u16>,
 }
 
-/// Who has an address on an interface.
+/// Static neighbour entry: an IP address on an interface and its MAC address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbor {
-    /// Its IP address.
+    /// IP address of the neighbour.
     pub address: IpAddr,
     /// Index of the port.
     pub port: usize,
     /// VLAN on that port; `None` is untagged.
     pub vlan: Option<u16>,
-    /// Its Ethernet address.
+    /// MAC address of the neighbour.
     pub mac: Mac,
 }

@@ -1,8 +1,8 @@
-//! Headroom of a lossless queue: what still arrives after pause was asked for.
+//! Headroom of a lossless queue: bytes that still arrive after XOFF is due.
 //!
 //! The formula is SONiC's (dynamic buffer model, `buffer_headroom_mellanox.lua`) with a cell
-//! occupancy of exactly one and no gearbox or MAC/PHY term, as buffers here are byte-exact. A switch
-//! in software adds what a chip does not have: a receive burst in hand, a loop that comes round late,
+//! occupancy of exactly one and no gearbox or MAC/PHY term, as buffers here are byte-exact. A software
+//! switch adds what a chip does not have: a receive burst in flight, a worker loop that polls late,
 //! and its own transmit ring, behind which the pause frame waits.
 
 use crate::model::{self, PeerResponse, PfcBackend, PortPfc};
@@ -21,43 +21,43 @@ const QUANTA: [(u64, u64); 7] = [
 ];
 /// Speed of light in fibre, metres per second.
 const LIGHT: u128 = 198_000_000;
-/// A frame of any priority that the peer had begun, in bytes.
+/// Frame of any priority that the peer had begun to send, in bytes.
 const PORT_MTU: u64 = 9100;
-/// A frame of the lossless priority, in bytes.
+/// Frame of the lossless priority, in bytes.
 const LOSSLESS_MTU: u64 = 1024;
 
-/// Frames of one receive burst.
+/// Maximum number of frames of one receive burst.
 pub const RX_BURST: u64 = 64;
-/// Link headers, preamble, gap and FCS of a full frame, beyond its IP packet.
+/// Overhead of a full frame beyond its IP packet, in bytes: link headers, preamble, inter-frame gap and FCS.
 pub const FRAME_OVERHEAD: u64 = 22 + 24;
-/// Speed for which headroom of a virtual device without `speed` is computed: what its link reports.
+/// Speed assumed for the headroom of a virtual device without `speed`: what its link reports.
 pub(super) const VIRTUAL_SPEED: BitRate = BitRate(10_000_000_000);
-/// The same for a physical device, until its link is up.
+/// Speed assumed for the headroom of a physical device, until its link is up.
 pub(super) const PHYSICAL_SPEED: BitRate = BitRate(100_000_000_000);
 
-/// What headroom depends on.
+/// Inputs of the headroom computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     /// Length of the cable.
     pub cable: Length,
     /// Speed of the link.
     pub speed: BitRate,
-    /// How soon the peer stops.
+    /// Response time of the peer to a pause frame.
     pub response: PeerResponse,
     /// IP MTU in bytes.
     pub mtu: u16,
-    /// Most that waits in the transmit ring, if not the default.
+    /// Maximum that waits in the transmit ring, if not the default.
     pub outstanding: Option<Threshold>,
-    /// Longest turn of a worker's loop that is to be survived.
+    /// Longest iteration of a worker's loop that headroom must cover.
     pub turn: Nanos,
-    /// Workers that receive from it.
+    /// Number of workers that receive from the port.
     pub receivers: u64,
-    /// Its lossless priorities.
+    /// Number of lossless priorities of the port.
     pub lossless: u32,
 }
 
 impl Link {
-    /// Of a resolved port, at the link's `speed`, received from by `receivers` workers whose loops take `turn` at the longest.
+    /// Link of a resolved port at `speed`, received from by `receivers` workers whose loop iterations take at most `turn`.
     #[must_use]
     pub fn of(port: &plan::Port, speed: BitRate, turn: Nanos, receivers: u64) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Link {
         }
     }
 
-    /// Of a port as it is configured, before its link is up.
+    /// Link of a port as configured, before its link is up.
     pub(super) fn configured(config: &Config, port: &plan::Port) -> Self {
         let device = Some(&port.device);
         let (speed, _) = link_speed(device, (port.link_speed, port.speed));
@@ -100,13 +100,13 @@ impl Link {
         }
     }
 
-    /// Bytes of a full frame on the wire.
+    /// Returns the size of a full frame on the wire, in bytes.
     #[must_use]
     pub fn frame(&self) -> u64 {
         u64::from(self.mtu) + FRAME_OVERHEAD
     }
 
-    /// Wire bytes the device's transmit ring may hold: as written, or two full frames and at least 2us of the link.
+    /// Wire bytes the device's transmit ring may hold: as configured, or two full frames and at least 2us of the link.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.outstanding.map_or_else(
@@ -115,11 +115,11 @@ impl Link {
         )
     }
 
-    /// Bytes that still arrive on one priority after its pause was wanted, in whole KiB.
+    /// Bytes that still arrive on one priority after its XOFF is due, in whole KiB.
     ///
-    /// Each receiver may have a burst in hand when the group crosses its threshold. What came while a worker was away waits in
-    /// the device's ring and is charged after that, and as much comes in the turn in which the pause is sent. A port's owner
-    /// hears of another receiver's burst a turn later.
+    /// Each receiver may have a burst in flight when the group crosses its threshold. Frames that came while a worker was away wait in
+    /// the device's ring and are charged after that, and as many come in the iteration in which the pause is sent. A port's owner
+    /// learns of another receiver's burst one iteration later.
     #[must_use]
     pub fn headroom(&self) -> u64 {
         let turns = if self.receivers > 1 { 3 } else { 2 };
@@ -139,18 +139,18 @@ impl Link {
 }
 
 npcc_pipeline::named! {
-    /// Where the speed of a link comes from before the link is up.
+    /// Source of a link's speed before the link is up.
     pub enum SpeedFrom {
-        /// `link_speed`.
+        /// Configured as `link_speed`.
         Written = "link_speed",
-        /// `speed`, of a virtual device: it has no other.
+        /// Configured as `speed` of a virtual device, which has no other.
         Shaper = "speed",
-        /// Nobody knows it yet.
+        /// Assumed: not known yet.
         Assumed = "assumed",
     }
 }
 
-/// The speed of a link before it is up, of `link_speed` and `speed` as they are written.
+/// Returns the speed of a link before it is up, from `link_speed` and `speed` as configured, and its source.
 #[must_use]
 pub fn link_speed(
     device: Option<&plan::Device>,
@@ -168,7 +168,7 @@ pub fn link_speed(
     }
 }
 
-/// Workers that may receive from a device, of so many: all of them where it may spread flows.
+/// Number of workers, out of `workers`, that may receive from a device: all of them for a PCI device, which may spread flows; else one.
 #[must_use]
 pub fn receivers(device: Option<&plan::Device>, workers: usize) -> u64 {
     match device {
@@ -180,21 +180,21 @@ pub fn receivers(device: Option<&plan::Device>, workers: usize) -> u64 {
 /// Headroom of one lossless priority of one port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headroom {
-    /// The port's name.
+    /// Name of the port.
     pub port: String,
-    /// The priority.
+    /// Priority, 0 to 7.
     pub priority: u8,
     /// Length of the cable.
     pub cable: Length,
-    /// The link's speed it was computed for.
+    /// Link speed for which it was computed.
     pub speed: BitRate,
-    /// Where that speed comes from.
+    /// Source of that speed.
     pub from: SpeedFrom,
     /// Bytes that may still arrive; `None` when the port sends no pause.
     pub bytes: Option<u64>,
 }
 
-/// SONiC's part: bytes that still arrive after the pause frame left, rounded up to whole KiB.
+/// Returns SONiC's part: bytes that still arrive after the pause frame left, rounded up to whole KiB.
 #[must_use]
 pub fn bytes(cable: Length, speed: BitRate, response: PeerResponse) -> u64 {
     let flight = 2 * u128::from(cable.0) * u128::from(speed.0) / LIGHT / 8 / 1000;
@@ -210,7 +210,7 @@ pub fn bytes(cable: Length, speed: BitRate, response: PeerResponse) -> u64 {
         .saturating_mul(1024)
 }
 
-/// Quanta of the next higher speed in the table.
+/// Returns the quanta of the next higher speed in the table.
 fn ieee(speed: BitRate) -> u64 {
     let row = QUANTA
         .iter()
@@ -223,7 +223,7 @@ fn within(speed: BitRate, time: Nanos) -> u64 {
     speed.bytes_in(time)
 }
 
-/// Headroom of every lossless priority of every port.
+/// Computes the headroom of every lossless priority of every port.
 pub(super) fn table(config: &Config) -> Vec<Headroom> {
     let row = |port: &plan::Port, priority| {
         let (speed, from) = link_speed(Some(&port.device), (port.link_speed, port.speed));
@@ -247,7 +247,7 @@ pub(super) fn table(config: &Config) -> Vec<Headroom> {
     config.ports.iter().flat_map(rows).collect()
 }
 
-/// Whether a port sends pause: as it is told, else when there can be a peer who obeys.
+/// Returns true if a port sends pause: as configured, or by default when the device can have a peer that honours it.
 #[must_use]
 pub fn sends_pause(pfc: PortPfc, backend: PfcBackend, device: &str) -> bool {
     match (backend, pfc) {
@@ -257,7 +257,7 @@ pub fn sends_pause(pfc: PortPfc, backend: PfcBackend, device: &str) -> bool {
     }
 }
 
-/// A device without a peer: a capture or nothing at all.
+/// Returns true for a device without a peer: a capture file or the null device.
 fn is_a_file(device: &str) -> bool {
     ["net_pcap", "net_null"]
         .iter()
@@ -291,8 +291,8 @@ mod tests {
         assert_eq!(far, 12_661_760);
     }
 
-    /// 100 km at 100G: 12.7 MB of SONiC's, a burst of 64 full frames, what came in a turn of 50us and comes in the next, and two
-    /// frames in the ring; and with three receivers three bursts and a turn more.
+    /// 100 km at 100G: 12.7 MB of SONiC's formula, a burst of 64 full frames, what came in an iteration of 50us and comes in the next, and two
+    /// frames in the ring; with three receivers, three bursts and one iteration more.
     #[test]
     fn software_adds_its_own() {
         let link = Link {

@@ -1,23 +1,23 @@
-//! How the pool is divided among headroom, reserves and what is shared.
+//! Division of the buffer pool into headroom, reserves and the shared part.
 
 use crate::model::Buffer;
 use crate::plan::Config;
 
 use super::headroom::{Link, sends_pause};
 
-/// One lossless priority of one port, in wire bytes.
+/// Buffer of one lossless priority of one port (a priority group), in wire bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupRoom {
-    /// Its own, whatever others hold.
+    /// Reserve of the group, whatever others hold.
     pub reserved: u64,
-    /// What arrives after pause was wanted.
+    /// Headroom: bytes that arrive after XOFF is due.
     pub headroom: u64,
-    /// How far below its threshold the sender goes on.
+    /// XON offset: bytes below its threshold at which the sender is released.
     pub xon_offset: u64,
 }
 
 impl GroupRoom {
-    /// For a link: two full frames of reserve and of hysteresis.
+    /// Returns the buffer of a group for a link: two full frames of reserve and of hysteresis.
     #[must_use]
     pub fn of(link: &Link) -> Self {
         Self {
@@ -28,23 +28,23 @@ impl GroupRoom {
     }
 }
 
-/// Bytes of the shortest frame on the wire.
+/// Size of the shortest frame on the wire, in bytes.
 const SHORTEST: u64 = 84;
 
-/// What control frames have of their own, in wire bytes of shortest frames.
+/// Reserves of control frames, in wire bytes of shortest frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Control {
-    /// Of each port, for what hosts send in control priorities: CNPs first of all.
+    /// Reserve of each port, for what hosts send in control priorities: mainly CNPs.
     pub port: u64,
-    /// Of the frames the switch makes itself.
+    /// Reserve of the frames that the switch generates itself.
     pub own: u64,
-    /// Of what Linux sends of BFD, routing protocols and what they need.
+    /// Reserve of frames from Linux: BFD, routing protocols and what they need.
     pub linux: u64,
 }
 
 impl Control {
-    /// Of a pool of so many bytes: some two hundred CNPs of our own, half as many of each port, and no more than a 64th. With Linux
-    /// some forty full frames more, and no more than a 128th.
+    /// Returns the reserves for a pool of `pool` bytes: some two hundred CNPs of the switch's own, half as many of each port, and no more
+    /// than a 64th of the pool. With Linux some forty full frames more, and no more than a 128th.
     #[must_use]
     pub fn of(pool: u64, ports: usize, linux: bool) -> Self {
         let ports = u64::try_from(ports).unwrap_or(u64::MAX).max(1);
@@ -55,13 +55,13 @@ impl Control {
         }
     }
 
-    /// Buffers for it, with so many ports: beside those of the pool, as its frames are short.
+    /// Number of packet buffers for the reserves of `ports` ports: in addition to those of the pool, as control frames are short.
     #[must_use]
     pub fn buffers(&self, ports: usize) -> u64 {
         self.bytes(ports).div_ceil(SHORTEST)
     }
 
-    /// All of it, with so many ports.
+    /// Total of the reserves with `ports` ports.
     #[must_use]
     pub fn bytes(&self, ports: usize) -> u64 {
         let ports = u64::try_from(ports).unwrap_or(u64::MAX);
@@ -70,29 +70,29 @@ impl Control {
     }
 }
 
-/// The pool's division, in wire bytes.
+/// Division of the pool, in wire bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lossless {
-    /// By port; `None` where no pause is sent.
+    /// Groups by port; `None` where no pause is sent.
     pub ports: Vec<Option<GroupRoom>>,
-    /// Lossless groups that can be paused.
+    /// Number of lossless groups that can be paused.
     pub groups: u64,
-    /// All of it.
+    /// Size of the whole pool.
     pub pool: u64,
-    /// Headroom of all groups, or the shared one.
+    /// Headroom of all groups, or the shared headroom.
     pub headroom: u64,
-    /// Reserves of all groups, and of control frames.
+    /// Reserves of all groups and of control frames.
     pub reserved: u64,
-    /// What is left for all; 0 when nothing is.
+    /// Shared part of the pool; 0 when headroom and reserves take everything.
     pub shared: u64,
-    /// Where the first pause comes when all groups are congested: alpha S / (1 + alpha P).
+    /// Lowest XOFF threshold, when all groups are congested: alpha S / (1 + alpha P).
     pub least_xoff: u64,
-    /// Mean frame, in bytes, that turns bytes into buffers.
+    /// Mean frame size in bytes by which bytes are converted to packet buffers.
     pub min_frame: u64,
 }
 
 impl Lossless {
-    /// Divides `buffer` among ports with `links` (none: no pause is sent); `linux`: whether it is integrated.
+    /// Divides `buffer` among ports with `links` (none: no pause is sent); `linux`: true with Linux integration.
     #[must_use]
     pub fn new(buffer: &Buffer, links: &[Option<Link>], linux: bool) -> Self {
         let ports: Vec<Option<GroupRoom>> = links
@@ -133,7 +133,7 @@ impl Lossless {
         }
     }
 
-    /// Of a configuration, at written speeds, or assumed ones.
+    /// Division for a configuration, at the configured or assumed speeds.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let link = |port: &crate::plan::Port| {
@@ -144,7 +144,7 @@ impl Lossless {
         Self::new(&config.buffer, &links, config.linux.integrate)
     }
 
-    /// Buffers that `bytes` of lossless frames take at the worst mean.
+    /// Number of packet buffers that `bytes` of lossless frames take at the smallest mean frame size.
     #[must_use]
     pub const fn buffers(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.min_frame)

@@ -1,4 +1,4 @@
-//! How much memory a configuration needs, before anything is started.
+//! Memory requirements of a configuration, computed before anything is started.
 //!
 //! Decision: one packet buffer (mbuf) holds one whole frame. Multi-segment frames would save memory
 //! for small frames, but every stage that rewrites or reads headers would have to expect a seam, and
@@ -28,7 +28,7 @@ pub const LINK_HEADERS: u64 = 14 + 8;
 pub const MBUF_STRUCT: u64 = 128;
 /// Bytes of a mempool object's header with padding.
 pub const MEMPOOL_HEADER: u64 = 64;
-/// Bytes that so many objects take of which none crosses an ordinary page, but where one is larger than a page.
+/// Bytes of `objects` objects of which none crosses an ordinary page, unless one is larger than a page.
 fn in_pages(objects: u64, object: u64) -> u64 {
     match PAGE / object.max(1) {
         0 => objects.saturating_mul(object),
@@ -36,26 +36,26 @@ fn in_pages(objects: u64, object: u64) -> u64 {
     }
 }
 
-/// Descriptors of a port's receive ring and of its transmit ring, at least.
+/// Minimum number of descriptors of a port's receive ring, and size of its transmit ring.
 pub const RING: u16 = 1024;
-/// The largest ring that is asked for unasked; NICs have 4,096 or 8,192 at most.
+/// Largest receive ring that is chosen by default; NICs have 4,096 or 8,192 at most.
 const LARGEST_RING: u16 = 4096;
-/// Preamble, gap and FCS.
+/// Bytes of preamble, inter-frame gap and FCS.
 const WIRE: u64 = 24;
-/// Buffers a core keeps in its mempool cache.
+/// Number of packet buffers that a core keeps in its mempool cache.
 pub const MEMPOOL_CACHE: u64 = 512;
-/// Frames in a worker's hands.
+/// Maximum number of frames that a worker processes at a time.
 pub const BURST: u64 = 64;
-/// Memory that DPDK takes beside the packet buffers: rings, drivers' queues, its own.
+/// Memory that DPDK takes besides the packet buffers: rings, drivers' queues, its own.
 pub const EAL_MARGIN: u64 = 64 << 20;
 
-/// A queue's share per packet buffer: eight bytes of pointer and eight of bookkeeping.
+/// Memory of the queues for each packet buffer: eight bytes of pointer and eight of bookkeeping.
 const QUEUE_SLOT: u64 = 16;
-/// One flow's entry, its index slots, and its share of a worker's cache.
+/// Memory of one flow: its entry, its index slots, and its share of a worker's cache.
 const FLOW_ENTRY: u64 = 256;
-/// Its share of each further worker's cache.
+/// Memory of one flow in each further worker's cache.
 const CACHE_ENTRY: u64 = 144;
-/// One route in the routing base and in both images of the lookup structure.
+/// Memory of one route in the RIB and in both images of the lookup structure.
 const ROUTE_ENTRY: u64 = 256;
 /// First-level tables of both images, IPv4 and IPv6: 2^24 entries of four bytes each. Pages that no route touches cost nothing.
 const FIB_BASE: u64 = 2 * 2 * (4 << 24);
@@ -64,7 +64,7 @@ const HUGEPAGE: u64 = 2 << 20;
 /// Bytes of an ordinary page.
 const PAGE: u64 = 4 << 10;
 
-/// Memory a configuration needs; bytes unless said otherwise.
+/// Memory requirements of a configuration; in bytes unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sizing {
     /// Data room of one packet buffer, headroom included.
@@ -73,19 +73,19 @@ pub struct Sizing {
     pub mbufs: u64,
     /// Packet memory.
     pub mempool_bytes: u64,
-    /// The same in ordinary pages (`--no-huge`), where DPDK lets no buffer cross a page that fits into one (`rte_mempool_op_populate_helper`).
+    /// Packet memory in ordinary pages (`--no-huge`), where DPDK lets no buffer cross a page that fits into one (`rte_mempool_op_populate_helper`).
     pub mempool_bytes_ordinary: u64,
-    /// Queues of all ports.
+    /// Memory of the queues of all ports.
     pub queue_bytes: u64,
-    /// Routing tables.
+    /// Memory of the routing tables.
     pub fib_bytes: u64,
-    /// Flow table.
+    /// Memory of the flow table.
     pub flow_bytes: u64,
-    /// Hugepages of 2 MiB for the packet memory, if it is to be in hugepages.
+    /// Number of 2 MiB hugepages for the packet memory, if it is to be in hugepages.
     pub hugepages_2m: u64,
     /// Headroom of each lossless priority of each port.
     pub headroom: Vec<Headroom>,
-    /// How the pool is divided.
+    /// Division of the buffer pool.
     pub lossless: Lossless,
 }
 
@@ -142,7 +142,7 @@ impl Sizing {
         }
     }
 
-    /// All of it together.
+    /// Returns the total of all memory.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         [
@@ -156,8 +156,8 @@ impl Sizing {
     }
 }
 
-/// Descriptors of a port's receive ring: as written, or what arrives while its worker is away for `buffer.loop_time`, in frames
-/// of the lossless mean, twice over, and at least [`RING`]. The pool has buffers for them.
+/// Number of descriptors of a port's receive ring: as configured, or what arrives while its worker is away for `buffer.loop_time`, in
+/// frames of the lossless mean, twice over; at least [`RING`] (twice that for a PCI device) and at most 4,096. The pool has buffers for them.
 #[must_use]
 pub fn ring(config: &Config, port: &Port) -> u16 {
     if let Some(written) = port.rx_descriptors {
@@ -175,10 +175,10 @@ pub fn ring(config: &Config, port: &Port) -> u16 {
     u16::try_from(needed).map_or(LARGEST_RING, |needed| needed.clamp(least, LARGEST_RING))
 }
 
-/// The least buffer that every PCI driver takes: `min_rx_bufsize` of vmxnet3, the largest there is.
+/// Smallest packet buffer that every PCI driver accepts: `min_rx_bufsize` of vmxnet3, the largest there is.
 const LEAST_BUFFER: u64 = 1646;
 
-/// The smallest data room into which the largest frame of any port fits, or the configured one.
+/// Returns the configured data room, or the smallest into which the largest frame of any port fits.
 fn data_room(config: &Config) -> u64 {
     match config.buffer.mbuf {
         MbufSize::Bytes(bytes) => bytes.0,
@@ -198,7 +198,7 @@ fn data_room(config: &Config) -> u64 {
     }
 }
 
-/// The smallest data room, a multiple of 64, for frames with IP packets of `mtu` bytes.
+/// Returns the smallest data room, a multiple of 64, for frames with IP packets of `mtu` bytes.
 #[must_use]
 pub fn smallest_data_room(mtu: u16) -> u64 {
     (MBUF_HEADROOM + u64::from(mtu) + LINK_HEADERS).next_multiple_of(64)

@@ -1,10 +1,10 @@
-//! The sizing as a table for `check`.
+//! Memory requirements as a table for `check`.
 
 use std::fmt;
 
 use super::{Sizing, SpeedFrom};
 
-/// Bytes in the unit a person reads, rounded up in the last place.
+/// Formats bytes in a unit that is easy to read, rounded up in the last place.
 fn human(bytes: u64) -> String {
     let (unit, name) = match bytes {
         0..1024 => return format!("{bytes} B"),

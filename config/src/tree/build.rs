@@ -1,4 +1,4 @@
-//! From the parser's events to the tree, within bounds.
+//! Construction of the tree from the parser's events, within bounds.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span as Marks, Tag};
 use super::{Entry, Kind, Node, Scalar, Span};
 use crate::diag::Problem;
 
-/// Nodes a document may have once its aliases are followed.
+/// Maximum number of nodes of a document once its aliases are expanded.
 const MAX_NODES: usize = 500_000;
-/// How deep collections may nest; the model needs seven.
+/// Maximum nesting depth of collections; the model needs seven.
 const MAX_DEPTH: usize = 32;
 
 /// Builds the tree of the only document in `text`; `None` when the document is empty.
@@ -79,7 +79,7 @@ pub(crate) fn build(text: &str, problems: &mut Vec<Problem>) -> Result<Option<No
     Ok(builder.root)
 }
 
-/// A collection being read.
+/// Collection that is still being read.
 struct Open {
     start: Marker,
     flow: bool,
@@ -246,7 +246,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// How many nodes a tree has and how deep its collections nest.
+/// Returns the number of nodes of a tree and the nesting depth of its collections.
 fn extent(node: &Node) -> (usize, usize) {
     let fold = |acc: (usize, usize), child: &Node| {
         let (nodes, depth) = extent(child);
@@ -267,7 +267,7 @@ fn at(mark: Marker) -> Span {
     }
 }
 
-/// The part of a node's text on its first line; what spreads over several is marked at its start.
+/// Returns the part of a node's text on its first line; a node over several lines is marked at its start.
 fn span(marks: &Marks) -> Span {
     let (start, end) = (marks.start, marks.end);
     let length = if start.line() == end.line() {

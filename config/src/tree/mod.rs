@@ -1,4 +1,4 @@
-//! The text as a tree of nodes that know their place.
+//! Text as a tree of nodes that know their place.
 //!
 //! One pass over the parser's events builds it; everything later (values, messages) reads the tree.
 //! Law: a node's span is where its text stands, aliases included (they point at the alias, not at
@@ -13,7 +13,7 @@ pub(crate) use build::build;
 pub(crate) use path::{Path, Seg};
 pub(crate) use scalar::Scalar;
 
-/// A stretch of text on one line: 1-based line and column, length in characters.
+/// Piece of text on one line: 1-based line and column, length in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Span {
     pub(crate) line: usize,
@@ -21,30 +21,30 @@ pub(crate) struct Span {
     pub(crate) length: usize,
 }
 
-/// A value and its place.
+/// Value and its place.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) span: Span,
     pub(crate) kind: Kind,
 }
 
-/// What a node is.
+/// Kind of a node: scalar, sequence or mapping.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Scalar(Scalar),
     Seq {
         items: Vec<Node>,
-        /// An element was taken out because it was wrong.
+        /// True if an element was taken out because it was wrong.
         incomplete: bool,
     },
     Map {
         entries: Vec<Entry>,
-        /// Keys taken out, or stood in for, because what they held was wrong.
+        /// Keys that were taken out, or replaced by a stand-in, because their values were wrong.
         doubtful: Vec<String>,
     },
 }
 
-/// One key of a mapping with its value.
+/// Key of a mapping with its value.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) key: Scalar,
@@ -53,7 +53,7 @@ pub(crate) struct Entry {
 }
 
 impl Node {
-    /// The child a segment leads to.
+    /// Returns the child that a segment leads to.
     fn child(&self, seg: &Seg) -> Option<&Self> {
         match (&self.kind, seg) {
             (Kind::Map { entries, .. }, Seg::Key(key)) => {
@@ -77,7 +77,7 @@ impl Node {
         }
     }
 
-    /// The node at `path`, if it is written.
+    /// Returns the node at `path`, if it is written.
     pub(crate) fn get(&self, path: &Path) -> Option<&Self> {
         path.segs()
             .iter()
@@ -88,7 +88,7 @@ impl Node {
         path.iter().try_fold(self, |node, seg| node.child_mut(seg))
     }
 
-    /// Where the value at `path` stands, or else its nearest written ancestor.
+    /// Returns the place of the value at `path`, or of its nearest written ancestor.
     pub(crate) fn place(&self, path: &Path) -> Span {
         let mut node = self;
         let mut span = self.span;
@@ -107,7 +107,7 @@ impl Node {
         span
     }
 
-    /// Where the key at the end of `path` stands, or else what [`place`](Self::place) says.
+    /// Returns the place of the key at the end of `path`, or else what [`place`](Self::place) returns.
     pub(crate) fn place_of_key(&self, path: &Path) -> Span {
         if let Some((Seg::Key(key), parent)) = path.segs().split_last()
             && let Some(Self {
@@ -121,7 +121,7 @@ impl Node {
         self.place(path)
     }
 
-    /// Whether what stands at `path` is as the operator wrote it (or left it out).
+    /// Returns true if the value at `path` is as the operator wrote it (or left it out).
     pub(crate) fn is_certain(&self, path: &Path) -> bool {
         let mut node = self;
         for seg in path.segs() {
@@ -145,7 +145,7 @@ impl Node {
         )
     }
 
-    /// Nothing written.
+    /// Returns true if the value is empty.
     pub(crate) fn is_null(&self) -> bool {
         matches!(&self.kind, Kind::Scalar(s) if s.value.is_null())
     }

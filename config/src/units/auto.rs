@@ -1,4 +1,4 @@
-//! A value that is found out where none is written.
+//! Setting that is either given or determined automatically.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,15 +12,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// `auto`, or a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Auto<T> {
-    /// Found out.
+    /// Determined automatically.
     #[default]
     Auto,
-    /// As written.
+    /// Configured value.
     Written(T),
 }
 
 impl<T: Copy> Auto<T> {
-    /// The written value, if there is one.
+    /// Returns the configured value, if there is one.
     #[must_use]
     pub const fn written(self) -> Option<T> {
         match self {

@@ -1,4 +1,4 @@
-//! IP addresses and prefixes as written; whether they make sense is the checks' business.
+//! IP addresses and prefixes as written; the checks decide if they make sense.
 
 use std::net::IpAddr;
 use std::str::FromStr;

@@ -9,15 +9,15 @@ use npcc_pipeline::textual;
 
 const ACCEPTED: &str = "write 0% to 100%, at most two decimals, such as 10% or 0.5%";
 
-/// A share between 0 % and 100 % in basis points (hundredths of a percent).
+/// Share between 0 % and 100 % in basis points (hundredths of a percent).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Percent(u16);
 
 impl Percent {
-    /// Everything.
+    /// One hundred percent.
     pub const FULL: Self = Self(10_000);
 
-    /// Whole percents; `None` above 100.
+    /// Creates a share from whole percent; `None` above 100.
     #[must_use]
     pub const fn new(percent: u16) -> Option<Self> {
         if percent <= 100 {
@@ -27,32 +27,32 @@ impl Percent {
         }
     }
 
-    /// Whole percents known to be right when the program is written.
+    /// Creates a share from a constant number of whole percent; panics at compile time above 100.
     pub(crate) const fn of_whole(percent: u16) -> Self {
         assert!(percent <= 100);
         Self(percent * 100)
     }
 
-    /// Basis points, 0 to 10000.
+    /// Returns the share in basis points, 0 to 10000.
     #[must_use]
     pub const fn basis_points(self) -> u16 {
         self.0
     }
 
-    /// Whole percents, 0 to 100, rounded down.
+    /// Returns the share in whole percent, 0 to 100, rounded down.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "at most 100")]
     pub const fn whole(self) -> u8 {
         (self.0 / 100) as u8
     }
 
-    /// As a fraction, 0.0 to 1.0.
+    /// Returns the share as a fraction, 0.0 to 1.0.
     #[must_use]
     pub fn fraction(self) -> f64 {
         f64::from(self.0) / 10_000.0
     }
 
-    /// This share of `whole`, rounded down.
+    /// Returns this share of `whole`, rounded down.
     #[must_use]
     pub fn of(self, whole: u64) -> u64 {
         let share = u128::from(whole) * u128::from(self.0) / 10_000;

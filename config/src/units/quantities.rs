@@ -2,18 +2,18 @@
 
 use npcc_pipeline::quantity;
 
-/// A number of table entries; `k` is 1024 and `M` is 1024 k, as tables are sized in powers of two.
+/// Number of table entries; `k` is 1024 and `M` is 1024 k, as tables are sized in powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Count(pub u64);
 
 impl Count {
-    /// The number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The number of entries, as a table's length.
+    /// Returns the number of entries as a table's length.
     #[must_use]
     pub fn size(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
@@ -29,18 +29,18 @@ quantity!(
     pattern: r"^[0-9]+(\.[0-9]+)? *[kKM]?$", examples: ["16k", 65536]
 );
 
-/// A length in millimetres.
+/// Length in millimetres.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Length(pub u64);
 
 impl Length {
-    /// So many metres.
+    /// Creates a length from metres.
     #[must_use]
     pub const fn from_metres(metres: u64) -> Self {
         Self(metres * 1_000)
     }
 
-    /// Millimetres.
+    /// Returns the length in millimetres.
     #[must_use]
     pub const fn millimetres(self) -> u64 {
         self.0

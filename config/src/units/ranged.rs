@@ -1,4 +1,4 @@
-//! Whole numbers that may not leave their range.
+//! Whole numbers limited to a range.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::UnitError;
 
-/// A whole number from `MIN` to `MAX`, both included.
+/// Whole number from `MIN` to `MAX`, both included.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, derive_more::Display,
 )]
@@ -16,7 +16,7 @@ use super::UnitError;
 pub struct Ranged<const MIN: u32, const MAX: u32>(u32);
 
 impl<const MIN: u32, const MAX: u32> Ranged<MIN, MAX> {
-    /// The number, or `None` outside the range.
+    /// Creates the number, or returns `None` outside the range.
     #[must_use]
     pub const fn new(value: u32) -> Option<Self> {
         if MIN <= value && value <= MAX {
@@ -26,31 +26,31 @@ impl<const MIN: u32, const MAX: u32> Ranged<MIN, MAX> {
         }
     }
 
-    /// A number known to be right when the program is written.
+    /// Creates a constant; outside the range it panics, at compile time in a constant.
     pub(crate) const fn fixed(value: u32) -> Self {
         assert!(MIN <= value && value <= MAX);
         Self(value)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// The number in one byte; larger ones saturate, which no range of this crate with this use has.
+    /// Returns the number in one byte; larger ones saturate, which no range of this crate with this use has.
     #[must_use]
     pub fn byte(self) -> u8 {
         u8::try_from(self.0).unwrap_or(u8::MAX)
     }
 
-    /// The number in two bytes; larger ones saturate, which no range of this crate with this use has.
+    /// Returns the number in two bytes; larger ones saturate, which no range of this crate with this use has.
     #[must_use]
     pub fn short(self) -> u16 {
         u16::try_from(self.0).unwrap_or(u16::MAX)
     }
 
-    /// The number as an index.
+    /// Returns the number as an index.
     #[must_use]
     pub fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)

@@ -1,4 +1,4 @@
-//! Laws of the quantities: what is printed is read back as the same value; refusals name the text.
+//! Laws of the quantities: printed values are read back unchanged; refusals name the text.
 
 use proptest::prelude::*;
 
@@ -131,7 +131,7 @@ fn addresses_want_their_length() {
     refused::<Address>("10.0.0.0/8");
 }
 
-/// What is printed parses back to the same value.
+/// Prints a value and checks that it parses back to the same value.
 fn round_trip<T>(value: T) -> Result<(), TestCaseError>
 where
     T: std::fmt::Display + std::str::FromStr + PartialEq + std::fmt::Debug,

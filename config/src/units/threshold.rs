@@ -9,23 +9,23 @@ use super::{BitRate, Bytes, Nanos, UnitError};
 const ACCEPTED: &str =
     "write a size, such as 20KB, or a time of the queue's drain rate, such as 30us";
 
-/// A queue depth, in bytes or as a time of the queue's drain rate.
+/// Queue depth, in bytes or as a time of the queue's drain rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, derive_more::Display)]
 pub enum Threshold {
-    /// So many bytes, whatever the rate.
+    /// Fixed number of bytes, whatever the rate.
     Bytes(Bytes),
-    /// What the queue drains in this time.
+    /// Number of bytes that the queue drains in this time.
     Time(Nanos),
 }
 
 impl Threshold {
-    /// So many microseconds of the drain rate.
+    /// Creates a depth of so many microseconds of the drain rate.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
         Self::Time(Nanos::from_micros(us))
     }
 
-    /// The depth in bytes for a queue that drains at `drain`, without any floor.
+    /// Returns the depth in bytes for a queue that drains at `drain`, without any floor.
     #[must_use]
     pub fn bytes(&self, drain: BitRate) -> u64 {
         match self {
@@ -34,8 +34,8 @@ impl Threshold {
         }
     }
 
-    /// As [`bytes`](Self::bytes), but a time never gives less than four frames of `mtu` bytes: below
-    /// that a depth tells of packet sizes, not of congestion. Sizes are taken as written.
+    /// Returns the depth as [`bytes`](Self::bytes), but at least four frames of `mtu` bytes if given as a time: below
+    /// that a depth reflects packet sizes, not congestion. Depths given in bytes are taken as written.
     #[must_use]
     pub fn bytes_floored(&self, drain: BitRate, mtu: u16) -> u64 {
         match self {
@@ -44,7 +44,7 @@ impl Threshold {
         }
     }
 
-    /// Twice this depth; saturates.
+    /// Returns twice this depth; saturates.
     #[must_use]
     pub const fn doubled(self) -> Self {
         match self {

@@ -1,6 +1,6 @@
-//! Settings that are a word, such as `auto`, or else a value.
+//! Settings that are either a word, such as `auto`, or a value.
 
-/// Implements how `$name` is read and printed: `$word` is `$Word`, and what `$of` reads is `$Value`.
+/// Implements reading and printing of `$name`: the word `$word` is `$Word`, anything that `$of` reads is `$Value`.
 macro_rules! word_or {
     (
         $name:ident as $schema:literal, $what:literal, $accepted:expr,

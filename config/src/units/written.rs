@@ -1,8 +1,8 @@
-//! A value whose unit is known only to whom it is for.
+//! Value whose unit only its user knows.
 
 use npcc_pipeline::textual;
 
-/// A number with or without unit as it is written, such as `300us` or `5%`.
+/// Number with or without unit as written, such as `300us` or `5%`.
 #[derive(Debug, Clone, PartialEq, Eq, derive_more::Display, derive_more::FromStr)]
 pub struct Written(pub String);
 

@@ -1,6 +1,6 @@
-//! Descriptors that a service manager hands a process at its start, as `sd_listen_fds_with_names(3)` has it: [`claim`].
+//! Descriptors inherited from a service manager at start, as `sd_listen_fds_with_names(3)` describes it: [`claim`].
 //!
-//! Law: each is given out once, to one owner; a process that is not meant (`LISTEN_PID`) gets none.
+//! Law: each is given out once, to one owner; a process that `LISTEN_PID` does not name gets none.
 
 use std::env;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
-/// The number of the first.
+/// First inherited descriptor number.
 const FIRST: RawFd = 3;
-/// More than any service manager keeps.
+/// Upper bound on the number of descriptors, more than any service manager keeps.
 const MOST: RawFd = 4096;
 
-/// Takes what this process was handed, each with its name. To be called first of all, before anything is opened: the descriptors are
-/// known by their numbers alone. A second call gets none.
+/// Takes the descriptors that this process inherited, each with its name. Must be called before anything is opened: the descriptors are
+/// known by their numbers alone. A second call returns none.
 #[must_use]
 pub fn claim() -> Vec<(String, OwnedFd)> {
     static CLAIMED: AtomicBool = AtomicBool::new(false);
@@ -33,8 +33,8 @@ pub fn claim() -> Vec<(String, OwnedFd)> {
     all.filter_map(|(name, fd)| Some((name, fd?))).collect()
 }
 
-/// The owner of an inherited descriptor, which no program that is started from here inherits in its turn; `None` where there is none
-/// of this number.
+/// Takes ownership of an inherited descriptor and sets close-on-exec, so that programs started from here do not inherit it; `None` if no
+/// descriptor has this number.
 fn own_it(fd: RawFd) -> Option<OwnedFd> {
     // SAFETY: the number is above that of standard error, so not -1; whether it is open is what is asked, and nothing else is done with
     // it before it is known.

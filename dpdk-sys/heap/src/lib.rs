@@ -1,21 +1,21 @@
-//! Memory of a program: a heap whose large pieces lie in huge pages where the kernel has them ([`HugeHeap`]); what outlives a process:
-//! memory ([`shared`], [`mark`]) and descriptors ([`inherited`], [`tap`]);
+//! Memory of a program: a heap whose large allocations lie in huge pages where the kernel has them ([`HugeHeap`]); resources that outlive
+//! a process: memory ([`shared`], [`mark`]) and descriptors ([`inherited`], [`tap`]);
 //! and rings of records in either ([`records`]).
 //!
 //! Route images, flow caches and ledgers are read at random. In pages of 4 KiB nearly every such read also misses the TLB, and
-//! filling a table costs a fault for every 4 KiB. A piece of [`LARGE`] bytes or more therefore gets a mapping of its own that
+//! filling a table costs a fault for every 4 KiB. An allocation of [`LARGE`] bytes or more therefore gets a mapping of its own that
 //! starts at a boundary of 2 MiB, and the kernel is asked for transparent huge pages in it (`madvise`, which works with
 //! `/sys/kernel/mm/transparent_hugepage/enabled` at `madvise` or `always`; where it is `never`, the pages are
-//! ordinary ones). Smaller pieces are the system allocator's.
+//! ordinary ones). Smaller allocations are the system allocator's.
 //!
-//! A few freed mappings are kept for the next piece of their size: a mapping that goes is told to every core, those that poll for
-//! packets included, and a client that asks for a long list frees dozens.
+//! A few freed mappings are kept for the next allocation of their size: an unmapping interrupts every core, those that poll for
+//! packets included, and a client that requests a long list frees dozens.
 //!
-//! Large pieces are left out of core dumps: they are tables, of which a core would be hundreds of megabytes, with the addresses of the
-//! network's hosts in it.
+//! Large allocations are left out of core dumps: they are tables, of which a core would be hundreds of megabytes, with the addresses of
+//! the network's hosts in it.
 //!
-//! Laws: memory costs nothing until it is touched, zeroed pieces included where they are mapped anew; a piece goes back the way its
-//! size says it came; at most [`KEPT`] x [`KEPT_BYTES`] stay mapped that nobody uses.
+//! Laws: memory costs nothing until it is touched, zeroed allocations included where they are newly mapped; an allocation is freed the way
+//! its size says it was made; at most [`KEPT`] x [`KEPT_BYTES`] stay mapped and unused.
 
 pub mod inherited;
 pub mod mark;
@@ -31,19 +31,19 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Pieces of so many bytes have a mapping of their own: one huge page.
+/// Minimum size in bytes of an allocation with a mapping of its own: one huge page (2 MiB).
 pub const LARGE: usize = 2 << 20;
-/// What a mapping is a multiple of.
+/// Granularity of a mapping's size, in bytes.
 const PAGE: usize = 4096;
-/// Freed mappings that are kept for the next piece of their size.
+/// Maximum number of freed mappings that are kept for the next allocation of their size.
 pub const KEPT: usize = 4;
-/// Bytes of the largest mapping that is kept.
+/// Size in bytes of the largest mapping that is kept.
 pub const KEPT_BYTES: usize = 16 << 20;
 
-/// Mappings that nobody uses; the first word of each says how many bytes it has.
+/// Freed mappings that are kept; the first word of each holds its size in bytes.
 static FREED: [AtomicPtr<u8>; KEPT] = [const { AtomicPtr::new(null_mut()) }; KEPT];
 
-/// See the module's text. For `#[global_allocator]`.
+/// Allocator for `#[global_allocator]`: large allocations in huge pages, see the module's text.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct HugeHeap;
 
@@ -114,12 +114,12 @@ unsafe impl GlobalAlloc for HugeHeap {
     }
 }
 
-/// Bytes that `map` maps for a piece.
+/// Returns the number of bytes that `map` maps for an allocation.
 const fn mapped(size: usize) -> usize {
     size.next_multiple_of(PAGE)
 }
 
-/// A zeroed mapping for `size` bytes at a boundary of [`LARGE`]; null when there is no room.
+/// Maps `size` zeroed bytes at a boundary of [`LARGE`]; null when there is no memory.
 fn map(size: usize) -> *mut u8 {
     let size = mapped(size);
     let Some(room) = size.checked_add(LARGE).and_then(NonZeroUsize::new) else {
@@ -146,7 +146,7 @@ fn map(size: usize) -> *mut u8 {
     }
 }
 
-/// A kept mapping of so many bytes, if there is one.
+/// Takes a kept mapping of exactly `bytes` bytes, if there is one.
 fn take(bytes: usize) -> Option<*mut u8> {
     if bytes > KEPT_BYTES {
         return None;
@@ -166,8 +166,8 @@ fn take(bytes: usize) -> Option<*mut u8> {
     None
 }
 
-/// Keeps a mapping for the next piece of its size, in the place of one that has waited longer where there is no other, or gives it
-/// back where it is too large.
+/// Keeps a mapping for the next allocation of its size, replacing an older one if no slot is free; unmaps
+/// it if it is too large.
 ///
 /// # Safety
 /// It is a mapping of so many bytes, and nobody uses it any more.
@@ -188,7 +188,7 @@ unsafe fn keep(piece: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Puts a mapping into a place; what another thread put there meanwhile goes.
+/// Puts a mapping into a slot; unmaps the one that another thread put there meanwhile.
 ///
 /// # Safety
 /// Nobody uses it, and its first word has its size.
@@ -199,7 +199,7 @@ unsafe fn put(place: &AtomicPtr<u8>, piece: NonNull<u8>) {
     }
 }
 
-/// Gives `bytes` of a mapping back.
+/// Unmaps `bytes` bytes from `start`.
 ///
 /// # Safety
 /// They are mapped, or none, and nobody uses them any more.

@@ -1,6 +1,6 @@
-//! A word of memory that outlives the process, which a signal's handler writes: [`Mark`]. What ends a process at once leaves that word.
+//! Word of memory that outlives the process and that a signal handler writes: [`Mark`]. Whatever ends the process leaves that word.
 //!
-//! Law: in the handler atomics are read and one is written, and nothing else happens: no lock, no allocation, no call to the system
+//! Law: the handler only reads atomics and writes one: no lock, no allocation, no system call
 //! (`signal-safety(7)`).
 
 use std::io;
@@ -11,24 +11,24 @@ use signal_hook::low_level::register;
 
 use crate::shared::SharedWords;
 
-/// See the module's text. Until it is told where to write, nothing is written.
+/// Word that a signal handler writes, see the module's text. Nothing is written until [`Mark::at`] sets its place.
 #[derive(Debug, Default)]
 pub struct Mark {
     place: OnceLock<(Arc<SharedWords>, usize)>,
 }
 
 impl Mark {
-    /// Writes to this word from now on; the first place counts.
+    /// Sets the word that is written from now on; only the first call has an effect.
     pub fn at(&self, memory: Arc<SharedWords>, word: usize) {
         // A second recorder in one process is not this one's.
         let _ = self.place.set((memory, word));
     }
 
-    /// Writes the number of this signal whenever it comes and finds the flag up. What is registered for the signal after this happens
-    /// after it.
+    /// Installs a handler that writes the signal's number whenever it arrives while the flag is set. Handlers registered for the signal later
+    /// run after it.
     ///
     /// # Errors
-    /// The system takes no handler for the signal.
+    /// The system refuses a handler for the signal.
     pub fn when(self: &Arc<Mark>, signal: i32, flag: &Arc<AtomicBool>) -> io::Result<()> {
         let (mark, flag) = (Arc::clone(self), Arc::clone(flag));
         let number = u64::from(signal.unsigned_abs());

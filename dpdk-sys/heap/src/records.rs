@@ -1,9 +1,9 @@
-//! A ring of records, each of which is read whole or not at all.
+//! Ring of records, each of which is read whole or not at all.
 //!
 //! A ring has one writer and any number of readers, and lies in [`Words`]: memory of this process, or memory that outlives it
 //! ([`crate::shared::SharedWords`]). A new record takes the place of the oldest one.
 //!
-//! Record `n`, counted from 1, stands in slot `n % slots`. A slot is four things: the record's number, its length in words, a sum
+//! Record `n`, counted from 1, is in slot `n % slots`. A slot is four things: the record's number, its length in words, a sum
 //! over number and words, and the words.
 //!
 //! | writer | reader |
@@ -14,20 +14,20 @@
 //! | `number` := n, Release | `number` and the sum are as before: whole |
 //!
 //! Laws: a reader of the memory gets the words of one write (the seqlock of Boehm, MSPC 2012; loom model below). A writer that is killed
-//! between two stores leaves a slot without a number, and all other slots as they were. A reader of a copy, which was made while the
-//! writer went on, and a reader of damaged memory are warned by the sum; it is wrong for other words but by a chance of 1 in 2^64.
+//! between two stores leaves a slot without a number, and all other slots as they were. A reader of a copy made during a write, and a
+//! reader of damaged memory, detect it by the sum, which matches other words by a chance of 1 in 2^64.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Words of a slot before the record's own: number, length, sum.
+/// Number of words of a slot before the record's own: number, length, sum.
 pub const HEAD: usize = 3;
 
-/// Memory of words that several threads, or processes, look at.
+/// Memory of words that several threads, or processes, access.
 pub trait Words: Debug + Send + Sync {
-    /// All of them.
+    /// Returns all words.
     fn words(&self) -> &[AtomicU64];
 }
 
@@ -44,25 +44,25 @@ impl Words for crate::shared::SharedWords {
     }
 }
 
-/// Where a ring lies in its memory.
+/// Place of a ring in its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Its first word.
+    /// Index of its first word.
     pub first: usize,
-    /// Records that it keeps, 1 or more.
+    /// Number of records that it keeps, 1 or more.
     pub slots: usize,
-    /// Words of a slot: [`HEAD`] and those of the longest record.
+    /// Number of words of a slot: [`HEAD`] and those of the longest record.
     pub width: usize,
 }
 
 impl Place {
-    /// Words of the whole ring.
+    /// Number of words of the whole ring.
     #[must_use]
     pub const fn words(&self) -> usize {
         self.slots.saturating_mul(self.width)
     }
 
-    /// The words of a slot; none where the memory is too small or the ring has no slots.
+    /// Returns the words of a slot; `None` if the memory is too small or the ring has no slots.
     fn slot<'a>(&self, memory: &'a [AtomicU64], at: u64) -> Option<&'a [AtomicU64]> {
         let at = usize::try_from(at.checked_rem(self.slots as u64)?).ok()?;
         let first = self.first.checked_add(at.checked_mul(self.width)?)?;
@@ -70,21 +70,21 @@ impl Place {
     }
 }
 
-/// A whole record.
+/// Record that was read whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Its number in its ring, from 1.
+    /// Number of the record in its ring, from 1.
     pub number: u64,
-    /// Its words.
+    /// Words of the record.
     pub words: Vec<u64>,
 }
 
-/// What a ring held when it was read.
+/// Contents of a ring when it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Records {
-    /// Whole records, oldest first: the number of the first one tells how many were overwritten.
+    /// Whole records, oldest first: the number of the first one shows how many were overwritten.
     pub whole: Vec<Record>,
-    /// Slots that were being written, were overwritten meanwhile, or are damaged.
+    /// Number of slots that were being written, were overwritten meanwhile, or are damaged.
     pub inconsistent: usize,
 }
 
@@ -100,7 +100,7 @@ pub fn write(
         return;
     };
     own.store(0, Ordering::Relaxed);
-    // Whoever sees a new word also sees that the number is gone, and a kill from here on finds it gone.
+    // A reader that sees a new word also sees that the number is gone, and a kill from here on finds it gone.
     fence(Ordering::Release);
     length.store(u64::MAX, Ordering::Relaxed);
     let (mut total, mut count) = (mix(!0, number), 0);
@@ -122,7 +122,7 @@ pub fn read(memory: &[AtomicU64], place: Place) -> Records {
     for slot in (0..place.slots as u64).map_while(|at| place.slot(memory, at)) {
         match whole(slot) {
             Some(record) => records.whole.push(record),
-            // One that was never written; its pages may not be there yet.
+            // A slot that was never written; its pages may not be there yet.
             None if slot
                 .iter()
                 .take(HEAD)
@@ -134,7 +134,7 @@ pub fn read(memory: &[AtomicU64], place: Place) -> Records {
     records
 }
 
-/// The record of a slot, if it is whole.
+/// Returns the record of a slot, if it is whole.
 fn whole(slot: &[AtomicU64]) -> Option<Record> {
     let ([own, length, sum], words) = slot.split_first_chunk()?;
     let number = own.load(Ordering::Acquire);
@@ -151,13 +151,13 @@ fn whole(slot: &[AtomicU64]) -> Option<Record> {
     is_whole.then_some(Record { number, words })
 }
 
-/// The sum with one more word; their order counts.
+/// Adds a word to the sum; the order of words matters.
 const fn mix(sum: u64, word: u64) -> u64 {
     let mixed = (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ mixed >> 29
 }
 
-/// Octets as words, the last one filled up with zeros.
+/// Packs octets into words, the last one filled up with zeros.
 pub fn words_of(octets: &[u8]) -> impl Iterator<Item = u64> {
     octets.chunks(8).map(|some| {
         let mut word = [0; 8];
@@ -166,13 +166,13 @@ pub fn words_of(octets: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The octets of words, zeros at the end included.
+/// Unpacks the octets of words, zeros at the end included.
 #[must_use]
 pub fn octets_of(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A ring in its memory: the one writer's, and readers' beside it.
+/// Ring in its memory: one writer, and any number of readers.
 #[derive(Debug)]
 pub struct Ring {
     memory: Arc<dyn Words>,
@@ -182,7 +182,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The ring at this place, which goes on after the newest record that is there.
+    /// Opens the ring at this place, which continues after the newest record that is there.
     #[must_use]
     pub fn new(memory: Arc<dyn Words>, place: Place) -> Ring {
         let newest = newest(memory.words(), place).map_or(0, |record| record.number);
@@ -193,7 +193,7 @@ impl Ring {
         }
     }
 
-    /// An empty ring in memory of its own, for records of at most `words` words.
+    /// Creates an empty ring in memory of its own, for records of at most `words` words.
     #[must_use]
     pub fn on_heap(slots: usize, words: usize) -> Ring {
         let place = Place {
@@ -219,13 +219,13 @@ impl Ring {
         self.newest.store(number, Ordering::Relaxed);
     }
 
-    /// Records that were ever written.
+    /// Number of records that were ever written.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.newest.load(Ordering::Relaxed)
     }
 
-    /// Words of the longest record.
+    /// Maximum number of words of a record.
     #[must_use]
     pub const fn longest(&self) -> usize {
         self.place.width.saturating_sub(HEAD)
@@ -237,7 +237,7 @@ impl Ring {
         read(self.memory.words(), self.place)
     }
 
-    /// The newest whole record.
+    /// Returns the newest whole record.
     #[must_use]
     pub fn newest(&self) -> Option<Record> {
         newest(self.memory.words(), self.place)

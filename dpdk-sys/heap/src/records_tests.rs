@@ -7,7 +7,7 @@ const PLACE: Place = Place {
     width: HEAD + 3,
 };
 
-/// Record `n` is `n` words long, at most three, and each of them tells its number.
+/// Record `n` is `n` words long, at most three, and each of them contains its number.
 fn record(number: u64) -> Vec<u64> {
     (0..number.min(3)).map(|n| number * 100 + n).collect()
 }
@@ -96,7 +96,7 @@ fn octets_come_back_from_words() {
 }
 
 proptest! {
-    /// A writer that is killed after any number of its stores, over an older record or over nothing.
+    /// A writer that is killed after any number of its stores, over an older record or over an empty slot.
     #[test]
     fn a_record_that_was_being_written_is_inconsistent_and_the_others_are_whole(
         before in 0..20u64,

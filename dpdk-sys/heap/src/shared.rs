@@ -1,16 +1,16 @@
 //! Memory that outlives a process: a sealed memfd or a file of its own, mapped as words of 64 bits: [`SharedWords`].
 //!
-//! Whoever holds the descriptor holds the memory: a service manager's descriptor store keeps it while one process ends and the next
-//! one starts. What the words mean is the caller's; the next process may be another version, so a layout begins with its version.
+//! The memory lives as long as its descriptor: a service manager's descriptor store keeps it while one process ends and the next
+//! one starts. The meaning of the words is the caller's; the next process may be another version, so a layout begins with its version.
 //!
-//! A file ([`SharedWords::in_file`]) is found by its name, without anybody who keeps a descriptor: what a process that was killed wrote is
-//! read from it by whoever comes next. Its place is a tmpfs, where a store is a store to memory.
+//! A file ([`SharedWords::in_file`]) is found by its name, without a process that keeps a descriptor: what a process that was killed wrote
+//! is read from it by the next one. Its place is a tmpfs, where a store is a store to memory.
 //!
 //! Laws: the size of a memfd never changes, so that no access is beyond the end (`F_SEAL_SHRINK`, `F_SEAL_GROW`, `F_SEAL_SEAL`; memfd_create(2),
 //! fcntl(2)), and a descriptor without these seals is refused; every access is atomic, so that two processes may look at once.
-//! A file has no seals: it is new, of its maker's alone (mode 0600), and all its room is taken beforehand, so that neither a full disk nor
-//! another user makes an access fail. Who may shorten it all the same, root and the maker, may also kill the process, which is what
-//! an access beyond the end does (SIGBUS).
+//! A file has no seals: it is new, accessible to its owner alone (mode 0600), and all its space is allocated beforehand, so that neither a
+//! full disk nor another user makes an access fail. Root and the owner could still shorten it, but they may also kill the process, which
+//! is what an access beyond the end does (SIGBUS).
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
@@ -32,7 +32,7 @@ use nix::unistd::ftruncate;
 /// Bytes of a word.
 const WORD: usize = size_of::<AtomicU64>();
 
-/// See the module's text.
+/// Shared memory as words of 64 bits, see the module's text.
 #[derive(Debug)]
 pub struct SharedWords {
     memory: OwnedFd,
@@ -45,12 +45,12 @@ unsafe impl Send for SharedWords {}
 // SAFETY: as above; a shared reference gives atomics only.
 unsafe impl Sync for SharedWords {}
 
-/// What keeps the size as it is.
+/// Seals that keep the size of the memory.
 fn seals() -> SealFlag {
     SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL
 }
 
-/// Bytes of so many words, as files count them.
+/// Returns the number of bytes of `words` words, as files count them.
 fn size_of_words(words: usize) -> io::Result<i64> {
     let size = words.checked_mul(WORD);
     size.and_then(|size| i64::try_from(size).ok())
@@ -62,10 +62,10 @@ fn invalid(why: &str) -> io::Error {
 }
 
 impl SharedWords {
-    /// Makes memory of so many words, all zero; `/proc/PID/fd` shows it by `name`.
+    /// Creates a memfd of `words` words, all zero; `/proc/PID/fd` shows it by `name`.
     ///
     /// # Errors
-    /// None or too many words, a name with a zero in it or of over 249 bytes, or no room.
+    /// `words` is zero or too large, the name has a zero in it or over 249 bytes, or there is no memory.
     pub fn new(name: &str, words: usize) -> io::Result<SharedWords> {
         let name = CString::new(name)?;
         let size = size_of_words(words)?;
@@ -81,7 +81,7 @@ impl SharedWords {
     /// Maps memory that [`SharedWords::new`] made, in this process or in one before it.
     ///
     /// # Errors
-    /// The descriptor is of something else, its size may change, or it holds no words.
+    /// The descriptor is not of a memfd, its size may change, or it holds no words.
     pub fn of(memory: OwnedFd) -> io::Result<SharedWords> {
         let found = fcntl(&memory, FcntlArg::F_GET_SEALS);
         let found = found.map_err(|_| invalid("the descriptor is not of a memfd"))?;
@@ -91,10 +91,10 @@ impl SharedWords {
         SharedWords::map(memory)
     }
 
-    /// Makes a new file of so many words, all zero. It is not removed.
+    /// Creates a new file of `words` words, all zero. It is not removed.
     ///
     /// # Errors
-    /// There is something of that name, no or too many words, or no room for them.
+    /// The name exists, `words` is zero or too large, or there is no space.
     pub fn in_file(path: &Path, words: usize) -> io::Result<SharedWords> {
         let size = size_of_words(words)?;
         let mut options = OpenOptions::new();
@@ -104,7 +104,7 @@ impl SharedWords {
         SharedWords::map(file)
     }
 
-    /// Maps all of a file that stays as long as it is.
+    /// Maps all of a file whose size does not change.
     fn map(memory: OwnedFd) -> io::Result<SharedWords> {
         let size = usize::try_from(fstat(&memory)?.st_size).unwrap_or_default();
         let room = NonZeroUsize::new(size).filter(|_| size.is_multiple_of(WORD));
@@ -120,7 +120,7 @@ impl SharedWords {
         })
     }
 
-    /// All its words.
+    /// Returns all words.
     #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: `map` mapped so many words at a page's boundary, which `drop` alone takes back; every bit pattern is a word, and

@@ -1,4 +1,4 @@
-//! The atomics of the handshakes, swapped for loom's when a model is checked (`RUSTFLAGS="--cfg loom"`).
+//! Atomics of the handshakes, swapped for loom's when a model is checked (`RUSTFLAGS="--cfg loom"`).
 
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};

@@ -1,4 +1,4 @@
-//! What device a descriptor of `/dev/net/tun` belongs to: [`Tap::behind`].
+//! Identification of the device behind a descriptor of `/dev/net/tun`: [`Tap::behind`].
 
 use std::ffi::CStr;
 use std::io;
@@ -8,30 +8,30 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use nix::libc::{self, Ioctl, c_int, c_short, ifreq};
 use nix::sys::stat::{SFlag, fstat, major, minor};
 
-/// `TUNGETIFF` and `TUNGETDEVNETNS` of linux/if_tun.h.
+/// Requests `TUNGETIFF` and `TUNGETDEVNETNS` of linux/if_tun.h.
 const GET_DEVICE: Ioctl = 0x8004_54d2;
 const GET_NAMESPACE: Ioctl = 0x54e3;
-/// `IFF_TAP` and `IFF_NO_PI`, and what more may change how frames look: `IFF_TUN`, `IFF_VNET_HDR`, `IFF_MULTI_QUEUE`, `IFF_PERSIST`.
+/// Flags of a plain TAP (`IFF_TAP`, `IFF_NO_PI`), and mask with those that change frames: `IFF_TUN`, `IFF_VNET_HDR`, `IFF_MULTI_QUEUE`, `IFF_PERSIST`.
 const PLAIN: c_short = 0x1002;
 const MATTERS: c_short = PLAIN | 0x0001 | 0x4000 | 0x0100 | 0x0800;
-/// `/dev/net/tun`.
+/// Major and minor number of `/dev/net/tun`.
 const TUN: (u64, u64) = (10, 200);
 
-/// The device behind a descriptor.
+/// Device behind a descriptor of `/dev/net/tun`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tap {
-    /// Its name.
+    /// Name of the device.
     pub name: String,
-    /// Whether it is a TAP that goes with its last descriptor, and whose frames have nothing before them.
+    /// True if it is a TAP that disappears with its last descriptor, and whose frames have no header before them.
     pub plain: bool,
-    /// Its MAC address.
+    /// MAC address of the device.
     pub mac: [u8; 6],
-    /// The number of the network namespace it is in, as `/proc/PID/ns/net` shows it.
+    /// Number of the network namespace it is in, as `/proc/PID/ns/net` shows it.
     pub namespace: u64,
 }
 
 impl Tap {
-    /// Asks the kernel what is behind a descriptor.
+    /// Queries the kernel for the device behind a descriptor.
     ///
     /// # Errors
     /// The descriptor is of something else, or its device is gone.
@@ -65,7 +65,7 @@ impl Tap {
     }
 }
 
-/// What the kernel answers to a question about the device of a descriptor of `/dev/net/tun`.
+/// Performs an ioctl on the device of a descriptor of `/dev/net/tun`.
 fn ask(fd: BorrowedFd<'_>, question: Ioctl) -> io::Result<ifreq> {
     // SAFETY: a structure of numbers, of which all zeros is one.
     let mut answer: ifreq = unsafe { zeroed() };
@@ -77,7 +77,7 @@ fn ask(fd: BorrowedFd<'_>, question: Ioctl) -> io::Result<ifreq> {
     Ok(answer)
 }
 
-/// The network namespace of the device.
+/// Returns the network namespace of the device.
 fn namespace(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // SAFETY: the descriptor is open and of `/dev/net/tun`, whose driver takes no argument for this and answers with a descriptor.
     let opened: c_int = unsafe { libc::ioctl(fd.as_raw_fd(), GET_NAMESPACE) };

@@ -1,11 +1,11 @@
-//! The heap at work under a program's own collections.
+//! Tests of the heap under a program's own collections.
 
 use npcc_heap::{HugeHeap, LARGE};
 
 #[global_allocator]
 static HEAP: HugeHeap = HugeHeap;
 
-/// KiB of this process in transparent huge pages.
+/// Returns the KiB of this process in transparent huge pages.
 fn huge() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
     let line = text
@@ -75,7 +75,7 @@ fn a_strict_alignment_is_kept() {
     assert!(pages.iter().all(|page| page.0[4095] == 1));
 }
 
-/// Page faults of this thread that needed no disk: field 10 of proc_pid_stat(5), the eighth behind the name.
+/// Returns the page faults of this thread that needed no disk: field 10 of proc_pid_stat(5), the eighth behind the name.
 #[allow(
     clippy::unwrap_used,
     reason = "clippy knows tests by their attribute, which helpers lack"

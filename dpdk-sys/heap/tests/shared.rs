@@ -1,4 +1,4 @@
-//! Memory that outlives who made it.
+//! Tests of memory that outlives its creator.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};

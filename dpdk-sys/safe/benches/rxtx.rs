@@ -1,7 +1,7 @@
-//! What receiving and sending cost through this layer, per frame, with drivers that do next to
+//! Cost of receiving and sending through this layer, per frame, with drivers that do next to
 //! nothing.
 //!
-//! `cargo bench -p npcc-dpdk` prints one line a path: the best and the median of several runs on
+//! `cargo bench -p npcc-dpdk` prints one line for each path: the best and the median of several runs on
 //! one lcore. Without hugepages the figures are worse and vary more; the line says which it was.
 #![allow(clippy::print_stdout, reason = "its result is what it prints")]
 
@@ -92,7 +92,7 @@ fn open(eal: &Eal, device: &str, pool: &Mempool) -> Result<Port, Box<dyn Error>>
     Ok(port)
 }
 
-/// A port that repeats 64 frames of `len` bytes for ever.
+/// Writes a capture of 64 frames of `len` bytes, which a port repeats for ever; returns the device's name.
 fn capture(folder: &tempfile::TempDir, len: u16) -> Result<String, Box<dyn Error>> {
     let path = folder.path().join(format!("{len}.pcap"));
     let mut writer = PcapWriter::new(File::create(&path)?)?;
@@ -111,7 +111,7 @@ fn capture(folder: &tempfile::TempDir, len: u16) -> Result<String, Box<dyn Error
     ))
 }
 
-/// Nanoseconds per frame of one run.
+/// Measures one run; returns the nanoseconds per frame.
 fn run(clock: &Clock, rx: &mut RxQueue, tx: &mut TxQueue) -> Result<f64, Box<dyn Error>> {
     let mut burst = Burst::<BURST>::new();
     let mut frames = 0_u64;

@@ -1,7 +1,7 @@
-//! A burst: up to `N` owned buffers in a row, in the layout drivers take.
+//! Burst: up to `N` owned buffers in a row, in the layout drivers take.
 //!
-//! Law: the first `len` entries are owned buffers in order, the others mean nothing. Whatever is in
-//! a burst when it is dropped goes back to its pool in one call; a burst that was sent in part
+//! Law: the first `len` entries are owned buffers in order, the others are undefined. Buffers left in
+//! a burst when it is dropped return to their pool in one call; a burst that was sent in part
 //! keeps the rest at its front, in order.
 
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use dpdk_sys::rte_mbuf;
 use crate::frames::{self, Slots};
 use crate::mbuf::Mbuf;
 
-/// Up to `N` owned buffers. `N` is at most 65,535; 32 or 64 is usual.
+/// Burst of up to `N` owned buffers. `N` is at most 65,535; 32 or 64 is usual.
 #[derive(derive_more::Debug)]
 #[debug("{:?}", self.iter().collect::<Vec<_>>())]
 pub struct Burst<const N: usize> {
@@ -27,7 +27,7 @@ unsafe impl<const N: usize> Send for Burst<N> {}
 impl<const N: usize> Burst<N> {
     const FITS: () = assert!(N <= 0xffff, "DPDK counts a burst in 16 bits");
 
-    /// An empty burst. Make it once and reuse it: it is `8 N` bytes.
+    /// Creates an empty burst. Make it once and reuse it: it is `8 N` bytes.
     #[inline]
     #[must_use]
     pub const fn new() -> Self {
@@ -38,28 +38,28 @@ impl<const N: usize> Burst<N> {
         }
     }
 
-    /// Buffers held.
+    /// Number of buffers held.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it holds none.
+    /// Returns true if the burst holds no buffers.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether it holds `N`.
+    /// Returns true if the burst holds `N` buffers.
     #[inline]
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.len == N
     }
 
-    /// How many more it can take.
+    /// Number of buffers that it can still take.
     #[inline]
     #[must_use]
     pub const fn remaining(&self) -> usize {
@@ -82,7 +82,7 @@ impl<const N: usize> Burst<N> {
         }
     }
 
-    /// Takes the last buffer.
+    /// Removes and returns the last buffer.
     #[inline]
     pub fn pop(&mut self) -> Option<Mbuf> {
         let last = self.len.checked_sub(1)?;
@@ -92,7 +92,7 @@ impl<const N: usize> Burst<N> {
         Some(unsafe { own(raw) })
     }
 
-    /// Takes the buffer at `i`; the later ones move down, keeping their order (O(n): to take all,
+    /// Removes and returns the buffer at `i`; the later ones move down, keeping their order (O(n): to take all,
     /// [`drain`](Self::drain)).
     #[inline]
     pub fn take(&mut self, i: usize) -> Option<Mbuf> {
@@ -106,7 +106,7 @@ impl<const N: usize> Burst<N> {
         Some(unsafe { own(raw) })
     }
 
-    /// Takes all buffers, first to last. Those not consumed when the iterator is dropped are freed.
+    /// Removes all buffers, first to last. Those not consumed when the iterator is dropped are freed.
     #[inline]
     pub fn drain(&mut self) -> Drain<'_> {
         let len = std::mem::replace(&mut self.len, 0);
@@ -118,8 +118,8 @@ impl<const N: usize> Burst<N> {
         }
     }
 
-    /// Moves buffers from the front of `from` to the end of this one until either is out; returns
-    /// how many.
+    /// Moves buffers from the front of `from` to the end of this burst until `from` is empty or this one full; returns
+    /// their number.
     pub fn append<const M: usize>(&mut self, from: &mut Burst<M>) -> usize {
         let n = self.remaining().min(from.len);
         self.slots[self.len..self.len + n].copy_from_slice(&from.slots[..n]);
@@ -129,19 +129,19 @@ impl<const N: usize> Burst<N> {
         n
     }
 
-    /// The buffers, first to last.
+    /// Iterates over the buffers, first to last.
     #[inline]
     pub fn iter(&self) -> slice::Iter<'_, Mbuf> {
         self.as_slice().iter()
     }
 
-    /// The buffers, first to last, for writing.
+    /// Iterates over the buffers for writing, first to last.
     #[inline]
     pub fn iter_mut(&mut self) -> slice::IterMut<'_, Mbuf> {
         self.as_mut_slice().iter_mut()
     }
 
-    /// The buffers as a slice.
+    /// Returns the buffers as a slice.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[Mbuf] {
@@ -150,7 +150,7 @@ impl<const N: usize> Burst<N> {
         unsafe { slice::from_raw_parts(self.slots.as_ptr().cast(), self.len) }
     }
 
-    /// The buffers as a slice for writing; swapping them is fine, for each stays owned once.
+    /// Returns the buffers as a slice for writing; swapping them is fine, for each stays owned once.
     #[inline]
     #[must_use]
     pub fn as_mut_slice(&mut self) -> &mut [Mbuf] {
@@ -159,7 +159,7 @@ impl<const N: usize> Burst<N> {
         unsafe { slice::from_raw_parts_mut(self.slots.as_mut_ptr().cast(), self.len) }
     }
 
-    /// Returns all buffers to their pools in one call; returns how many.
+    /// Returns all buffers to their pools in one call; returns their number.
     pub fn free_all(&mut self) -> usize {
         frames::free_all(self)
     }
@@ -200,7 +200,7 @@ impl<const N: usize> Slots for Burst<N> {
     }
 }
 
-/// Takes over a pointer out of a burst.
+/// Takes ownership of a pointer from a burst.
 ///
 /// # Safety
 /// The slot was one of the first `len` of its burst, which has forgotten it.
@@ -241,7 +241,7 @@ impl<'a, const N: usize> IntoIterator for &'a mut Burst<N> {
     }
 }
 
-/// Iterator that owns what it yields, see [`Burst::drain`].
+/// Iterator that owns the buffers it yields, see [`Burst::drain`].
 #[derive(derive_more::Debug)]
 #[debug("Drain {{ left: {} }}", slots.len())]
 pub struct Drain<'a> {

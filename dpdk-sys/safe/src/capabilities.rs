@@ -1,21 +1,21 @@
-//! What a process may do beyond its user's rights (capabilities(7)), given away for good by all its threads.
+//! Capabilities of the process (capabilities(7)), dropped permanently by all its threads.
 
 use crate::errno::Errno;
 
-/// A capability this project needs at some time; the numbers are the kernel's.
+/// Capability that this project needs at some time; the numbers are the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Capability {
-    /// Interfaces, addresses, routes, TAPs.
+    /// `CAP_NET_ADMIN`: interfaces, addresses, routes, TAPs.
     NetAdmin = 12,
-    /// Raw queues of cards that share them with the kernel.
+    /// `CAP_NET_RAW`: raw queues of cards that share them with the kernel.
     NetRaw = 13,
-    /// Memory that stays where it is.
+    /// `CAP_IPC_LOCK`: locked memory.
     IpcLock = 14,
 }
 
 impl Capability {
-    /// As people write it.
+    /// Returns its name without `CAP_`, in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -26,11 +26,11 @@ impl Capability {
     }
 }
 
-/// Has every thread of the process, those of DPDK's own included, give away all capabilities but these. What a thread has not, it does not
-/// get. Threads that are made later have what their makers have.
+/// Drops all capabilities but `keep` in every thread of the process, DPDK's own included. A thread does not gain capabilities that it
+/// lacks. Threads that are created later have those of their creators.
 ///
 /// # Errors
-/// The kernel's reason, or [`Errno`] of `EBUSY`: a thread did not obey in two seconds.
+/// The kernel's reason, or [`Errno`] of `EBUSY`: a thread did not comply within two seconds.
 pub fn keep_capabilities(keep: &[Capability]) -> Result<(), Errno> {
     let set = keep.iter().fold(0, |set, one| set | 1 << *one as u8);
     // SAFETY: the function takes a number. It sets a handler for SIGURG while it runs, which makes two system calls and touches

@@ -6,30 +6,30 @@
 use std::ffi::CStr;
 use std::fmt;
 
-/// A positive error number, as in `errno.h` or `rte_errno.h`.
+/// Positive error number, as in `errno.h` or `rte_errno.h`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, derive_more::Debug)]
 #[debug("Errno({self})")]
 pub struct Errno(i32);
 
 impl Errno {
-    /// The error number itself, positive.
+    /// Returns the error number itself, positive.
     #[must_use]
     pub fn raw(self) -> i32 {
         self.0
     }
 
-    /// From a code of either sign: DPDK returns some negated and keeps others positive.
+    /// Creates it from a code of either sign: DPDK returns some negated and keeps others positive.
     pub(crate) fn new(code: i32) -> Self {
         Self(code.saturating_abs())
     }
 
-    /// `rte_errno` of the calling thread.
+    /// Returns `rte_errno` of the calling thread.
     pub(crate) fn last() -> Self {
         // SAFETY: reads a thread-local integer; there is no precondition.
         Self::new(unsafe { dpdk_sys::npcc_errno() })
     }
 
-    /// A return code that is zero or positive on success and a negated errno on failure.
+    /// Converts a return code that is zero or positive on success and a negated errno on failure.
     pub(crate) fn check(code: i32) -> Result<(), Self> {
         if code < 0 {
             Err(Self::new(code))
@@ -38,7 +38,7 @@ impl Errno {
         }
     }
 
-    /// Whether the driver lacks the operation rather than failed in it.
+    /// Returns true if the driver lacks the operation rather than failed in it.
     pub(crate) fn is_unsupported(self) -> bool {
         // i40e says ENOSYS where others say ENOTSUP.
         self.0 == dpdk_sys::ENOTSUP || self.0 == dpdk_sys::ENOSYS

@@ -1,7 +1,7 @@
-//! What holds frames in a row that drivers fill and take from in place: a [`Burst`](crate::Burst), or an `ArrayVec` of a type of the
+//! Rows of frames that drivers fill and take from in place: a [`Burst`](crate::Burst), or an `ArrayVec` of a type of the
 //! caller's own around an [`Mbuf`].
 //!
-//! Law: a driver is lent pointers only, and what it did not take is the row's again, at its front and in order. A conversion that
+//! Law: a driver is lent pointers only; frames that it did not take return to the row, at its front and in order. A conversion that
 //! panics leaks frames, and frees none twice.
 
 use std::ptr::NonNull;
@@ -11,30 +11,30 @@ use dpdk_sys::rte_mbuf;
 
 use crate::mbuf::Mbuf;
 
-/// A row of frames, see the module's text. Implemented in this package only.
+/// Row of frames, see the module's text. Implemented in this package only.
 pub trait Frames: Slots {}
 
 impl<R: Slots> Frames for R {}
 
-/// How C sees a row.
+/// Row of frames as C sees it.
 pub trait Slots {
-    /// Start and number of the free places, for C to write buffers into.
+    /// Returns start and number of the free places, for C to write buffers into.
     fn spare(&mut self) -> (*mut *mut rte_mbuf, u16);
 
-    /// Takes over the first `n` free places.
+    /// Takes ownership of buffers in the first `n` free places.
     ///
     /// # Safety
     /// C has written `n` owned buffers into the places of [`spare`](Self::spare), and there were that many.
     unsafe fn grow(&mut self, n: usize);
 
-    /// Start and number of the frames, for C to take buffers from, until they are [taken back](Self::take_back). Meanwhile the row is
-    /// empty: what is not taken back leaks.
+    /// Returns start and number of the frames, for C to take buffers from, until they are [taken back](Self::take_back). Meanwhile the row is
+    /// empty: frames that are not taken back leak.
     fn lend(&mut self) -> (*mut *mut rte_mbuf, u16);
 
-    /// Forgets the first `taken` of `lent` frames, which someone else owns now, and moves the rest to the front.
+    /// Forgets the first `taken` of `lent` frames, which have another owner now, and moves the rest to the front.
     ///
     /// # Safety
-    /// `lent` is what [`lend`](Self::lend) said just before, and `taken` is no more.
+    /// `lent` is the number that [`lend`](Self::lend) returned just before, and `taken` is no more.
     unsafe fn take_back(&mut self, lent: usize, taken: usize);
 }
 
@@ -93,7 +93,7 @@ impl<T: From<Mbuf> + Into<Mbuf>, const N: usize> Slots for ArrayVec<T, N> {
     }
 }
 
-/// Every place of a row of `T` has room for a pointer and for nothing more.
+/// Asserts that a place of a row of `T` has the size of a pointer, and that `places` fit 16 bits.
 const fn fits<T>(places: usize) {
     assert!(places <= 0xffff, "DPDK counts a burst in 16 bits");
     assert!(
@@ -102,7 +102,7 @@ const fn fits<T>(places: usize) {
     );
 }
 
-/// Makes elements of `n` buffers. Where the conversion is none, nothing is done.
+/// Converts `n` buffers to elements. An identity conversion costs nothing.
 ///
 /// # Safety
 /// `from` points to `n` owned buffers, which are the elements' from now on; `to` to as many places, which may be the same or before.
@@ -117,7 +117,7 @@ unsafe fn adopt<T: From<Mbuf>>(from: *const *mut rte_mbuf, to: *mut T, n: usize)
     }
 }
 
-/// Returns all frames of a row to their pools in one call; returns how many.
+/// Returns all frames of a row to their pools in one call; returns their number.
 #[inline]
 pub fn free_all(row: &mut impl Frames) -> usize {
     let (slots, count) = row.lend();

@@ -1,29 +1,29 @@
-//! What the kernel has in hugepages, read from sysfs, and what dead processes hold of them, read from hugetlbfs.
+//! Hugepages of the kernel, read from sysfs, and those held by files of dead processes, read from hugetlbfs.
 //!
-//! Says what there is; it does not reserve, mount or remove anything.
+//! Read-only: it does not reserve, mount or remove anything.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// One page size and its pages.
+/// Page size and number of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HugepagePool {
     /// Size of a page in bytes.
     pub page_bytes: u64,
-    /// Pages reserved in all.
+    /// Number of pages reserved in total.
     pub total: u64,
-    /// Pages that nobody has mapped.
+    /// Number of pages that no process has mapped.
     pub free: u64,
 }
 
-/// All page sizes this kernel offers, smallest first. Empty when it offers none.
+/// Returns all page sizes this kernel offers, smallest first; empty when it offers none.
 #[must_use]
 pub fn hugepages() -> Vec<HugepagePool> {
     read(Path::new("/sys/kernel/mm/hugepages"))
 }
 
-/// Bytes of free hugepages of every size: zero means that EAL needs `--no-huge`.
+/// Returns the bytes of free hugepages of every size: zero means that EAL needs `--no-huge`.
 #[must_use]
 pub fn hugepages_available() -> u64 {
     hugepages()
@@ -32,15 +32,15 @@ pub fn hugepages_available() -> u64 {
         .sum()
 }
 
-/// Bytes of hugepages in files that a DPDK process left behind when it ended without cleaning up (SIGKILL, out of memory). The kernel
-/// counts them as taken; EAL removes them when it starts, whatever their prefix, unless it is started with `--in-memory`.
+/// Returns the bytes of hugepages in files that a DPDK process left behind when it ended without cleaning up (SIGKILL, out of memory). The
+/// kernel counts them as used; EAL removes them when it starts, whatever their prefix, unless it is started with `--in-memory`.
 #[must_use]
 pub fn hugepages_stale() -> u64 {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     hugetlbfs(&mounts).map(stale).sum()
 }
 
-/// Whether a hugetlbfs is mounted. Without one EAL has no hugepages, however many the kernel has reserved, unless it is started with
+/// Returns true if a hugetlbfs is mounted. Without one EAL has no hugepages, however many the kernel has reserved, unless it is started with
 /// `--in-memory`.
 #[must_use]
 pub fn hugepages_mounted() -> bool {
@@ -48,7 +48,7 @@ pub fn hugepages_mounted() -> bool {
     hugetlbfs(&mounts).next().is_some()
 }
 
-/// Where `/proc/self/mounts` says that a hugetlbfs is.
+/// Returns the mount points of hugetlbfs in `/proc/self/mounts`.
 fn hugetlbfs(mounts: &str) -> impl Iterator<Item = &Path> {
     mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(1);
@@ -57,7 +57,7 @@ fn hugetlbfs(mounts: &str) -> impl Iterator<Item = &Path> {
     })
 }
 
-/// Bytes of the files in a folder that bear EAL's name for pages, `*map_*`, and that nobody has locked, as EAL tells them apart.
+/// Returns the bytes of files in a folder that have EAL's name for pages, `*map_*`, and are not locked, which is how EAL recognises leftovers.
 fn stale(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else {
         return 0;
@@ -92,7 +92,7 @@ fn read(root: &Path) -> Vec<HugepagePool> {
     pools
 }
 
-/// A folder named `hugepages-2048kB` with its counters.
+/// Reads a folder named `hugepages-2048kB` with its counters.
 fn pool(folder: &Path) -> Option<HugepagePool> {
     let kilobytes: u64 = folder
         .file_name()?
@@ -177,7 +177,7 @@ mod tests {
             stale(folder.path()),
             dead.metadata().unwrap().blocks() * 512
         );
-        // What asks leaves no lock behind.
+        // The check itself leaves no lock behind.
         dead.try_lock().unwrap();
     }
 

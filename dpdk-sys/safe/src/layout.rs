@@ -1,4 +1,4 @@
-//! The fields of `rte_mbuf` that are read and written from Rust, by their offsets.
+//! Fields of `rte_mbuf` that are read and written from Rust, by their offsets.
 //!
 //! A field access is one load or store, as in C. The offsets come from the C compiler (see
 //! `dpdk-sys`), so that releases which nest the fields differently need no change here.
@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use dpdk_sys::rte_mbuf;
 
-/// A field of type `T` at a fixed offset.
+/// Field of type `T` at a fixed offset.
 pub(crate) struct Field<T> {
     offset: usize,
     kind: PhantomData<fn() -> T>,
@@ -43,17 +43,17 @@ impl<T: Copy> Field<T> {
 pub(crate) const BUF_ADDR: Field<*mut u8> = Field::at(dpdk_sys::NPCC_MBUF_BUF_ADDR);
 /// Offset of the first byte in the buffer.
 pub(crate) const DATA_OFF: Field<u16> = Field::at(dpdk_sys::NPCC_MBUF_DATA_OFF);
-/// Segments in the chain; valid in the first.
+/// Number of segments in the chain; valid in the first.
 pub(crate) const NB_SEGS: Field<u16> = Field::at(dpdk_sys::NPCC_MBUF_NB_SEGS);
-/// Port the frame came in by.
+/// EAL's number of the port that received the frame.
 pub(crate) const PORT: Field<u16> = Field::at(dpdk_sys::NPCC_MBUF_PORT);
 /// Bytes of the whole frame; valid in the first segment.
 pub(crate) const PKT_LEN: Field<u32> = Field::at(dpdk_sys::NPCC_MBUF_PKT_LEN);
 /// Bytes in this segment.
 pub(crate) const DATA_LEN: Field<u16> = Field::at(dpdk_sys::NPCC_MBUF_DATA_LEN);
-/// Size of this segment's buffer.
+/// Size of this segment's buffer in bytes.
 pub(crate) const BUF_LEN: Field<u16> = Field::at(dpdk_sys::NPCC_MBUF_BUF_LEN);
-/// The pool the segment belongs to.
+/// Pool that the segment belongs to.
 pub(crate) const POOL: Field<*mut dpdk_sys::rte_mempool> = Field::at(dpdk_sys::NPCC_MBUF_POOL);
-/// The next segment, or null.
+/// Next segment, or null.
 pub(crate) const NEXT: Field<*mut rte_mbuf> = Field::at(dpdk_sys::NPCC_MBUF_NEXT);

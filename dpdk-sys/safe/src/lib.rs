@@ -1,4 +1,4 @@
-//! The safe face of DPDK: everything `unsafe` of the switch is here, and nothing of the switch's
+//! Safe interface to DPDK: it contains all `unsafe` code of the switch, and none of the switch's
 //! own logic.
 //!
 //! Laws:

@@ -1,4 +1,4 @@
-//! Notes into EAL's own log, for what a destructor must say and cannot return.
+//! Notes in EAL's own log, for messages of destructors, which cannot return an error.
 //!
 //! Not for the packet path.
 

@@ -1,4 +1,4 @@
-//! An owned packet buffer.
+//! Owned packet buffer (mbuf).
 //!
 //! ```text
 //!  rte_mbuf      | headroom | data (first segment)        | tailroom |
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Law: one owner, freed once. Every frame here fits its first segment unless a driver chained it;
-//! `data` is always the first segment, `len` the whole frame. Nothing here makes clones or shares a
+//! `data` is always the first segment, `len` the whole frame. No function here clones or shares a
 //! buffer.
 
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ use crate::layout::{BUF_ADDR, BUF_LEN, DATA_LEN, DATA_OFF, NB_SEGS, NEXT, PKT_LE
 pub const HEADROOM: u16 = dpdk_sys::RTE_PKTMBUF_HEADROOM as u16;
 const _: () = assert!(dpdk_sys::RTE_PKTMBUF_HEADROOM <= 0xffff);
 
-/// A frame in DPDK's memory. Dropping it returns the buffer, and any chained to it, to its pool.
+/// Frame in DPDK's memory. Dropping it returns the buffer, and any chained to it, to its pool.
 #[derive(derive_more::Debug)]
 #[repr(transparent)]
 #[debug("Mbuf {{ len: {}, segments: {}, port: {:?}, .. }}", self.len(), self.segment_count(), self.port())]
@@ -30,7 +30,7 @@ pub struct Mbuf {
     raw: NonNull<rte_mbuf>,
 }
 
-/// Bursts reinterpret arrays of pointers as arrays of this.
+/// Bursts reinterpret arrays of pointers as arrays of `Mbuf`.
 const _: () = assert!(size_of::<Option<Mbuf>>() == size_of::<*mut rte_mbuf>());
 
 // SAFETY: the value is the only reference to the buffer and to its chain, and pools take buffers
@@ -38,11 +38,11 @@ const _: () = assert!(size_of::<Option<Mbuf>>() == size_of::<*mut rte_mbuf>());
 // writes them is not ruled out by type.
 unsafe impl Send for Mbuf {}
 
-/// A frame could not be written into a buffer.
+/// Error of writing a frame into a buffer.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FillError {
-    /// The frame is longer than the room behind the headroom.
+    /// The frame is longer than the space behind the headroom.
     #[error(
         "a frame of {needed} bytes does not fit the {room} bytes of one buffer: raise the pool's \
          frame_room"
@@ -50,19 +50,19 @@ pub enum FillError {
     TooLong {
         /// Bytes of the frame.
         needed: usize,
-        /// Bytes there are.
+        /// Bytes available.
         room: usize,
     },
     /// The buffer is a chain.
     #[error("the buffer is a chain of {segments} segments: take a fresh one")]
     Chained {
-        /// Segments in the chain.
+        /// Number of segments in the chain.
         segments: u16,
     },
 }
 
 impl Mbuf {
-    /// Takes over a buffer.
+    /// Takes ownership of a buffer.
     ///
     /// # Safety
     /// `raw` is a live mbuf, first of its chain, with reference count 1, that nobody else will use
@@ -72,7 +72,7 @@ impl Mbuf {
         Self { raw }
     }
 
-    /// Gives up the buffer to whoever takes the pointer.
+    /// Releases ownership of the buffer to the user of the pointer.
     #[inline]
     pub(crate) fn into_raw(self) -> NonNull<rte_mbuf> {
         let raw = self.raw;
@@ -80,14 +80,14 @@ impl Mbuf {
         raw
     }
 
-    /// Where the buffer is: a name for it while it is in use, the same from the driver to the driver.
+    /// Returns the buffer's address: an identifier while it is in use, constant from reception to transmission.
     #[inline]
     #[must_use]
     pub fn address(&self) -> usize {
         self.raw.as_ptr().addr()
     }
 
-    /// The first segment's bytes: the whole frame unless [`segment_count`](Self::segment_count) is
+    /// Returns the first segment's bytes: the whole frame unless [`segment_count`](Self::segment_count) is
     /// above 1.
     #[inline]
     #[must_use]
@@ -96,7 +96,7 @@ impl Mbuf {
         unsafe { segment(self.raw.as_ptr()) }
     }
 
-    /// The first segment's bytes, for writing.
+    /// Returns the first segment's bytes, for writing.
     #[inline]
     #[must_use]
     pub fn data_mut(&mut self) -> &mut [u8] {
@@ -110,7 +110,7 @@ impl Mbuf {
         }
     }
 
-    /// Bytes of the whole frame, over all segments, without FCS.
+    /// Number of bytes of the whole frame, over all segments, without FCS.
     #[inline]
     #[must_use]
     pub fn len(&self) -> u32 {
@@ -118,14 +118,14 @@ impl Mbuf {
         unsafe { PKT_LEN.get(self.raw.as_ptr()) }
     }
 
-    /// Whether the frame has no bytes, as a fresh buffer.
+    /// Returns true if the frame has no bytes, as a fresh buffer.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Segments in the chain, at least 1.
+    /// Number of segments in the chain, at least 1.
     #[inline]
     #[must_use]
     pub fn segment_count(&self) -> u16 {
@@ -133,7 +133,7 @@ impl Mbuf {
         unsafe { NB_SEGS.get(self.raw.as_ptr()) }
     }
 
-    /// The bytes of each segment in order; together the whole frame.
+    /// Iterates over the bytes of each segment in order; together they are the whole frame.
     #[must_use]
     pub fn segments(&self) -> Segments<'_> {
         Segments {
@@ -142,7 +142,7 @@ impl Mbuf {
         }
     }
 
-    /// EAL's number of the port the frame was received by. Some software drivers do not set it.
+    /// Returns EAL's number of the port that received the frame. Some software drivers do not set it.
     #[inline]
     #[must_use]
     pub fn port(&self) -> u16 {
@@ -150,7 +150,7 @@ impl Mbuf {
         unsafe { PORT.get(self.raw.as_ptr()) }
     }
 
-    /// Bytes free before the data.
+    /// Number of bytes free before the data.
     #[inline]
     #[must_use]
     pub fn headroom(&self) -> u16 {
@@ -158,7 +158,7 @@ impl Mbuf {
         unsafe { DATA_OFF.get(self.raw.as_ptr()) }
     }
 
-    /// Bytes free behind the data of the first segment.
+    /// Number of bytes free behind the data of the first segment.
     #[inline]
     #[must_use]
     pub fn tailroom(&self) -> u16 {
@@ -169,8 +169,8 @@ impl Mbuf {
         size.saturating_sub(offset).saturating_sub(len)
     }
 
-    /// Puts `n` bytes before the frame, with whatever the headroom held; false, and nothing done,
-    /// when it has less room than that.
+    /// Extends the frame by `n` bytes at the front, with undefined content; returns false, and does nothing,
+    /// if the headroom is smaller.
     #[inline]
     #[must_use]
     pub fn prepend(&mut self, n: usize) -> bool {
@@ -195,7 +195,7 @@ impl Mbuf {
         true
     }
 
-    /// Takes `n` bytes off the front; false, and nothing done, when the first segment has fewer.
+    /// Removes `n` bytes from the front; returns false, and does nothing, if the first segment has fewer.
     #[inline]
     #[must_use]
     pub fn trim_front(&mut self, n: usize) -> bool {
@@ -216,7 +216,7 @@ impl Mbuf {
         true
     }
 
-    /// Shortens the frame to `n` bytes; false, and nothing done, when it is shorter already or a
+    /// Shortens the frame to `n` bytes; returns false, and does nothing, if it is shorter already or a
     /// chain.
     #[inline]
     #[must_use]
@@ -265,8 +265,8 @@ impl Mbuf {
         Ok(())
     }
 
-    /// Asks the cache for the first line of the data. The call reads the buffer's own header
-    /// (`buf_addr` and `data_off`), so ask for that earlier with
+    /// Prefetches the first cache line of the data. The call reads the buffer's own header
+    /// (`buf_addr` and `data_off`), so prefetch that earlier with
     /// [`prefetch_header`](Self::prefetch_header).
     #[inline]
     pub fn prefetch(&self) {
@@ -275,16 +275,16 @@ impl Mbuf {
         prefetch(unsafe { BUF_ADDR.get(raw).add(usize::from(DATA_OFF.get(raw))) });
     }
 
-    /// Asks the cache for the first line of the buffer's header, `struct rte_mbuf`. The call reads
-    /// nothing: the pointer alone says where the line is.
+    /// Prefetches the first cache line of the buffer's header, `struct rte_mbuf`. The call reads
+    /// no memory: the pointer is the address of the line.
     #[inline]
     pub fn prefetch_header(&self) {
         prefetch(self.raw.as_ptr().cast());
     }
 }
 
-/// What [`Mbuf::prefetch`] and the lengths read lies in the line that
-/// [`Mbuf::prefetch_header`] asks for.
+/// The fields that [`Mbuf::prefetch`] and the lengths read lie in the line that
+/// [`Mbuf::prefetch_header`] prefetches.
 const _: () = assert!(
     dpdk_sys::NPCC_MBUF_BUF_ADDR < 64
         && dpdk_sys::NPCC_MBUF_DATA_OFF < 64
@@ -337,7 +337,7 @@ unsafe fn segment<'a>(raw: *mut rte_mbuf) -> &'a [u8] {
     }
 }
 
-/// A hint to the cache; no architecture but x86-64 gets one yet, which costs time only.
+/// Hints the cache to fetch a line; no architecture but x86-64 gets one yet, which costs time only.
 #[inline(always)]
 fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]

@@ -1,9 +1,9 @@
 //! Pools of packet buffers.
 //!
-//! Law: a pool's memory outlives its buffers. When the last handle goes, the pool is freed only if
-//! every buffer is home and no other lcore can be returning one at that moment (see
+//! Law: a pool's memory outlives its buffers. When the last handle is dropped, the pool is freed only if
+//! every buffer has been returned and no other lcore can be returning one at that moment (see
 //! `EalCore::quiesce`); otherwise it stays for the life of the process, and a note in the log
-//! says how many buffers were out.
+//! says how many buffers were in use.
 //!
 //! A pool does not grow.
 
@@ -19,23 +19,23 @@ use crate::frames::Slots;
 use crate::log;
 use crate::mbuf::{HEADROOM, Mbuf};
 
-/// What a pool is made of.
+/// Parameters of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MempoolConfig {
     /// Name, unique in the process, at most 25 bytes.
     pub name: String,
-    /// Buffers in all. A power of two less one wastes least.
+    /// Number of buffers. A power of two less one wastes least.
     pub mbufs: u32,
-    /// Buffers each lcore may keep for itself: at most 512, and at most `mbufs / 1.5`; a divisor of
+    /// Number of buffers that each lcore may cache: at most 512, and at most `mbufs / 1.5`; a divisor of
     /// `mbufs` is best.
     pub cache: u32,
     /// Bytes of the longest frame one buffer holds; [`HEADROOM`] comes on top. At most 65,407.
     pub frame_room: u16,
-    /// NUMA node to take the memory from; none for any.
+    /// NUMA node of the memory; `None` for any.
     pub socket: Option<u32>,
 }
 
-/// A pool could not be made.
+/// Error of creating a pool.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PoolError {
@@ -50,28 +50,28 @@ pub enum PoolError {
         "mempool {name}: buffers for frames of {frame_room} bytes are too large: 65407 is the most"
     )]
     FrameRoomTooLarge {
-        /// The pool.
+        /// Name of the pool.
         name: String,
-        /// What was asked.
+        /// Requested size in bytes.
         frame_room: u16,
     },
     /// A pool of that name exists.
     #[error("mempool {name}: a pool of that name exists already; names are unique in the process")]
     Exists {
-        /// The pool.
+        /// Name of the pool.
         name: String,
     },
-    /// There is not enough memory.
+    /// Memory is insufficient.
     #[error(
         "mempool {name}: no memory for {mbufs} buffers (about {bytes} bytes on one NUMA node): \
          ask for fewer buffers, reserve more hugepages, or raise -m among the EAL arguments"
     )]
     NoMemory {
-        /// The pool.
+        /// Name of the pool.
         name: String,
-        /// Buffers asked for.
+        /// Requested number of buffers.
         mbufs: u32,
-        /// About what they take.
+        /// Approximate memory they need, in bytes.
         bytes: u64,
     },
     /// DPDK refused: most often a cache that is too large for the pool, or too long a name.
@@ -80,38 +80,38 @@ pub enum PoolError {
          {errno}; the cache may be at most 512 and mbufs / 1.5, the name at most 25 bytes"
     )]
     Refused {
-        /// The pool.
+        /// Name of the pool.
         name: String,
-        /// Buffers asked for.
+        /// Requested number of buffers.
         mbufs: u32,
-        /// Cache asked for.
+        /// Requested cache size.
         cache: u32,
         /// DPDK's reason.
         errno: Errno,
     },
 }
 
-/// Buffers could not be had. Nothing was taken.
+/// Error of allocating buffers. None was taken.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AllocError {
-    /// The pool has fewer left.
+    /// The pool has fewer buffers left.
     #[error("the mempool has no {wanted} buffers left")]
     Exhausted {
-        /// How many were wanted.
+        /// Number of buffers requested.
         wanted: usize,
     },
-    /// The burst has less room.
+    /// The burst has room for fewer buffers.
     #[error("the burst has room for {room} buffers, not {wanted}")]
     NoRoom {
-        /// How many were wanted.
+        /// Number of buffers requested.
         wanted: usize,
-        /// How many would fit.
+        /// Number of buffers that would fit.
         room: usize,
     },
 }
 
-/// A handle to a pool; cloning it is cheap. All methods may be called from any thread.
+/// Handle to a pool; cloning it is cheap. All methods may be called from any thread.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Mempool {{ name: {:?}, mbufs: {}, frame_room: {}, .. }}", core.name, core.mbufs, core.frame_room)]
 pub struct Mempool {
@@ -133,14 +133,14 @@ unsafe impl Send for PoolCore {}
 // SAFETY: as above.
 unsafe impl Sync for PoolCore {}
 
-/// Bytes a buffer takes beside its data: `rte_mbuf` and the pool's own header.
+/// Bytes of a buffer besides its data: `rte_mbuf` and the pool's own header.
 const OVERHEAD: u64 = 192;
 
 impl Mempool {
-    /// Makes a pool.
+    /// Creates a pool.
     ///
     /// # Errors
-    /// When memory or a limit is wanting; see [`PoolError`].
+    /// When memory is short or a limit is exceeded; see [`PoolError`].
     pub fn new(eal: &Eal, config: &MempoolConfig) -> Result<Self, PoolError> {
         let MempoolConfig {
             name,
@@ -222,7 +222,7 @@ impl Mempool {
         Ok(())
     }
 
-    /// One fresh, empty buffer; none when the pool is exhausted. For rare frames: bursts want
+    /// Allocates one fresh, empty buffer; `None` when the pool is exhausted. For rare frames: bursts should use
     /// [`alloc_bulk`](Self::alloc_bulk).
     #[must_use]
     pub fn alloc(&self) -> Option<Mbuf> {
@@ -231,13 +231,13 @@ impl Mempool {
         one.pop()
     }
 
-    /// Its name.
+    /// Returns the pool's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name
     }
 
-    /// Buffers in all.
+    /// Number of buffers in total.
     #[must_use]
     pub fn size(&self) -> u32 {
         self.core.mbufs
@@ -249,7 +249,7 @@ impl Mempool {
         self.core.frame_room
     }
 
-    /// Buffers at home, in the pool or in caches. Visits every lcore's cache; a moving target while
+    /// Number of buffers available, in the pool or in caches. Visits every lcore's cache; inexact while
     /// others use the pool.
     #[must_use]
     pub fn available(&self) -> u32 {
@@ -257,14 +257,14 @@ impl Mempool {
         unsafe { dpdk_sys::rte_mempool_avail_count(self.core.raw.as_ptr()) }
     }
 
-    /// Buffers out: held by bursts, queues, rings and devices. As exact as
+    /// Number of buffers in use: held by bursts, queues, rings and devices. As exact as
     /// [`available`](Self::available).
     #[must_use]
     pub fn in_use(&self) -> u32 {
         self.core.in_use()
     }
 
-    /// For C; valid as long as a handle lives.
+    /// Returns the pointer for C; valid as long as a handle lives.
     pub(crate) fn as_ptr(&self) -> *mut dpdk_sys::rte_mempool {
         self.core.raw.as_ptr()
     }
@@ -283,7 +283,7 @@ impl Drop for PoolCore {
         // them.
         let quiescent = self.eal.quiesce();
         let out = self.in_use();
-        // What a thread without a cache did before its last store to the pool's ring happened
+        // Everything that a thread without a cache did before its last store to the pool's ring happened
         // before this.
         atomic::fence(Ordering::Acquire);
         if quiescent.is_some() && out == 0 {

@@ -1,19 +1,19 @@
-//! Frames of a veth one by one: no sender's large segments (TSO), which a veth does not cut.
+//! Unsegmented frames of a veth: an XDP program prevents senders' large segments (TSO), which a veth does not cut.
 
 use std::ffi::CString;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use crate::errno::Errno;
 
-/// The kernel hands over the frames that come by a veth one by one, none larger than the MTU, as long as this value lives.
+/// Guard: as long as it lives, the kernel delivers the frames of a veth one by one, none larger than the MTU.
 ///
-/// It is an XDP program that lets everything pass: with one at this end, the kernel sends no large segments by the other, in whatever network
-/// namespace that is.
+/// It holds an XDP program that passes every frame: with one at this end, the kernel sends no large segments from the other, in whatever
+/// network namespace that is.
 #[derive(Debug)]
 pub struct OneByOne(#[expect(dead_code, reason = "closing it ends it")] OwnedFd);
 
 impl OneByOne {
-    /// Asks for it; none where the interface, of the calling thread's network namespace, is no veth.
+    /// Attaches the program; `None` if the interface, of the calling thread's network namespace, is no veth.
     ///
     /// # Errors
     /// The kernel's reason: `EPERM` without `CAP_NET_ADMIN` and `CAP_BPF`, `EBUSY` when another program is there, `EINVAL` before Linux 5.9.

@@ -1,15 +1,15 @@
-//! Devices that the system wants back: a card that is unplugged.
+//! Requests of the system to release a device: a card that is unplugged.
 //!
-//! vfio asks the process politely and waits until it lets go; DPDK hands the request on as an event. Nothing else tells: the
-//! device goes on as before, or its registers read as all ones.
+//! vfio asks the process to release the device and waits until it does; DPDK passes the request on as an event. There is no other
+//! indication: the device continues as before, or its registers read as all ones.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::sync::{Mutex, PoisonError};
 
-/// Names of the devices that are wanted back.
+/// Names of the devices that the system has asked to release.
 static WANTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Has the system's requests for a PCI device noted. A device that cannot be asked for is never wanted back.
+/// Starts to record the system's requests for a PCI device. A device for which that fails is never reported.
 pub(crate) fn watch(device: &str) {
     forget(device);
     let Ok(name) = CString::new(device) else {
@@ -25,7 +25,7 @@ pub(crate) fn watch(device: &str) {
     };
 }
 
-/// Whether the system has asked for a device.
+/// Returns true if the system has asked to release a device.
 pub(crate) fn is_wanted(device: &str) -> bool {
     let wanted = WANTED.lock().unwrap_or_else(PoisonError::into_inner);
     wanted.iter().any(|name| name == device)
@@ -36,7 +36,7 @@ fn forget(device: &str) {
     wanted.retain(|name| name != device);
 }
 
-/// Called by DPDK's interrupt thread.
+/// Records a request; called by DPDK's interrupt thread.
 unsafe extern "C" fn requested(
     device: *const c_char,
     event: dpdk_sys::rte_dev_event_type,

@@ -1,4 +1,4 @@
-//! A port whose wire is in the program's own hands: frames put into one ring are received by the
+//! Port whose wire is a pair of rings in the program: frames put into one ring are received by the
 //! port, frames the port sends come out of another. Real mbufs, real bursts, no kernel, no timing.
 //!
 //! Law: exactly one producer and one consumer on each ring (the port's queue and the [`RingTx`] or
@@ -17,7 +17,7 @@ use crate::errno::Errno;
 use crate::frames::Slots;
 use crate::port::{Port, PortError, Wire};
 
-/// A ring port could not be made.
+/// Error of creating a ring port.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RingError {
@@ -33,9 +33,9 @@ pub enum RingError {
          26 bytes"
     )]
     Ring {
-        /// The ring's name.
+        /// Name of the ring.
         name: String,
-        /// What was asked.
+        /// Requested number of frames.
         capacity: u32,
         /// DPDK's reason.
         errno: Errno,
@@ -43,40 +43,40 @@ pub enum RingError {
     /// DPDK refused a port over the rings.
     #[error("ring port {name}: {errno}")]
     Attach {
-        /// The port's name.
+        /// Name of the port.
         name: String,
         /// DPDK's reason.
         errno: Errno,
     },
-    /// The port is there and cannot be used.
+    /// The port was created but cannot be used.
     #[error(transparent)]
     Port(#[from] PortError),
 }
 
-/// A port and both ends of its wire.
+/// Port and both ends of its wire.
 #[derive(Debug)]
 pub struct RingPort {
-    /// The port, open, with at most one queue each way.
+    /// Port, open, with at most one queue each way.
     pub port: Port,
-    /// What goes in here, the port receives.
+    /// Ring of frames for the port to receive.
     pub feed: RingTx,
-    /// What the port sends, comes out here.
+    /// Ring of frames that the port has sent.
     pub drained: RingRx,
 }
 
-/// The end of a wire that frames are put into.
+/// End of a wire that frames are put into.
 #[derive(Debug)]
 pub struct RingTx {
     ring: Arc<Ring>,
 }
 
-/// The end of a wire that frames come out of.
+/// End of a wire that frames come out of.
 #[derive(Debug)]
 pub struct RingRx {
     ring: Arc<Ring>,
 }
 
-/// An `rte_ring` of mbufs with one producer and one consumer.
+/// Ring (`rte_ring`) of mbufs with one producer and one consumer.
 #[derive(Debug)]
 pub(crate) struct Ring {
     raw: NonNull<dpdk_sys::rte_ring>,
@@ -90,7 +90,7 @@ unsafe impl Send for Ring {}
 unsafe impl Sync for Ring {}
 
 impl RingPort {
-    /// Makes a port `net_ring_<name>` whose rings hold `capacity` frames each way.
+    /// Creates a port `net_ring_<name>` whose rings hold `capacity` frames each way.
     ///
     /// # Errors
     /// When the name is taken or too long, or memory is short.
@@ -125,7 +125,7 @@ impl RingPort {
 }
 
 impl RingTx {
-    /// Puts frames from the front of the burst on the wire, as many as it holds; returns how many.
+    /// Puts frames from the front of the burst on the wire, as many as it holds; returns their number.
     /// The rest moves to the front.
     pub fn send<const N: usize>(&mut self, burst: &mut Burst<N>) -> usize {
         let (slots, count) = burst.lend();
@@ -140,7 +140,7 @@ impl RingTx {
         sent
     }
 
-    /// Frames that the port has not received yet.
+    /// Number of frames that the port has not received yet.
     #[must_use]
     pub fn waiting(&self) -> u32 {
         self.ring.len()
@@ -149,7 +149,7 @@ impl RingTx {
 
 impl RingRx {
     /// Takes frames off the wire, as many as there are and fit the burst, behind those it holds;
-    /// returns how many.
+    /// returns their number.
     pub fn receive<const N: usize>(&mut self, burst: &mut Burst<N>) -> usize {
         let (slots, room) = burst.spare();
         // SAFETY: the ring is live and this value, used by `&mut`, is its only consumer; `room`
@@ -163,7 +163,7 @@ impl RingRx {
         received
     }
 
-    /// Frames that the port has sent and nobody has taken.
+    /// Number of frames that the port has sent and nobody has taken.
     #[must_use]
     pub fn waiting(&self) -> u32 {
         self.ring.len()

@@ -1,22 +1,22 @@
-//! What a thread can sleep on until a port receives: a device's receive interrupt ([`RxQueue::interrupt`](crate::RxQueue::interrupt)), or the
+//! Descriptors to sleep on until a port receives: a device's receive interrupt ([`RxQueue::interrupt`](crate::RxQueue::interrupt)), or the
 //! kernel's packet socket under a virtual device ([`PacketSockets`]), which is readable as long as frames wait in it.
 //!
-//! Law: an interrupt has a descriptor of its own (a duplicate), so it stays valid whatever becomes of the port; what it comes for goes then.
+//! Law: an interrupt has a descriptor of its own (a duplicate), so it stays valid whatever happens to the port; its events end then.
 
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 
-/// A descriptor that becomes readable when a frame is there.
+/// Descriptor that becomes readable when a frame is there.
 #[derive(Debug)]
 pub struct RxInterrupt {
     file: File,
-    /// It counts and must be read to fall silent; any other is silent when nothing waits.
+    /// True if it counts and must be read to become silent; any other is silent when nothing waits.
     counts: bool,
 }
 
 impl RxInterrupt {
-    /// An interrupt on a duplicate of `fd`; none when that is no open descriptor.
+    /// Creates an interrupt on a duplicate of `fd`; `None` when that is no open descriptor.
     ///
     /// # Safety
     /// Nobody closes `fd` during the call.
@@ -35,7 +35,7 @@ impl RxInterrupt {
         })
     }
 
-    /// Makes it fall silent after it rang.
+    /// Makes it silent after it became readable.
     pub fn hush(&self) {
         if self.counts {
             // Nothing to read: it is silent.
@@ -50,12 +50,12 @@ impl AsFd for RxInterrupt {
     }
 }
 
-/// The packet and AF_XDP sockets this process has open.
+/// Packet and AF_XDP sockets that this process has open.
 #[derive(Debug)]
 pub struct PacketSockets(Vec<RawFd>);
 
 impl PacketSockets {
-    /// Those open now.
+    /// Returns the sockets open now.
     #[must_use]
     pub fn now() -> PacketSockets {
         let Ok(open) = fs::read_dir("/proc/self/fd") else {
@@ -67,7 +67,7 @@ impl PacketSockets {
         PacketSockets(numbers.filter(wanted).collect())
     }
 
-    /// An interrupt for each that was opened since: a port's own, when that is all that was opened.
+    /// Returns an interrupt for each socket opened since then: a port's own, when that is all that was opened.
     #[must_use]
     pub fn opened_since(&self) -> Vec<RxInterrupt> {
         let new = PacketSockets::now().0.into_iter();

@@ -10,19 +10,19 @@ use crate::eal::Eal;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// A count of TSC cycles since an arbitrary moment.
+/// Count of TSC cycles since an arbitrary moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tsc(u64);
 
 impl Tsc {
-    /// The counter now. About 10 ns: read it once a burst, not once a packet.
+    /// Reads the counter. About 10 ns: read it once per burst, not once per packet.
     #[inline]
     #[must_use]
     pub fn now() -> Self {
         Self(Self::now_cycles())
     }
 
-    /// The bare counter, in cycles.
+    /// Reads the bare counter, in cycles.
     #[inline]
     #[must_use]
     pub fn now_cycles() -> u64 {
@@ -43,14 +43,14 @@ impl Tsc {
         }
     }
 
-    /// From a count taken elsewhere.
+    /// Creates it from a count taken elsewhere.
     #[inline]
     #[must_use]
     pub fn from_cycles(cycles: u64) -> Self {
         Self(cycles)
     }
 
-    /// The count, in cycles.
+    /// Returns the count, in cycles.
     #[inline]
     #[must_use]
     pub fn cycles(self) -> u64 {
@@ -58,23 +58,23 @@ impl Tsc {
     }
 }
 
-/// The counter beside the system's clock, at one moment: two of them tell the counter's rate.
+/// Simultaneous reading of the counter and the system's clock: two of them give the counter's rate.
 ///
-/// EAL rounds what it measures to 10 MHz where the processor does not tell (`eal_timer.c`), which may be off by 0.2 %: twice
-/// what a shaper keeps below its link.
+/// EAL rounds its measurement to 10 MHz where the processor does not report the rate (`eal_timer.c`), which may be off by 0.2 %: twice
+/// the margin that a shaper keeps below its link.
 #[derive(Clone, Copy, Debug)]
 pub struct Calibration {
     tsc: Tsc,
     at: Instant,
 }
 
-/// Readings of both clocks, of which the one that took least is believed.
+/// Number of readings of both clocks, of which the fastest is used.
 const READINGS: usize = 16;
-/// A shorter time says less than EAL does.
+/// Minimum time between calibrations; a shorter one is less exact than EAL's measurement.
 const LEAST: Duration = Duration::from_millis(50);
 
 impl Calibration {
-    /// Now.
+    /// Takes a reading now.
     #[must_use]
     pub fn now() -> Self {
         let read = || {
@@ -97,7 +97,7 @@ impl Calibration {
         best.1
     }
 
-    /// Cycles a second between `self` and `later`; none when that is too short to tell.
+    /// Returns the cycles per second between `self` and `later`; `None` when less than 50 ms lie between.
     #[must_use]
     pub fn hz(&self, later: &Self) -> Option<u64> {
         let passed = later.at.checked_duration_since(self.at)?;
@@ -109,7 +109,7 @@ impl Calibration {
     }
 }
 
-/// Converts counts to nanoseconds since the clock was made. Copy it to every thread that needs
+/// Converter of counts to nanoseconds since the clock was made. Copy it to every thread that needs
 /// time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
@@ -121,15 +121,15 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock at the rate EAL measured, whose zero is now.
+    /// Creates a clock at the rate EAL measured, whose zero is now.
     #[must_use]
     pub fn new(_eal: &Eal) -> Self {
         // SAFETY: a started EAL, which the argument proves, has measured the rate.
         Self::at(unsafe { dpdk_sys::rte_get_tsc_hz() }.max(1), Tsc::now())
     }
 
-    /// The same, at the rate the counter had since `begin`, unless EAL's is 1 % from it: then one of the two is wrong, and EAL
-    /// has the word.
+    /// Creates a clock at the rate the counter had since `begin`, whose zero is now. If EAL's rate differs by more than 1 %, or `begin` is less
+    /// than 50 ms ago, EAL's is used.
     #[must_use]
     pub fn calibrated(eal: &Eal, begin: &Calibration) -> Self {
         let rounded = Self::new(eal);
@@ -139,7 +139,7 @@ impl Clock {
         }
     }
 
-    /// A clock of a given rate (cycles per second, at least 1) whose zero is at `start`.
+    /// Creates a clock of a given rate (cycles per second, at least 1) whose zero is at `start`.
     #[must_use]
     pub fn at(hz: u64, start: Tsc) -> Self {
         let hz = hz.max(1);
@@ -160,27 +160,27 @@ impl Clock {
         }
     }
 
-    /// The rate in cycles per second.
+    /// Returns the rate in cycles per second.
     #[must_use]
     pub fn hz(&self) -> u64 {
         self.hz
     }
 
-    /// Nanoseconds since this clock was made.
+    /// Returns the nanoseconds since this clock's zero.
     #[inline]
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.ns_at(Tsc::now())
     }
 
-    /// Nanoseconds from this clock's zero to `tsc`; zero for anything earlier.
+    /// Returns the nanoseconds from this clock's zero to `tsc`; zero for anything earlier.
     #[inline]
     #[must_use]
     pub fn ns_at(&self, tsc: Tsc) -> u64 {
         self.ns_of(tsc.0.saturating_sub(self.start))
     }
 
-    /// A duration of `cycles` in nanoseconds, rounded down.
+    /// Converts a duration of `cycles` to nanoseconds, rounded down.
     #[inline]
     #[must_use]
     #[allow(
@@ -192,7 +192,7 @@ impl Clock {
         ((u128::from(cycles) * u128::from(self.mult)) >> self.shift) as u64
     }
 
-    /// The cycles in `ns` nanoseconds, rounded down; saturating. A division: not for the packet
+    /// Converts `ns` nanoseconds to cycles, rounded down; saturating. A division: not for the packet
     /// path.
     #[must_use]
     pub fn cycles_of(&self, ns: u64) -> u64 {
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(begin.hz(&later), Some(2_445_400_000));
     }
 
-    /// M3: the rate EAL rounds to 10 MHz is up to 0.2 % off; a tenth of a second tells it to 0.01 %.
+    /// M3: the rate EAL rounds to 10 MHz is up to 0.2 % off; a tenth of a second measures it to 0.01 %.
     #[test]
     fn the_rate_is_found_to_a_ten_thousandth() {
         let begin = Calibration::now();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against exact arithmetic, over rates from 1 MHz (timers of ARM) to 10 GHz and up to 30
+        /// Compares with exact arithmetic, over rates from 1 MHz (timers of ARM) to 10 GHz and up to 30
         /// years.
         #[test]
         fn conversion_is_exact_to_a_nanosecond_an_hour(

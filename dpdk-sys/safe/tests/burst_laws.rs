@@ -6,7 +6,7 @@ use npcc_dpdk::{AllocError, Burst, FillError, HEADROOM, Mempool};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// What can be done to a burst.
+/// Operation on a burst.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Push,
@@ -31,7 +31,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..60)
 }
 
-/// The same steps on a burst and on a plain vector of tags.
+/// Applies the same steps to a burst and to a plain vector of tags.
 fn against_a_vector(pool: &Mempool, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let mut burst = Burst::<8>::new();
     let mut model: Vec<u16> = Vec::new();

@@ -1,4 +1,4 @@
-//! Every thread gives its capabilities away, whatever it does. Skips where the process has none.
+//! Every thread drops its capabilities, whatever it does. Skips where the process has none.
 #![allow(
     clippy::unwrap_used,
     reason = "clippy knows tests by their attribute, which helpers lack"
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use npcc_dpdk::{Capability, keep_capabilities};
 
-/// What each thread may do, by the kernel.
+/// Returns the permitted capabilities of each thread, as the kernel shows them.
 fn permitted() -> Vec<u64> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let of = |status: String| {
@@ -49,7 +49,7 @@ fn all_threads_keep_what_is_kept_and_nothing_else() {
     let after = permitted();
     assert!(after.len() >= 4, "{after:x?}");
     assert!(after.iter().all(|set| *set == admin), "{after:x?}");
-    // Nothing comes back, and nobody was disturbed.
+    // No capability comes back, and no thread was disturbed.
     keep_capabilities(&[Capability::NetAdmin, Capability::NetRaw]).unwrap();
     assert!(permitted().iter().all(|set| *set == admin));
     let later = std::thread::spawn(permitted).join().unwrap();

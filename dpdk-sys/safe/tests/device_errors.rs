@@ -1,4 +1,4 @@
-//! A device that cannot be opened says what, where, and what to do.
+//! Errors of a device that cannot be opened name the cause, the place and the remedy.
 
 mod common;
 

@@ -39,7 +39,7 @@ fn bursts_pass_and_every_buffer_comes_home() {
     port.reset_stats().unwrap();
     assert_eq!(port.stats().unwrap().rx_packets, 0);
 
-    // What a burst holds when it is dropped goes home too; a full burst receives nothing.
+    // Buffers in a burst return to the pool when it is dropped; a full burst receives nothing.
     assert_eq!(rx.rx(&mut burst), 32);
     assert_eq!(rx.rx(&mut burst), 0);
     assert_eq!(pool.in_use(), 32);

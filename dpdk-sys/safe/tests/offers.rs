@@ -1,4 +1,4 @@
-//! What virtual devices offer: no preferred rings, and no return of buffers unread, so that nothing is
+//! Capabilities of virtual devices: no preferred rings, and no return of buffers unread, so that no frame is
 //! refused whatever pool it is of.
 
 mod common;

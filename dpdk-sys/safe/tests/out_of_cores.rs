@@ -8,7 +8,7 @@ mod common;
 
 use std::fs;
 
-/// Flags of each mapping that holds this address, from `/proc/self/smaps`.
+/// Returns the flags of the mapping that holds this address, from `/proc/self/smaps`.
 fn flags_at(address: usize) -> Vec<String> {
     let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
     let mut inside = false;

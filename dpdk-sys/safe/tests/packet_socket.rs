@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use npcc_dpdk::Port;
 
-/// Holds a fanout group of a number, of another kind than the driver's, until its standard input ends.
+/// Holds a fanout group of a given number, of another kind than the driver's, until its standard input ends.
 const HOLDER: &str = "
 import socket, struct, sys
 taken = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -17,8 +17,8 @@ print('held', flush=True)
 sys.stdin.read()
 ";
 
-/// Found by a chain of two switches in one namespace, once in some dozen runs: the driver's group is the process id xor the
-/// interface's index, and two processes can come to the same. The error says to start again, and that helps.
+/// Found with a chain of two switches in one namespace, once in some dozen runs: the driver's group number is the process id xor the
+/// interface's index, and two processes can arrive at one number. The error says to start again, and that helps.
 #[test]
 fn sockets_group_of_another_process() {
     let eal = common::eal();

@@ -1,4 +1,4 @@
-//! Pause by the device where no driver has it: every call says so, as a typed error, and the port goes on.
+//! Pause by the device where no driver supports it: every call returns a typed error, and the port keeps working.
 
 mod common;
 

@@ -9,19 +9,19 @@ use npcc_dpdk::{Burst, Mbuf, PortConfig, RingPort, free_all};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Places of the row.
+/// Number of places of the row.
 const PLACES: usize = 12;
-/// Frames a wire holds.
+/// Number of frames that a wire holds.
 const WIRE: usize = 8;
 
-/// What can be done with a row between two queues.
+/// Operation on a row between two queues.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many frames come, and so many at most are received.
+    /// `.0` frames arrive, and at most `.1` are received.
     Receive(u16, usize),
-    /// So many at most are sent.
+    /// Up to `.0` frames are sent.
     Send(usize),
-    /// So many are taken off the wire.
+    /// Takes all frames off the wire, and sends up to `.0` of them again.
     Drain(u16),
     FreeAll,
 }
@@ -79,7 +79,7 @@ fn what_is_received_into_a_row_and_sent_from_it_is_owned_once_and_in_order() {
         .run(&steps(), |steps| {
             let (rx, tx, feed, drained, next) = &mut *wires.borrow_mut();
             let mut row = ArrayVec::<Own, PLACES>::new();
-            // What waits before the row, is in it, and waits behind it.
+            // Frames that wait before the row, are in it, and wait behind it.
             let (mut before, mut inside, mut behind): (Vec<u16>, Vec<u16>, Vec<u16>) =
                 Default::default();
             let shift = |from: &mut Vec<u16>, to: &mut Vec<u16>, count: usize| {

@@ -1,7 +1,7 @@
-//! The kernel's state, read in a thread of its own before it is known which ports there are: a restart does not wait for it so long.
+//! Prefetched dump: the kernel's state is read by a thread of its own before the ports are known, so that a restart waits less for it.
 //!
-//! Law: the stream is joined before the first dump and kept, so that whoever goes on from here misses nothing; what was lost meanwhile is
-//! known, and all is read again then.
+//! Law: the stream is joined before the first dump and kept, so that the reader that continues from here misses no notification; loss
+//! meanwhile is detected, and everything is read again then.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,11 +17,11 @@ use crate::tap::namespace;
 use crate::wanted::differ::Differ;
 use crate::wanted::ports::Ports;
 
-/// The thread that reads.
+/// Thread that prefetches the dump.
 #[derive(Debug)]
 pub struct Ahead(JoinHandle<io::Result<WasRead>>);
 
-/// What it read.
+/// Result of the prefetch.
 #[derive(Debug)]
 pub(super) struct WasRead {
     pub(super) stream: Stream,
@@ -30,13 +30,13 @@ pub(super) struct WasRead {
 }
 
 impl Ahead {
-    /// Begins to read the state of a namespace, without a name that of the calling thread; `receive_buffer` octets of its messages may
-    /// wait. When this returns the stream is joined: what changes from now on is known.
+    /// Starts to read the state of a namespace, `None` for that of the calling thread, with a receive buffer of `receive_buffer` octets.
+    /// When this returns the stream is joined: no later change is missed.
     ///
     /// # Errors
-    /// There can be no thread or no socket, or the namespace may not be entered.
+    /// The thread or a socket cannot be created, or the namespace cannot be entered.
     pub fn begin(name: Option<String>, receive_buffer: usize) -> io::Result<Ahead> {
-        // A socket stays in the namespace it was opened in; the thread that entered that ends.
+        // A socket stays in the namespace it was opened in; the thread that entered the namespace ends.
         let sockets = std::thread::scope(|scope| {
             let inside = scope.spawn(|| sockets(name.as_deref(), receive_buffer));
             let panicked = |_| {
@@ -50,14 +50,14 @@ impl Ahead {
         Ok(Ahead(thread.spawn(|| read(sockets))?))
     }
 
-    /// Waits for what it read, whole or not; none where it could not read.
+    /// Waits for the result, complete or not; `None` if reading failed.
     pub(super) fn wait(self) -> Option<WasRead> {
         self.0.join().ok()?.ok()
     }
 }
 
 impl WasRead {
-    /// All was read, and no message was lost meanwhile.
+    /// Returns true if everything was read, and no message was lost meanwhile.
     pub(super) const fn whole(&self) -> bool {
         self.report.whole && !self.state.lost
     }

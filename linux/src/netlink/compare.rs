@@ -1,8 +1,8 @@
-//! Dumps that prove the model equal to the kernel, while the stream goes on as ever.
+//! Comparison: dumps that prove the model equal to the kernel, while the stream is processed as usual.
 //!
-//! What the stream says meanwhile is taken in and given to the switch at once: a comparison of a million routes must not keep a
-//! route that goes waiting. Of what it touched the dump says nothing any more. Things that go silently with a link, an address
-//! or an object spoil the comparison: it is given up, and made later.
+//! Notifications of the stream are applied and passed to the switch at once: a comparison of a million routes must not delay the
+//! removal of a route. The dump proves nothing about objects that they touch. Objects that disappear silently with a link, an address
+//! or a next-hop object spoil the comparison: it is given up, and repeated later.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,10 +20,10 @@ use crate::wire::event::{Event, event};
 use crate::wire::message::Message;
 use crate::wire::request::Dump;
 
-/// Datagrams of the stream read between two of a dump.
+/// Maximum number of datagrams of the stream read between two of a dump.
 const BATCH: usize = 4_096;
 
-/// What the stream touched since the comparison began.
+/// Objects that the stream touched since the comparison began.
 #[derive(Debug, Default)]
 struct Touched {
     prefixes: HashSet<Prefix>,
@@ -31,7 +31,7 @@ struct Touched {
     objects: HashSet<u32>,
 }
 
-/// By what a thing of a dump is known.
+/// Identity of an object in a dump.
 #[derive(Debug, Clone, Copy)]
 enum Named {
     Prefix(Prefix),
@@ -73,7 +73,7 @@ impl Touched {
     }
 }
 
-/// See the module's text.
+/// Comparison under way, see the module's text.
 pub(super) struct Comparing<'a> {
     stream: &'a mut Stream,
     state: &'a mut State,
@@ -81,13 +81,13 @@ pub(super) struct Comparing<'a> {
     report: &'a mut Report,
     turn: &'a mut Turn,
     touched: Touched,
-    /// What differed, the first of it in words, as the stream may turn out to have said so itself.
+    /// Differences, the first ones in words, as the stream may turn out to have announced them itself.
     differing: Vec<(Named, Option<String>)>,
-    /// What was swept out.
+    /// Number of objects swept out.
     swept: usize,
-    /// It is to be given up.
+    /// True if the comparison must be given up.
     pub(super) spoiled: bool,
-    /// What is dumped, and whether the kernel may have left some of it out.
+    /// Dump under way, and true if the kernel may have left out part of it.
     under_way: (Dump, bool),
 }
 
@@ -112,13 +112,13 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// Before a dump.
+    /// Begins a dump.
     pub(super) const fn begin(&mut self, what: Dump) {
         self.under_way = (what, false);
         self.state.model.begin_sweep();
     }
 
-    /// After a dump that was whole: what it did not name, and the stream did not touch, is gone.
+    /// Ends a complete dump: objects that it did not contain, and the stream did not touch, are removed.
     pub(super) fn end(&mut self, what: Dump) {
         if self.under_way.1 {
             return self.torn();
@@ -137,26 +137,26 @@ impl<'a> Comparing<'a> {
         self.swept += swept;
     }
 
-    /// What the stream said before the comparison began spoils nothing of it.
+    /// Forgets objects touched before the comparison began: they do not affect it.
     pub(super) fn settle(&mut self) {
         self.touched = Touched::default();
         self.spoiled = self.turn.dump.is_some();
         self.report.settled = !self.spoiled && !self.state.lost;
     }
 
-    /// A dump was torn: it proves nothing of what it did not name, and all is to be made again.
+    /// Marks a dump as inconsistent: it proves nothing about objects it did not contain, and everything must be dumped again.
     pub(super) fn torn(&mut self) {
         self.report.whole = false;
         self.turn.dump = self.turn.dump.or(Some(self.report.reason));
     }
 
-    /// It proves nothing, and is to be made again.
+    /// Gives the comparison up: it proves nothing, and must be repeated.
     pub(super) fn give_up(mut self) {
         self.report.settled = false;
         self.torn();
     }
 
-    /// After all dumps: what differed and was not touched by the stream since differs indeed.
+    /// Counts the differences after all dumps, except objects that the stream has touched since.
     pub(super) fn conclude(self) {
         let differing = self.differing.into_iter();
         let stand = differing.filter(|(named, _)| !self.touched.has(*named));
@@ -165,7 +165,7 @@ impl<'a> Comparing<'a> {
         self.report.examples.extend(words.into_iter().flatten());
     }
 
-    /// Reads the stream until nothing is left.
+    /// Reads the stream until it is empty.
     pub(super) fn catch_up(&mut self) -> io::Result<()> {
         loop {
             let (state, touched) = (&mut *self.state, &mut self.touched);

@@ -1,4 +1,4 @@
-//! The socket that tells Linux how fast links are.
+//! Ethtool socket, which sets the speed that Linux shows for links.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use netlink_sys::protocols::NETLINK_GENERIC;
 use super::requests::Requests;
 use crate::wire::ethtool::{family, family_of, set_speed};
 
-/// See the module's text.
+/// Ethtool socket, with the number of its generic netlink family.
 #[derive(Debug)]
 pub struct Ethtool {
     requests: Requests,
@@ -15,7 +15,7 @@ pub struct Ethtool {
 }
 
 impl Ethtool {
-    /// Opens a socket in the network namespace of the thread that calls.
+    /// Opens a socket in the network namespace of the calling thread.
     ///
     /// # Errors
     /// The kernel has no ethtool family (Linux before 5.6).
@@ -29,7 +29,7 @@ impl Ethtool {
         Ok(Ethtool { requests, family })
     }
 
-    /// Says a link's speed in Mb/s.
+    /// Sets a link's speed in Mb/s.
     ///
     /// # Errors
     /// The kernel's answer.

@@ -1,4 +1,4 @@
-//! How other threads ask the thread, and what it tells them.
+//! Requests of other threads to the netlink thread, and its notices to them.
 
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -17,50 +17,50 @@ use crate::wanted::differ::{Differ, Figures, Installed};
 use crate::wanted::ports::Place;
 use crate::wire::neighbor::Neighbor;
 
-/// Something to be told.
+/// Notice from the netlink thread.
 #[derive(Debug)]
 pub enum Notice {
-    /// A port was switched on or off in Linux.
+    /// Administrative state of a port changed in Linux: true for up.
     Admin(PortId, bool),
-    /// A port's VLANs have these addresses of ours in Linux now; those of the configuration first, in its order.
+    /// Local addresses of a port's VLANs changed in Linux; those of the configuration come first, in its order.
     Addresses(PortId, Vec<(u16, Vec<IpAddr>)>),
     /// The kernel's state was dumped and compared.
     Compared(Report),
-    /// The switch had no room.
+    /// The switch had no capacity.
     NoRoom(Refused),
-    /// The kernel refused what we asked for.
+    /// The kernel refused a request.
     Refused(RefusedByLinux),
-    /// The thread cannot go on.
+    /// The thread ended with an error.
     Ended(io::Error),
 }
 
-/// What is there, for who shows it.
+/// Status of the mirror, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
-    /// Prefixes of IPv4 and IPv6 in the kernel's two tables.
+    /// Number of IPv4 and of IPv6 prefixes in the kernel's two tables.
     pub kernel: [usize; 2],
-    /// What became of them.
+    /// Numbers of installed routes and groups.
     pub figures: Figures,
     /// Counts since the start.
     pub counts: Counts,
-    /// The last comparison.
+    /// Report of the last comparison.
     pub compared: Option<Report>,
-    /// The receive buffer, as the kernel counts it.
+    /// Size of the receive buffer, as the kernel counts it.
     pub receive_buffer: usize,
 }
 
-/// A prefix, and what became of it.
+/// Prefix, and its installed state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteRow {
-    /// Its destinations.
+    /// Destination prefix.
     pub prefix: Prefix,
-    /// Whether the switch has it.
+    /// Installed state in the switch.
     pub installed: Installed,
-    /// Its next hops there.
+    /// Next hops installed in the switch.
     pub members: Vec<Member>,
 }
 
-/// What the switch has, in the order of prefixes.
+/// Returns the installed state of all prefixes, in their order.
 pub(super) fn rows(differ: &Differ) -> Vec<RouteRow> {
     let row = |(prefix, installed)| {
         let group = match installed {
@@ -78,7 +78,7 @@ pub(super) fn rows(differ: &Differ) -> Vec<RouteRow> {
     rows
 }
 
-/// A request of another thread.
+/// Request of another thread.
 pub(super) enum Command {
     Resolve(PortId, u16, IpAddr),
     Want(Box<Wanted>, Sender<Vec<RefusedByLinux>>),
@@ -91,7 +91,7 @@ pub(super) enum Command {
     Stop,
 }
 
-/// How other threads ask; clones ask the same.
+/// Handle for requests to the netlink thread; clones share it.
 #[derive(Debug, Clone)]
 pub struct Handle {
     pub(super) commands: Sender<Command>,
@@ -101,29 +101,29 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Lets the kernel find who is next on the way to a destination by a port's VLAN, as if a packet were to go there.
+    /// Requests resolution of the next hop to a destination over a port's VLAN, as if a packet were sent there.
     pub fn resolve(&self, port: PortId, vlan: u16, destination: IpAddr) {
         self.tell(Command::Resolve(port, vlan, destination));
     }
 
-    /// Changes what the kernel is to have, and tells what it refused of that; `None` when the thread has ended.
+    /// Changes the desired state of the kernel, and returns what it refused; `None` when the thread has ended.
     #[must_use]
     pub fn want(&self, wanted: Wanted) -> Option<Vec<RefusedByLinux>> {
         self.ask(|answer| Command::Want(Box::new(wanted), answer))
     }
 
-    /// Every prefix there is a route or a host of, in order; `None` when the thread has ended.
+    /// Returns all prefixes with a route or a host, in order; `None` when the thread has ended.
     #[must_use]
     pub fn routes(&self) -> Option<Vec<RouteRow>> {
         self.ask(Command::Routes)
     }
 
-    /// Gives the links of a port their carrier, or takes it.
+    /// Sets or clears the carrier of a port's links.
     pub fn carrier(&self, port: PortId, carrier: bool) {
         self.tell(Command::Carrier(port, carrier));
     }
 
-    /// Says how fast a port's links are, in Mb/s.
+    /// Sets the speed of a port's links, in Mb/s.
     pub fn speed(&self, port: PortId, mbps: u32) {
         self.tell(Command::Speed(port, mbps));
     }
@@ -134,19 +134,19 @@ impl Handle {
         self.ask(Command::Compare)
     }
 
-    /// Every neighbour behind a port of ours, and where; `None` when the thread has ended.
+    /// Returns all neighbours behind a port of the switch, with port and VLAN; `None` when the thread has ended.
     #[must_use]
     pub fn neighbors(&self) -> Option<Vec<(Neighbor, Place)>> {
         self.ask(Command::Neighbors)
     }
 
-    /// The prefixes that do not lead by what is wanted, computed anew from all the state; `None` when the thread has ended.
+    /// Returns the prefixes whose installed state is not the desired one, computed anew from all the state; `None` when the thread has ended.
     #[must_use]
     pub fn verify(&self) -> Option<Vec<Prefix>> {
         self.ask(Command::Verify)
     }
 
-    /// What is there.
+    /// Returns the current status.
     #[must_use]
     pub fn status(&self) -> Status {
         let status = self.status.lock();
@@ -156,20 +156,20 @@ impl Handle {
         )
     }
 
-    /// What grows while the thread moves: a few times a second with nothing to do, and in the middle of a dump too.
+    /// Returns the thread's progress counter, which grows a few times a second when idle, and during a dump too.
     #[must_use]
     pub fn turns(&self) -> u64 {
         self.turns.get()
     }
 
-    /// Lets the thread end.
+    /// Stops the thread.
     pub fn stop(&self) {
         self.tell(Command::Stop);
     }
 
     fn tell(&self, command: Command) {
         if self.commands.send(command).is_ok() {
-            // A full pipe has rung already.
+            // If the pipe is full, the thread is signalled already.
             let _ = (&*self.bell).write(&[0]);
         }
     }

@@ -1,4 +1,4 @@
-//! The model kept equal to the kernel, and the switch to the model.
+//! Mirror: keeps the model equal to the kernel, and the switch equal to the model.
 
 use std::io;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use crate::wire::request::Dump;
 
 pub use super::state::Turn;
 
-/// Datagrams read before what they say is given to the switch.
+/// Maximum number of datagrams read before their changes are passed to the switch.
 const BATCH: usize = 2_048;
 
-/// See the module's text.
+/// Mirror of the kernel's state, see the module's text.
 #[derive(Debug)]
 pub struct Mirror {
     stream: Stream,
     requests: Requests,
     state: State,
-    /// What is being read ahead, until the first dump.
+    /// Prefetched dump, until the first dump.
     ahead: Option<Ahead>,
 }
 
 impl Mirror {
-    /// Over sockets of one namespace, which is to be that of the thread that uses this.
+    /// Creates a mirror over sockets of one namespace, which must be that of the thread that uses it.
     #[must_use]
     pub fn new(stream: Stream, requests: Requests, ports: Ports) -> Mirror {
         Mirror {
@@ -46,30 +46,30 @@ impl Mirror {
         }
     }
 
-    /// Begins with what was read ahead in the same namespace.
+    /// Sets a prefetched dump of the same namespace to begin with.
     #[must_use]
     pub fn after(self, ahead: Option<Ahead>) -> Mirror {
         Mirror { ahead, ..self }
     }
 
-    /// What grows while the thread moves that uses this; it may add to it itself.
+    /// Progress counter of the thread that uses this; the thread may add to it itself.
     #[must_use]
     pub const fn turns(&self) -> &Arc<Counter> {
         &self.state.turns
     }
 
-    /// The kernel's state.
+    /// Returns the model of the kernel's state.
     #[must_use]
     pub const fn model(&self) -> &Model {
         &self.state.model
     }
 
-    /// The kernel's state, to ask which links rose.
+    /// Returns the model of the kernel's state, to take the links that were set up.
     pub const fn model_mut(&mut self) -> &mut Model {
         &mut self.state.model
     }
 
-    /// What the switch has.
+    /// Returns the state installed in the switch.
     #[must_use]
     pub const fn differ(&self) -> &Differ {
         &self.state.differ
@@ -81,21 +81,21 @@ impl Mirror {
         self.state.counts
     }
 
-    /// The stream's socket, to wait on.
+    /// Returns the stream's socket, to poll.
     #[must_use]
     pub const fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// The socket of requests.
+    /// Returns the socket of requests.
     pub const fn requests(&mut self) -> &mut Requests {
         &mut self.requests
     }
 
-    /// Reads a batch of the stream and gives the switch what it changed.
+    /// Reads a batch of the stream and passes the changes to the switch.
     ///
     /// # Errors
-    /// The socket is of no use any more.
+    /// The socket is unusable.
     pub fn turn(&mut self, fib: &mut dyn Fib) -> io::Result<Turn> {
         let read = self.read()?;
         let mut turn = Turn {
@@ -104,7 +104,7 @@ impl Mirror {
         };
         let doubts = self.state.doubts_anew();
         if read == Read::Overrun {
-            // The switch waits for the dump: half of what changed may be worse than none.
+            // The switch is updated after the dump only: half of the changes may be worse than none.
             self.state.lost = true;
             turn.dump = Some(Reason::Overrun);
             return Ok(turn);
@@ -114,10 +114,10 @@ impl Mirror {
         Ok(turn)
     }
 
-    /// Dumps everything, takes in what differs, and gives that to the switch.
+    /// Dumps everything, applies the differences, and passes them to the switch.
     ///
     /// # Errors
-    /// A socket is of no use any more, or the kernel refuses a dump.
+    /// A socket is unusable, or the kernel refuses a dump.
     pub fn dump(&mut self, reason: Reason, fib: &mut dyn Fib) -> io::Result<(Report, Turn)> {
         let began = Instant::now();
         let mut report = Report::of(reason);
@@ -139,7 +139,7 @@ impl Mirror {
         Ok((report, turn))
     }
 
-    /// At the start: what was read ahead, and what the stream said since; or all anew.
+    /// Reads the initial state: a prefetched dump and the stream since then, or everything anew.
     fn start(&mut self, report: &mut Report, turn: &mut Turn) -> io::Result<()> {
         let Some(read) = self.ahead.take().and_then(Ahead::wait) else {
             return self.recover(report, turn);
@@ -161,7 +161,7 @@ impl Mirror {
         }
     }
 
-    /// Reads a batch of the stream into the model. Where messages were lost, which is counted, it is an overrun.
+    /// Reads a batch of the stream into the model. Lost messages are counted, and reported as an overrun.
     fn read(&mut self) -> io::Result<Read> {
         let State { model, counts, .. } = &mut self.state;
         let mut lost = false;
@@ -182,7 +182,7 @@ impl Mirror {
         recover(sockets, &mut self.state, report, turn)
     }
 
-    /// To prove that all is equal.
+    /// Compares the model with the kernel, to prove them equal.
     fn compare(
         &mut self,
         report: &mut Report,

@@ -1,7 +1,7 @@
-//! The sockets, and the thread that reads them.
+//! Netlink sockets, and the thread that reads them.
 //!
-//! [`stream`] is what the kernel tells of its own accord, [`requests`] what it is asked. [`mirror`] keeps the model equal to
-//! the kernel by both: the stream, and when messages of it were lost, or every few seconds to prove it, dumps.
+//! [`stream`] receives the kernel's notifications, [`requests`] sends requests. [`mirror`] keeps the model equal to
+//! the kernel by both: the stream, and after message loss, or every few seconds as a proof, dumps.
 
 pub mod ahead;
 mod compare;

@@ -1,4 +1,4 @@
-//! Dumps after messages were lost: what the stream says meanwhile is held back until after, and then taken in as late.
+//! Recovery after message loss by dumps: notifications received meanwhile are queued, and applied after them as late ones.
 
 use std::io;
 
@@ -10,25 +10,25 @@ use crate::wire::event::{Event, event};
 use crate::wire::message::Message;
 use crate::wire::request::Dump;
 
-/// Datagrams of the stream read between two of a dump.
+/// Maximum number of datagrams of the stream read between two of a dump.
 const BATCH: usize = 4_096;
-/// Events that may come while dumps are read.
+/// Maximum number of events queued while dumps are read.
 const PENDING: usize = 1 << 18;
-/// How often a dump is begun again that was torn, or a round of them in which messages were lost.
+/// Maximum number of attempts for an inconsistent dump, and for a round of dumps in which messages were lost.
 const TRIES: usize = 4;
-/// Differences that are put into words.
+/// Maximum number of differences that are put into words.
 pub(super) const EXAMPLES: usize = 20;
 
-/// See the module's text.
+/// Recovery under way.
 struct Recovering<'a> {
     stream: &'a mut Stream,
     state: &'a mut State,
     report: &'a mut Report,
-    /// Events that came meanwhile.
+    /// Events received meanwhile.
     pending: Vec<Event>,
-    /// Some were lost again.
+    /// True if messages were lost again.
     lost: bool,
-    /// What is dumped, and whether the kernel may have left some of it out.
+    /// Dump under way, and true if the kernel may have left out part of it.
     under_way: (Dump, bool),
 }
 
@@ -74,7 +74,7 @@ pub(super) fn recover(
 }
 
 impl Recovering<'_> {
-    /// Dumps one kind of things; whether all there are were named, so that the others are gone.
+    /// Dumps one kind of objects; returns true if the dump was complete, so that objects missing from it were removed.
     fn dump(&mut self, what: Dump, requests: &mut Requests) -> io::Result<bool> {
         for _ in 0..TRIES {
             self.state.model.begin_sweep();
@@ -88,7 +88,7 @@ impl Recovering<'_> {
         Ok(false)
     }
 
-    /// What came before a dump is in the dump, and what followed it is not there to mend it: it is thrown away.
+    /// Discards the stream so far: the dump contains its changes, and after loss they cannot be applied anyway.
     fn clear_stream(&mut self) -> io::Result<()> {
         for _ in 0..PENDING / BATCH {
             let counts = &mut self.state.counts;

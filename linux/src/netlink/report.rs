@@ -1,43 +1,43 @@
-//! What a comparison with the kernel found, and counts of what the stream brought.
+//! Report of a comparison with the kernel, and counts of the stream.
 
 use std::time::Duration;
 
-/// Why the kernel's state was dumped.
+/// Reason for a dump of the kernel's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// At the start.
+    /// Initial dump.
     Start,
-    /// The kernel had to throw messages away.
+    /// The kernel dropped notifications.
     Overrun,
-    /// A message did not fit what we had.
+    /// A notification did not match the model.
     Doubt,
-    /// It is time to prove that both are equal.
+    /// Periodic comparison.
     Time,
-    /// Somebody asked.
+    /// Requested by another thread.
     Asked,
 }
 
-/// What a dump of the kernel's state showed against what we had.
+/// Report of a dump: the kernel's state against the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Why it was made.
+    /// Reason for the dump.
     pub reason: Reason,
-    /// How long it took.
+    /// Duration of the dump.
     pub took: Duration,
-    /// Things the dumps named.
+    /// Number of objects in the dumps.
     pub compared: usize,
-    /// Things that were not as we had them; they are as the kernel has them now.
+    /// Number of objects that differed from the model, which now has the kernel's state.
     pub differences: usize,
-    /// The first of them, in words.
+    /// Descriptions of the first differences.
     pub examples: Vec<String>,
-    /// Nothing changed in the kernel meanwhile, so differences are differences and no changes under way.
+    /// True if nothing changed in the kernel meanwhile, so that differences are real and not changes under way.
     pub settled: bool,
-    /// Every dump was whole; what a torn one did not name was left.
+    /// True if every dump was complete; objects missing from an inconsistent dump were kept.
     pub whole: bool,
 }
 
 impl Report {
-    /// Of a comparison that begins.
+    /// Creates the report of a comparison that begins.
     pub(super) const fn of(reason: Reason) -> Report {
         Report {
             reason,
@@ -54,18 +54,18 @@ impl Report {
 /// Counts since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Messages of the stream that were ours.
+    /// Number of notifications that concern the switch.
     pub messages: u64,
-    /// Messages of ours that lacked what they cannot do without.
+    /// Number of such notifications without an indispensable attribute.
     pub malformed: u64,
-    /// Times the kernel had to throw messages away.
+    /// Number of times the kernel dropped notifications.
     pub overruns: u64,
-    /// Dumps of everything.
+    /// Number of dumps of everything.
     pub dumps: u64,
-    /// Differences that dumps found while nothing changed, after the start and without an overrun: faults.
+    /// Number of differences that dumps found while nothing changed, after the start and without an overrun: faults.
     pub faults: u64,
-    /// Routes given to the switch or taken away.
+    /// Number of routes set in the switch or removed.
     pub routes: u64,
-    /// Groups given to the switch.
+    /// Number of groups set in the switch.
     pub groups: u64,
 }

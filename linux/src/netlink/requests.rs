@@ -1,4 +1,4 @@
-//! Requests, one at a time, each with its answer.
+//! Netlink requests, one at a time, each with its answer.
 
 use std::io;
 
@@ -11,31 +11,31 @@ use crate::wire::message::{self, DONE, ERROR, Message, TORN};
 use crate::wire::request::{Dump, Request, dump};
 use crate::wire::route;
 
-/// Octets of the largest answer.
+/// Size of the largest answer, in octets.
 const DATAGRAM: usize = 1 << 16;
 
-/// How a dump ended.
+/// Result of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It names all there was.
+    /// Complete: it contains all objects.
     Whole,
-    /// What it names changed meanwhile, or messages of it were lost.
+    /// Inconsistent: the dumped objects changed meanwhile, or messages of the dump were lost.
     Torn,
 }
 
-/// Whom a dump is given to.
+/// Consumer of a dump.
 pub trait Dumped {
-    /// A message of the dump.
+    /// Consumes a message of the dump.
     fn message(&mut self, message: &Message<'_>);
 
-    /// Before the messages of a datagram: a time for other things.
+    /// Called before the messages of each datagram, to do other work.
     ///
     /// # Errors
     /// The dump is not wanted any more.
     fn between(&mut self) -> io::Result<()>;
 }
 
-/// The socket of requests.
+/// Socket of requests.
 #[derive(Debug)]
 pub struct Requests {
     socket: Socket,
@@ -44,17 +44,17 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Opens a socket in the network namespace of the thread that calls.
+    /// Opens a socket in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// There is no such socket, or it knows no strict checking (Linux before 4.20).
+    /// The socket cannot be created, or does not support strict checking (Linux before 4.20).
     pub fn open() -> io::Result<Requests> {
         let requests = Requests::of(NETLINK_ROUTE)?;
         requests.socket.set_netlink_get_strict_chk(true)?;
         Ok(requests)
     }
 
-    /// Opens a socket of a protocol of netlink.
+    /// Opens a socket of a netlink protocol.
     pub(super) fn of(protocol: isize) -> io::Result<Requests> {
         let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
@@ -65,7 +65,7 @@ impl Requests {
         })
     }
 
-    /// Asks for something and waits for the answer.
+    /// Sends a request and waits for the acknowledgement.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -73,7 +73,7 @@ impl Requests {
         self.ask_for(request, |_| ())
     }
 
-    /// Asks for something that is told by messages, and waits for the answer behind them.
+    /// Sends a request that is answered by messages, and waits for the acknowledgement after them.
     ///
     /// # Errors
     /// The kernel's answer.
@@ -98,10 +98,10 @@ impl Requests {
         }
     }
 
-    /// Dumps to `to`.
+    /// Dumps objects to `to`.
     ///
     /// # Errors
-    /// The kernel's answer, or that of `to`; then the dump is still under way, and this is of no use any more.
+    /// The kernel's answer, or that of `to`; then the dump is still under way, and this socket is unusable.
     pub fn dump(&mut self, what: Dump, to: &mut impl Dumped) -> io::Result<Ended> {
         let sequence = self.send(dump(what))?;
         let mut ended = Ended::Whole;
@@ -121,7 +121,7 @@ impl Requests {
                 }
                 match (message.kind, message.errno()) {
                     (DONE, 0) => return Ok(ended),
-                    // A table nothing was ever put into is none.
+                    // A table without any route ever does not exist.
                     (DONE | ERROR, error) if error == Errno::ENOENT as i32 && is_routes(what) => {
                         return Ok(ended);
                     }

@@ -1,4 +1,4 @@
-//! The thread: it waits for the stream and for what others ask, and proves every few seconds that all is equal.
+//! Netlink thread: processes the stream and requests of other threads, and compares with the kernel every few seconds.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -24,16 +24,16 @@ use crate::wanted::members::hops;
 use crate::wanted::resolving::Ask;
 use crate::wire::request::{LinkSettings, Resolve, forget, resolve, set_link};
 
-/// The least rest between a dump and the next, so that under churn the stream is read too.
+/// Minimum pause between a dump and the next, so that under churn the stream is read too.
 const BREATH: Duration = Duration::from_millis(100);
-/// The least rest before a comparison that is not due, but follows from a doubt or one that was given up.
+/// Minimum pause before a comparison that is not due, but follows from a mismatch or one that was given up.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Longest sleep: who watches the thread sees that it moves.
+/// Maximum sleep: the watchdog must see that the thread makes progress.
 const SLEEP: Duration = Duration::from_millis(250);
-/// A comparison takes at most one part in so many of the time.
+/// Minimum pause after a comparison, as a multiple of its duration: it takes at most a tenth of the time.
 const SHARE: u32 = 10;
 
-/// See the module's text.
+/// Netlink thread's state, see the module's text.
 pub struct Service<F, N> {
     mirror: Mirror,
     wants: Wants,
@@ -44,23 +44,23 @@ pub struct Service<F, N> {
     commands: Receiver<Command>,
     bell: UnixStream,
     status: Arc<Mutex<Status>>,
-    /// Ports by whether they are switched on, as last told.
+    /// Administrative state of each port (true for up), as last reported.
     admin: BTreeMap<PortId, bool>,
-    /// Our addresses on the VLANs of each port, as last told.
+    /// Local addresses on the VLANs of each port, as last reported.
     addresses: BTreeMap<PortId, Vec<(u16, Vec<IpAddr>)>>,
-    /// When to compare next.
+    /// Time of the next periodic comparison.
     due: Instant,
-    /// When the last dump ended, and how long it took.
+    /// End of the last dump, and its duration.
     last: (Instant, Duration),
-    /// A dump that has to be made.
+    /// Reason for a dump that must be made.
     wanted: Option<Reason>,
 }
 
 impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
-    /// A service that tells links their speeds if it can, and compares `every` so often, and how to ask it.
+    /// Creates a service that sets links' speeds if it can and compares at intervals of `every`, and the handle for requests to it.
     ///
     /// # Errors
-    /// There is no pair of sockets to be woken by.
+    /// The socket pair for wake-ups cannot be created.
     pub fn new(
         mirror: Mirror,
         (wants, ethtool): (Wants, Option<Ethtool>),
@@ -98,12 +98,12 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         Ok((service, handle))
     }
 
-    /// Tells why it cannot run.
+    /// Reports the reason why it cannot run.
     pub fn end(mut self, error: io::Error) {
         (self.notice)(Notice::Ended(error));
     }
 
-    /// Runs until it is told to stop, or a socket is of no use any more.
+    /// Runs until it is stopped, or a socket is unusable.
     pub fn run(mut self) {
         loop {
             match self.turn() {
@@ -138,7 +138,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         Ok(true)
     }
 
-    /// Sleeps until there is something to read, somebody asks, or it is time to compare.
+    /// Sleeps until the stream is readable, a request arrives, or a comparison is due.
     fn wait(&mut self) -> io::Result<()> {
         let until = match self.wanted {
             Some(reason) => self.due.min(self.earliest(reason)),
@@ -168,7 +168,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         Ok(report)
     }
 
-    /// When a dump for this reason may be made.
+    /// Returns the earliest time of a dump for this reason.
     fn earliest(&self, reason: Reason) -> Instant {
         let (ended, took) = self.last;
         match reason {
@@ -179,9 +179,9 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         }
     }
 
-    /// What follows from a turn: questions to the kernel, ports that rose, and a dump to be made.
+    /// Acts on the results of a turn: requests to the kernel, links that were set up, and a dump to be made.
     fn after(&mut self, turn: Turn) {
-        // Lost messages weigh more than a doubt.
+        // Lost messages outweigh a mismatch.
         if turn.dump.is_some() && self.wanted != Some(Reason::Overrun) {
             self.wanted = turn.dump;
         }
@@ -257,7 +257,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         self.addresses = now;
     }
 
-    /// Does what others ask; whether to go on.
+    /// Executes requests of other threads; returns false to stop.
     fn obey(&mut self) -> io::Result<bool> {
         loop {
             match self.commands.try_recv() {
@@ -278,7 +278,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                 Ok(Command::Carrier(port, carrier)) => self.carrier(port, carrier),
                 Ok(Command::Speed(port, mbps)) => self.speed(port, mbps),
                 Ok(Command::Compare(answer)) => {
-                    // Differences that follow from lost messages are known to be there.
+                    // Differences that follow from lost messages are expected.
                     if self.wanted == Some(Reason::Overrun) {
                         self.wanted = None;
                         self.compare(Reason::Overrun)?;
@@ -317,7 +317,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
 
     fn speed(&mut self, port: PortId, mbps: u32) {
         for index in self.links_of(port) {
-            // A kernel without this knows no speed of a TAP, and nothing hangs on it.
+            // A kernel without this has no speed for a TAP, and nothing depends on it.
             if let Some(ethtool) = &mut self.ethtool
                 && let Err(source) = ethtool.set_speed(index, mbps)
             {
@@ -343,7 +343,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         }
     }
 
-    /// Tells what there is now, and with it the comparison it follows from, if it is a new one.
+    /// Publishes the current status, and the last comparison if there is a new one.
     fn tell_status(&self, compared: Option<&Report>) {
         let routes = self.mirror.model().routes();
         let kernel = [routes.len_of(Family::V4), routes.len_of(Family::V6)];
@@ -373,7 +373,7 @@ impl<F, N> std::fmt::Debug for Service<F, N> {
     }
 }
 
-/// Who is next on the way to a destination by a link: the gateway of its route, or itself on a subnet that is attached.
+/// Returns the next hop to a destination over a link: the gateway of its route, or the destination itself on an attached subnet.
 fn next_on_the_way(model: &Model, link: u32, destination: IpAddr) -> IpAddr {
     let covering = model.routes().covering(Prefix::host(destination)).next();
     let way = covering.and_then(|(_, entry)| model.ways().get(entry.way));

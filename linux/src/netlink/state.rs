@@ -1,4 +1,4 @@
-//! The model, what the switch has of it, and counts.
+//! State of the mirror: the model, the state installed in the switch, and counts.
 
 use std::sync::Arc;
 
@@ -15,35 +15,35 @@ use crate::wire::unread::Unread;
 
 use super::report::{Counts, Reason};
 
-/// See the module's text.
+/// Model, state installed in the switch, and counts.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) model: Model,
     pub(super) differ: Differ,
     pub(super) counts: Counts,
-    /// The model's doubts that were acted on.
+    /// Number of the model's doubts that were acted on.
     pub(super) doubts: u64,
-    /// Messages were lost, and no dump has made up for them yet.
+    /// True if messages were lost, and no dump has made up for them yet.
     pub(super) lost: bool,
-    /// Grows while the thread moves, in the middle of a dump too.
+    /// Progress counter of the thread, which grows during a dump too.
     pub(super) turns: Arc<Counter>,
 }
 
-/// What a turn did.
+/// Result of one turn.
 #[derive(Debug, Default)]
 pub struct Turn {
-    /// What the switch was given.
+    /// Changes passed to the switch.
     pub done: Done,
-    /// Links or our addresses on them changed.
+    /// True if links or local addresses on them changed.
     pub links_changed: bool,
-    /// A dump of everything is needed.
+    /// Reason for a dump of everything, if one is needed.
     pub dump: Option<Reason>,
-    /// More waits to be read.
+    /// True if there is more to read.
     pub more: bool,
 }
 
 impl State {
-    /// With nothing counted.
+    /// Creates the state with all counts zero.
     pub(super) fn new(model: Model, differ: Differ) -> State {
         State {
             model,
@@ -55,7 +55,7 @@ impl State {
         }
     }
 
-    /// Gives the switch what changed in the model.
+    /// Passes the changes of the model to the switch.
     pub(super) fn give(&mut self, fib: &mut dyn Fib, turn: &mut Turn) {
         let changes = self.model.take_changes();
         turn.links_changed |= changes.addresses || !changes.links.is_empty();
@@ -63,7 +63,7 @@ impl State {
         self.note(done, turn);
     }
 
-    /// As [`State::give`], and what was refused, or asked for without an answer, once more.
+    /// Passes the changes as [`State::give`], and retries what was refused, or requested without an answer.
     pub(super) fn give_again(&mut self, fib: &mut dyn Fib, turn: &mut Turn) {
         let mut changes = self.model.take_changes();
         turn.links_changed |= changes.addresses || !changes.links.is_empty();
@@ -81,7 +81,7 @@ impl State {
         turn.done.asks.extend(done.asks);
     }
 
-    /// Whether the model came to doubt since this was last asked.
+    /// Returns true if the model's doubts increased since the last call.
     pub(super) const fn doubts_anew(&mut self) -> bool {
         let anew = self.model.doubts() != self.doubts;
         self.doubts = self.model.doubts();
@@ -89,7 +89,7 @@ impl State {
     }
 }
 
-/// Takes the events of a datagram; whether it says that others were lost.
+/// Passes on the events of a datagram; returns true if it reports lost messages.
 pub(super) fn each(datagram: &[u8], counts: &mut Counts, mut take: impl FnMut(Event)) -> bool {
     let mut lost = false;
     for message in messages(datagram) {
@@ -106,10 +106,10 @@ pub(super) fn each(datagram: &[u8], counts: &mut Counts, mut take: impl FnMut(Ev
     lost
 }
 
-/// Whether what an event tells of makes the kernel leave others out of a dump that is under way, without flagging it
-/// (`NLM_F_DUMP_INTR`): where it goes on it finds by counting IPv6's routes, or a bucket's neighbours, from the first
-/// (Linux, `fib6_dump_table()` and `neigh_dump_table()`), so one that goes hides another, and a table of neighbours that grows is
-/// dealt anew. It keeps its place by the key for IPv4's routes and by the id for next-hop objects, and flags the rest.
+/// Returns true if the event makes the kernel leave objects out of a dump that is under way, without flagging it
+/// (`NLM_F_DUMP_INTR`): the kernel continues a dump by counting IPv6 routes, or a bucket's neighbours, from the first
+/// (Linux, `fib6_dump_table()` and `neigh_dump_table()`), so a removal hides another object, and a neighbour table that grows is
+/// rehashed. It keeps its place by the key for IPv4 routes and by the id for next-hop objects, and flags the rest.
 pub(super) fn hides_others(model: &Model, what: Dump, event: &Event) -> bool {
     match (what, event) {
         (Dump::Routes { v6: true, .. }, Event::RouteGone(route)) => {
@@ -123,7 +123,7 @@ pub(super) fn hides_others(model: &Model, what: Dump, event: &Event) -> bool {
     }
 }
 
-/// An event as a difference is told.
+/// Describes an event, for a report of differences.
 pub(super) fn in_words(event: &Event) -> String {
     match event {
         Event::Route(route) => {

@@ -1,4 +1,4 @@
-//! The stream: the messages the kernel sends of its own accord to whoever joined their groups.
+//! Notification stream: messages that the kernel sends to the members of its multicast groups.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,28 +11,28 @@ use nix::sys::socket::sockopt::RcvBufForce;
 
 /// `RTNLGRP_LINK`, `NEIGH`, `IPV4_IFADDR`, `IPV4_ROUTE`, `IPV6_IFADDR`, `IPV6_ROUTE`, `NEXTHOP`.
 const GROUPS: [u32; 7] = [1, 3, 5, 7, 9, 11, 32];
-/// Octets of the largest datagram: the kernel's are of 32 KiB at most.
+/// Size of the largest datagram, in octets: the kernel's are of 32 KiB at most.
 const DATAGRAM: usize = 1 << 16;
 /// `MSG_DONTWAIT`.
 const DO_NOT_WAIT: i32 = 0x40;
 
-/// Whether a datagram is the kernel's. Any process with `CAP_NET_ADMIN` in the namespace may send others (netlink(7)).
+/// Returns true if a datagram is from the kernel. Any process with `CAP_NET_ADMIN` in the namespace may send others (netlink(7)).
 pub(super) fn is_kernel(sender: &SocketAddr) -> bool {
     sender.port_number() == 0
 }
 
-/// How a reading ended.
+/// Result of reading the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
-    /// Nothing is left for now.
+    /// The stream is empty for now.
     Empty,
-    /// There may be more.
+    /// More may be readable.
     More,
-    /// The kernel had to throw messages away.
+    /// The kernel dropped messages.
     Overrun,
 }
 
-/// The socket of the stream.
+/// Socket of the stream.
 #[derive(Debug)]
 pub struct Stream {
     socket: Socket,
@@ -40,11 +40,11 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Joins the groups, in the network namespace of the thread that calls; `receive_buffer` octets may wait to be read, whatever
-    /// the machine's bound for others is.
+    /// Joins the groups, in the network namespace of the calling thread, with a receive buffer of `receive_buffer` octets, which may exceed
+    /// the machine's limit.
     ///
     /// # Errors
-    /// There is no such socket, or no right to a receive buffer of that size.
+    /// The socket cannot be created, or the privilege for a receive buffer of that size is missing.
     pub fn open(receive_buffer: usize) -> io::Result<Stream> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -59,18 +59,18 @@ impl Stream {
         })
     }
 
-    /// Octets that may wait to be read, as the kernel counts them.
+    /// Returns the size of the receive buffer in octets, as the kernel counts it.
     ///
     /// # Errors
-    /// The socket does not say.
+    /// The socket option cannot be read.
     pub fn receive_buffer(&self) -> io::Result<usize> {
         self.socket.get_rx_buf_sz()
     }
 
-    /// Reads at most `most` datagrams and gives each to `take`.
+    /// Reads at most `most` datagrams and passes each to `take`.
     ///
     /// # Errors
-    /// The socket is of no use any more.
+    /// The socket is unusable.
     pub fn read(&mut self, most: usize, mut take: impl FnMut(&[u8])) -> io::Result<Read> {
         for _ in 0..most {
             self.buffer.clear();

@@ -1,7 +1,7 @@
-//! What the configuration wants the kernel to have: addresses, neighbours and static routes, put again whenever a link rises.
+//! Desired kernel state of the configuration: addresses, neighbours and static routes, installed again whenever a link is set up.
 //!
-//! The kernel takes IPv4 routes away with the link they lead by, and IPv6 addresses of a link too; nobody else would put these
-//! back. What another configuration does not want any more is taken away; what others put into the kernel stays.
+//! The kernel removes IPv4 routes with the link they use, and IPv6 addresses of a link too; no one else would restore
+//! them. State that a new configuration does not contain any more is removed; state of others in the kernel stays.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,29 +18,29 @@ use crate::wire::request::{
 };
 use crate::wire::route::Hop;
 
-/// A static route of the configuration.
+/// Static route of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticRoute {
-    /// Its destinations.
+    /// Destination prefix.
     pub prefix: IpNet,
-    /// Its next hops, each the name of a link and a gateway on it; none drops.
+    /// Next hops, each the name of a link and a gateway on it; an empty list drops.
     pub via: Vec<(String, Option<IpAddr>)>,
-    /// The lower, the better.
+    /// Metric of the route; the lower, the better.
     pub metric: u32,
 }
 
-/// A neighbour whose MAC address the configuration knows.
+/// Static neighbour of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticNeighbor {
-    /// The name of the link it is on.
+    /// Name of the link it is on.
     pub link: String,
-    /// Its address.
+    /// IP address of the neighbour.
     pub address: IpAddr,
-    /// Its MAC address.
+    /// MAC address of the neighbour.
     pub mac: Mac,
 }
 
-/// All that a configuration wants.
+/// Desired kernel state of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted {
     /// Addresses, by the name of their link.
@@ -51,32 +51,32 @@ pub struct Wanted {
     pub routes: Vec<StaticRoute>,
 }
 
-/// See the module's text.
+/// Desired kernel state, and the links it applies to.
 #[derive(Debug, Default)]
 pub struct Wants {
-    /// The index of each of our links and the link-local address its MAC address makes, by name.
+    /// Index of each of the switch's links, and the link-local address derived from its MAC address, by name.
     links: BTreeMap<String, (u32, IpNet)>,
     now: Wanted,
 }
 
-/// Something the kernel refused.
+/// Refusal of a request by the kernel.
 #[derive(Debug, thiserror::Error)]
 #[error("Linux refused {what}: {source}")]
 pub struct RefusedByLinux {
-    /// What was asked for.
+    /// Description of the request.
     pub what: String,
-    /// Its answer.
+    /// Answer of the kernel.
     pub source: io::Error,
 }
 
-/// Asks, and keeps what was refused.
+/// Sends requests, and collects refusals.
 struct Asking<'a> {
     requests: &'a mut Requests,
     refused: Vec<RefusedByLinux>,
 }
 
 impl Asking<'_> {
-    /// `fine` are answers that are as good as yes.
+    /// Sends a request; `fine` are error numbers that count as success.
     fn ask(&mut self, request: Request, what: impl FnOnce() -> String, fine: &[Errno]) {
         if let Err(source) = self.requests.ask(request) {
             let errno = source.raw_os_error().map(Errno::from_raw);
@@ -89,7 +89,7 @@ impl Asking<'_> {
 }
 
 impl Wants {
-    /// This is wanted of links that [`Wants::link`] names.
+    /// Creates the desired state for links that [`Wants::link`] adds.
     #[must_use]
     pub const fn new(now: Wanted) -> Wants {
         Wants {
@@ -98,13 +98,13 @@ impl Wants {
         }
     }
 
-    /// There is a link; it gets the link-local address its MAC address makes, beside those that are wanted.
+    /// Adds a link; it gets the link-local address derived from its MAC address, beside the configured ones.
     pub fn link(&mut self, name: &str, index: u32, mac: Mac) {
         let own = IpNet::V6(Ipv6Net::new_assert(link_local(mac), 64));
         self.links.insert(name.to_owned(), (index, own));
     }
 
-    /// Puts the addresses and neighbours of a link.
+    /// Installs the addresses and neighbours of a link; returns refusals.
     pub fn put_link(&self, index: u32, requests: &mut Requests) -> Vec<RefusedByLinux> {
         let mut asking = Asking {
             requests,
@@ -116,7 +116,7 @@ impl Wants {
         };
         let addresses = self.now.addresses.get(name).into_iter().flatten();
         for net in std::iter::once(own).chain(addresses) {
-            // Without IPv6 in the kernel there is nobody to talk to by it either.
+            // A kernel without IPv6 has no use for the address either.
             let no_ipv6 = [Errno::EOPNOTSUPP];
             let fine: &[Errno] = if net.addr().is_ipv6() { &no_ipv6 } else { &[] };
             asking.ask(
@@ -132,7 +132,7 @@ impl Wants {
         asking.refused
     }
 
-    /// The place of an address among those wanted of a link; past the last for another's.
+    /// Returns the position of an address among those configured on a link; beyond the last for any other.
     #[must_use]
     pub fn rank(&self, link: &str, address: IpAddr) -> usize {
         let wanted = self.now.addresses.get(link).map_or(&[][..], Vec::as_slice);
@@ -140,7 +140,7 @@ impl Wants {
         place.unwrap_or(wanted.len())
     }
 
-    /// Puts all routes whose links there are.
+    /// Installs all routes whose links exist; returns refusals.
     pub fn put_routes(&self, requests: &mut Requests) -> Vec<RefusedByLinux> {
         let mut asking = Asking {
             requests,
@@ -165,14 +165,14 @@ impl Wants {
         asking.refused
     }
 
-    /// From now on this is wanted: what it has no more is taken away, and all it has is put.
+    /// Changes the desired state: removes what it does not contain any more, and installs everything it contains; returns refusals.
     pub fn change(&mut self, to: Wanted, requests: &mut Requests) -> Vec<RefusedByLinux> {
         let from = std::mem::replace(&mut self.now, to);
         let mut asking = Asking {
             requests: &mut *requests,
             refused: vec![],
         };
-        // It may have gone with its link, or by another's hand.
+        // It may have disappeared with its link, or been removed by another process.
         let gone = [
             Errno::ESRCH,
             Errno::EADDRNOTAVAIL,

@@ -1,4 +1,4 @@
-//! What changed in the model since it was last asked.
+//! Changes of the model since they were last taken.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -7,27 +7,27 @@ use npcc_pipeline::route::prefix::Prefix;
 
 use super::ways::WayId;
 
-/// See the module's text.
+/// Changes of the model since they were last taken.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Prefixes whose routes changed, some more than once.
+    /// Prefixes whose routes changed; may contain duplicates.
     pub prefixes: Vec<Prefix>,
-    /// Neighbours whose MAC address came, changed or went.
+    /// Neighbours whose MAC address appeared, changed or disappeared.
     pub neighbors: BTreeSet<(u32, IpAddr)>,
-    /// Next-hop objects that are another thing now, the groups that have them as members too.
+    /// Next-hop objects that changed, including the groups that contain them.
     pub objects: BTreeSet<u32>,
-    /// Ways that were made, under a number that may have been another's.
+    /// Next-hop sets that were created, possibly under a reused number.
     pub ways: BTreeSet<WayId>,
-    /// Links that came, went, or have another address or state.
+    /// Links that appeared, disappeared, or changed address or state.
     pub links: BTreeSet<u32>,
-    /// An address of ours came or went; that alone changes no route.
+    /// True if a local address appeared or disappeared; that alone changes no route.
     pub addresses: bool,
-    /// So much may have changed that every prefix is to be looked at.
+    /// True if so much may have changed that every prefix must be examined.
     pub everything: bool,
 }
 
 impl Changes {
-    /// Nothing changed.
+    /// Returns true if nothing changed that concerns routes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let none = self.prefixes.is_empty() && self.neighbors.is_empty();

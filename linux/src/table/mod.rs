@@ -1,8 +1,8 @@
-//! The kernel's state as its messages tell it, and as they leave it unsaid.
+//! Mirror of the kernel's state, including changes that the kernel does not notify.
 //!
-//! The kernel removes much without a message: routes of a device that is switched off, next-hop objects of one that loses its
-//! carrier with all routes by them, routes from an address that is gone. [`model::Model`] does the same by itself, and says
-//! what changed ([`changes::Changes`]).
+//! The kernel removes much without a notification: routes of a device that is set down, next-hop objects of a device that loses its
+//! carrier with all routes over them, routes from an address that is gone. [`model::Model`] does the same by itself, and records
+//! the changes ([`changes::Changes`]).
 
 pub mod changes;
 pub mod links;

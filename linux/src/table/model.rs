@@ -1,7 +1,7 @@
-//! The whole state, and what each event does to it.
+//! Model of the kernel's whole state, and the effect of each event on it.
 //!
-//! After a dump come messages that were under way before it, so an event may be of something that is as it says already, or
-//! gone: what goes with it goes all the same, as a message before it may have brought that back.
+//! Notifications queued before a dump arrive after it. An event may thus describe a state the model already holds, or an object that is
+//! gone; its side effects are applied anyway, as an earlier notification may have undone them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -24,18 +24,18 @@ use crate::wire::nexthop::{Kind, NextHop};
 use crate::wire::request::Dump;
 use crate::wire::route::{self, Action, Place, Route, Table, Way};
 
-/// What became of a link, for the routes by it.
+/// Loss of a link, for the routes over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
-    /// It is gone.
+    /// The link is gone.
     All,
-    /// It was switched off: routes for IPv4 addresses of ours stay.
+    /// The link was set down: routes for local IPv4 addresses stay.
     Power,
-    /// Its last IPv4 address is gone, and all IPv4 routes with it.
+    /// The link's last IPv4 address is gone, and with it all IPv4 routes.
     Ipv4,
 }
 
-/// See the module's text.
+/// Model of the kernel's state, see the module's text.
 #[derive(Debug, Default)]
 pub struct Model {
     links: Links,
@@ -45,61 +45,61 @@ pub struct Model {
     changes: Changes,
     epoch: Epoch,
     doubts: u64,
-    /// What comes may have been under way before the last dump.
+    /// True while an event is applied that may have been queued before the last dump.
     late: bool,
     risen: BTreeSet<u32>,
 }
 
 impl Model {
-    /// Links and addresses.
+    /// Returns links and addresses.
     #[must_use]
     pub const fn links(&self) -> &Links {
         &self.links
     }
 
-    /// Neighbours.
+    /// Returns the neighbours.
     #[must_use]
     pub const fn neighbors(&self) -> &Neighbors {
         &self.neighbors
     }
 
-    /// Next-hop objects.
+    /// Returns the next-hop objects.
     #[must_use]
     pub const fn next_hops(&self) -> &NextHops {
         &self.next_hops
     }
 
-    /// By what routes lead.
+    /// Returns the next-hop sets that routes use.
     #[must_use]
     pub const fn ways(&self) -> &Ways {
         &self.rib.ways
     }
 
-    /// Routes.
+    /// Returns the routes.
     #[must_use]
     pub const fn routes(&self) -> &Routes {
         &self.rib.routes
     }
 
-    /// What changed since this was last asked.
+    /// Takes the changes since the last call.
     pub fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.changes)
     }
 
-    /// Links that were switched on since this was last asked.
+    /// Takes the links that were set up since the last call.
     pub fn take_risen(&mut self) -> BTreeSet<u32> {
         std::mem::take(&mut self.risen)
     }
 
-    /// How often a message did not fit what is here, so that only a dump can tell: one of a route gone that stands here otherwise,
-    /// one by a next-hop object that is not here, or, among those of [`Model::apply_late`], one of a link, address or object gone, or of a
-    /// route beside another of the same prefix and metric.
+    /// Number of notifications that did not match the model, so that only a dump can resolve the difference: removal of a route that the model
+    /// holds in another form, use of an unknown next-hop object, or, among those of [`Model::apply_late`], removal of a link, address or
+    /// object, or a route beside another of the same prefix and metric.
     #[must_use]
     pub const fn doubts(&self) -> u64 {
         self.doubts
     }
 
-    /// Takes in what a message of the stream says; whether anything is otherwise now.
+    /// Applies a notification; returns true if forwarding may change by it.
     pub fn apply(&mut self, event: Event) -> bool {
         match event {
             Event::Link(link) => self.link(link),
@@ -115,11 +115,11 @@ impl Model {
         }
     }
 
-    /// Takes in what a message of a dump says: dumps name the routes of a prefix in their order.
+    /// Applies a message of a dump: dumps list the routes of a prefix in their order.
     pub fn apply_dumped(&mut self, event: Event) -> bool {
         match event {
             Event::Link(link) => {
-                // Routes with a dead next hop, which come later, tell otherwise.
+                // Routes with a dead next hop, which come later in the dump, may revoke this.
                 if self.links.found_ipv4(link.index) {
                     self.changes.links.insert(link.index);
                 }
@@ -136,7 +136,7 @@ impl Model {
         }
     }
 
-    /// Learns from a dumped route which links IPv4's do not leave by, though they are switched on.
+    /// Learns from a dumped route over which links IPv4 routes are dead, though the links are up.
     fn learn_dead(&mut self, route: &Route) {
         let Way::Hops(hops) = &route.way else {
             return;
@@ -155,9 +155,9 @@ impl Model {
         }
     }
 
-    /// Takes in what a message says that came while a dump was made, so that the dump may have shown it, and later ones, already.
+    /// Applies a notification received during a dump, so that the dump may already contain it, and later ones.
     pub fn apply_late(&mut self, event: Event) -> bool {
-        // What goes silently with a link or an address is what was by it then, which a dump of later does not show.
+        // Routes removed silently with a link or an address are those of that moment, which a later dump does not show.
         let silent = match &event {
             Event::Link(link) => !link.up || !link.carrier,
             Event::LinkGone(_) | Event::AddressGone(_) => true,
@@ -168,22 +168,22 @@ impl Model {
         self.late = true;
         let changed = self.apply(event);
         self.late = false;
-        // Its groups may have had other members then.
+        // Its groups may have had other members at that moment.
         self.doubts += u64::from(object && changed);
         changed
     }
 
-    /// Before a dump: what it does not name is to go.
+    /// Starts a new epoch before a dump; [`Model::sweep`] removes what the dump does not contain.
     pub const fn begin_sweep(&mut self) {
         self.epoch = self.epoch.next();
     }
 
-    /// After a dump that was whole: takes away what it did not name; how many that are.
+    /// Removes, after a complete dump, the objects that it did not contain; returns their number.
     pub fn sweep(&mut self, what: Dump) -> usize {
         self.sweep_but(what, (&HashSet::new(), &HashSet::new(), &HashSet::new()))
     }
 
-    /// As [`Model::sweep`], but spares routes of these prefixes, these neighbours and these objects.
+    /// Sweeps as [`Model::sweep`], but spares routes of these prefixes, these neighbours and these objects.
     pub fn sweep_but(
         &mut self,
         what: Dump,
@@ -243,13 +243,13 @@ impl Model {
         if change.rose {
             self.risen.insert(index);
         }
-        // No object is by a link without carrier; of neighbours the kernel tells one by one.
+        // No next-hop object survives on a link without carrier; the kernel notifies of neighbours one by one.
         if !up || !carrier {
             for id in self.next_hops.by_link(index) {
                 self.next_hop_gone(id);
             }
         }
-        // A link that is off can be given IPv6 addresses, and so routes for us: they stay.
+        // A link that is down can be given IPv6 addresses, and so local routes: they stay.
         if change.fell || self.late && !up {
             self.drop_dead(index, Lost::Power);
         }
@@ -335,7 +335,7 @@ impl Model {
         true
     }
 
-    /// The kernel tells of none of this when a link lost its carrier, and not of the routes when compat mode is off.
+    /// Removes an object with its routes: the kernel notifies of neither when a link lost its carrier, and not of the routes when compat mode is off.
     fn next_hop_gone(&mut self, id: u32) -> bool {
         let (mut gone, smaller) = self.next_hops.remove(id);
         let known = !gone.is_empty();
@@ -369,7 +369,7 @@ impl Model {
         did == Did::Changed
     }
 
-    /// Takes away the routes that lead by nothing now.
+    /// Removes the routes that have no live next hop any more.
     fn drop_dead(&mut self, link: u32, lost: Lost) {
         let dead = |taken: &Taken, ipv4: bool| match &taken.way {
             Way::Hops(hops) => {

@@ -5,33 +5,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::sweep::Epoch;
 use crate::wire::nexthop::{Kind, NextHop};
 
-/// Objects by id.
+/// Next-hop objects by id.
 #[derive(Debug, Default)]
 pub struct NextHops {
     all: BTreeMap<u32, (Kind, Epoch)>,
-    /// The groups an object is a member of.
+    /// Groups of which an object is a member.
     groups_of: BTreeMap<u32, BTreeSet<u32>>,
 }
 
 impl NextHops {
-    /// What an object is.
+    /// Returns the kind of an object.
     #[must_use]
     pub fn get(&self, id: u32) -> Option<&Kind> {
         self.all.get(&id).map(|(kind, _)| kind)
     }
 
-    /// Every object.
+    /// Iterates over all objects.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Kind)> {
         self.all.iter().map(|(id, (kind, _))| (*id, kind))
     }
 
-    /// The groups an object is a member of.
+    /// Iterates over the groups of which an object is a member.
     pub fn groups_of(&self, id: u32) -> impl Iterator<Item = u32> {
         let groups = self.groups_of.get(&id);
         groups.into_iter().flatten().copied()
     }
 
-    /// Puts an object; whether it is another thing now.
+    /// Adds or updates an object; returns true if it changed.
     pub(super) fn set(&mut self, hop: NextHop, epoch: Epoch) -> bool {
         let NextHop { id, kind } = hop;
         if let Some((before, seen)) = self.all.get_mut(&id)
@@ -50,8 +50,8 @@ impl NextHops {
         true
     }
 
-    /// Takes an object away, out of its groups too, and the groups that are empty then; the ids that are gone, and those of the
-    /// groups that are smaller now.
+    /// Removes an object, also from its groups, and the groups that are empty then; returns the ids that are gone, and those of the
+    /// groups that have become smaller.
     pub(super) fn remove(&mut self, id: u32) -> (Vec<u32>, Vec<u32>) {
         if !self.all.contains_key(&id) {
             return (vec![], vec![]);
@@ -76,20 +76,20 @@ impl NextHops {
         (gone, smaller)
     }
 
-    /// The objects by a link.
+    /// Returns the objects over a link.
     pub(super) fn by_link(&self, link: u32) -> Vec<u32> {
         let by = |kind: &Kind| matches!(kind, Kind::By { link: by, .. } if *by == link);
         let found = self.all.iter().filter(|(_, (kind, _))| by(kind));
         found.map(|(id, _)| *id).collect()
     }
 
-    /// The objects no dump of this number named.
+    /// Returns the objects that the dump of this epoch did not contain.
     pub(super) fn stale(&self, epoch: Epoch) -> Vec<u32> {
         let stale = self.all.iter().filter(|(_, (_, seen))| *seen != epoch);
         stale.map(|(id, _)| *id).collect()
     }
 
-    /// Takes a group out of the lists of its members.
+    /// Removes a group from the lists of its members.
     fn leave(&mut self, id: u32) {
         if let Some((Kind::Group(members), _)) = self.all.get(&id) {
             for (member, _) in members {

@@ -1,4 +1,4 @@
-//! Values by prefix: IPv4's kept apart, as a full table of them is a million.
+//! Map by prefix: IPv4's in a map of its own, as a full table has a million of them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,12 +6,12 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use npcc_pipeline::route::prefix::{Family, Prefix};
 
-/// A map by prefix that also knows which lengths there are.
+/// Map by prefix that also counts the prefixes of each length.
 #[derive(Debug)]
 pub struct Prefixes<T> {
     v4: HashMap<(u32, u8), T, RandomState>,
     v6: HashMap<(u64, u64, u8), T, RandomState>,
-    /// Prefixes of each family and length.
+    /// Number of prefixes of each family and length.
     lengths: [[usize; 129]; 2],
 }
 
@@ -46,7 +46,7 @@ fn of_v6((high, low, len): (u64, u64, u8)) -> Option<Prefix> {
 }
 
 impl<T> Prefixes<T> {
-    /// The value of a prefix.
+    /// Returns the value of a prefix.
     #[must_use]
     pub fn get(&self, prefix: Prefix) -> Option<&T> {
         match prefix.family() {
@@ -55,7 +55,7 @@ impl<T> Prefixes<T> {
         }
     }
 
-    /// The value of a prefix, to be changed.
+    /// Returns the value of a prefix for writing.
     pub fn get_mut(&mut self, prefix: Prefix) -> Option<&mut T> {
         match prefix.family() {
             Family::V4 => self.v4.get_mut(&v4(prefix)),
@@ -63,7 +63,7 @@ impl<T> Prefixes<T> {
         }
     }
 
-    /// Gives a prefix a value; returns the one it had.
+    /// Inserts or replaces the value of a prefix; returns the previous one.
     pub fn insert(&mut self, prefix: Prefix, value: T) -> Option<T> {
         let before = match prefix.family() {
             Family::V4 => self.v4.insert(v4(prefix), value),
@@ -75,7 +75,7 @@ impl<T> Prefixes<T> {
         before
     }
 
-    /// Takes a prefix away; returns the value it had.
+    /// Removes a prefix; returns its value.
     pub fn remove(&mut self, prefix: Prefix) -> Option<T> {
         let before = match prefix.family() {
             Family::V4 => self.v4.remove(&v4(prefix)),
@@ -87,7 +87,7 @@ impl<T> Prefixes<T> {
         before
     }
 
-    /// Every prefix with its value, in no order.
+    /// Iterates over all prefixes with their values, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix, &T)> {
         let v4 = self.v4.iter();
         let v4 = v4.filter_map(|(key, value)| Some((of_v4(*key)?, value)));
@@ -95,13 +95,13 @@ impl<T> Prefixes<T> {
         v4.chain(v6.filter_map(|(key, value)| Some((of_v6(*key)?, value))))
     }
 
-    /// Prefixes there are.
+    /// Number of prefixes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.v4.len() + self.v6.len()
     }
 
-    /// Prefixes there are of a family.
+    /// Number of prefixes of a family.
     #[must_use]
     pub fn len_of(&self, family: Family) -> usize {
         match family {
@@ -110,13 +110,13 @@ impl<T> Prefixes<T> {
         }
     }
 
-    /// No prefix.
+    /// Returns true if there are no prefixes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The prefixes that hold `prefix`, itself too, the longest first.
+    /// Iterates over the prefixes that contain `prefix`, itself included, the longest first.
     pub fn covering(&self, prefix: Prefix) -> impl Iterator<Item = (Prefix, &T)> {
         let lengths = self.lengths.get(family_index(prefix.family()));
         let lengths = lengths.map_or(&[][..], |all| all.as_slice());

@@ -1,4 +1,4 @@
-//! Routes with the ways they take, both changed together.
+//! RIB: routes and the next-hop sets they use, both changed together.
 
 use std::collections::BTreeSet;
 
@@ -10,31 +10,31 @@ use super::sweep::Epoch;
 use super::ways::{Taken, WayId, Ways};
 use crate::wire::route::{Action, Hop, Place, Route, Way};
 
-/// `RTPROT_RA`: IPv6 routes of router advertisements, which are never put together to one with several next hops.
+/// `RTPROT_RA`: IPv6 routes of router advertisements, which the kernel never merges into one with several next hops.
 const ROUTER_ADVERTISEMENT: u8 = 9;
 
-/// See the module's text.
+/// Routes and the next-hop sets they use.
 #[derive(Debug, Default)]
 pub(super) struct Rib {
     pub(super) ways: Ways,
     pub(super) routes: Routes,
 }
 
-/// What a message about a route did.
+/// Effect of a message about a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Did {
-    /// It was so already.
+    /// The model already held that state.
     Nothing,
-    /// The route came, changed or went.
+    /// The route appeared, changed or disappeared.
     Changed,
-    /// It came, and stands beside another of the same prefix and metric.
+    /// The route appeared beside another of the same prefix and metric.
     Beside,
-    /// It was to go, but what stands here is another one.
+    /// The route to remove does not match the one in the model.
     Unmatched,
 }
 
 impl Rib {
-    /// Puts a route.
+    /// Adds or updates a route.
     pub(super) fn put(&mut self, route: Route, seen: Epoch, changes: &mut Changes) -> Did {
         let prefix = route.prefix;
         let taken = Taken {
@@ -59,7 +59,7 @@ impl Rib {
                 return Did::Nothing;
             }
         }
-        // What IPv6 tells of is the whole of several next hops, though one was added.
+        // An IPv6 notification contains all next hops of a multipath route, even if only one was added.
         if self.joins(prefix, &taken, &entry) {
             let before = self.routes.of(prefix).iter();
             let mut before = before.filter(|one| self.has_joined(prefix, one, &entry));
@@ -83,7 +83,7 @@ impl Rib {
         }
     }
 
-    /// Takes a route away.
+    /// Removes a route.
     pub(super) fn gone(&mut self, route: Route, changes: &mut Changes) -> Did {
         let prefix = route.prefix;
         let taken = Taken {
@@ -107,7 +107,7 @@ impl Rib {
         }
     }
 
-    /// Whether a route is of those that IPv6 puts together to one with several next hops.
+    /// Returns true if a route is one that IPv6 merges into a multipath route.
     fn joins(&self, prefix: Prefix, taken: &Taken, entry: &Entry) -> bool {
         let Way::Hops(hops) = &taken.way else {
             return false;
@@ -122,7 +122,7 @@ impl Rib {
         one.beside(other) && taken.is_some_and(|taken| self.joins(prefix, taken, one))
     }
 
-    /// Takes single next hops out of an IPv6 route with several, if the message was of such.
+    /// Removes single next hops from an IPv6 multipath route, if the message names such; returns true if it did.
     fn shrink(
         &mut self,
         prefix: Prefix,
@@ -179,13 +179,13 @@ impl Rib {
         }
     }
 
-    /// The ways a condition holds of.
+    /// Returns the next-hop sets for which a condition holds.
     pub(super) fn ways_which(&self, holds: impl Fn(&Taken) -> bool) -> BTreeSet<WayId> {
         let found = self.ways.iter().filter(|(_, taken)| holds(taken));
         found.map(|(id, _)| id).collect()
     }
 
-    /// Takes away all routes that a condition holds of.
+    /// Removes all routes for which a condition holds.
     pub(super) fn drop_which(
         &mut self,
         gone: impl Fn(Prefix, &Entry) -> bool,
@@ -196,7 +196,7 @@ impl Rib {
         }
     }
 
-    /// Takes away the routes of some prefixes that a condition holds of; how many.
+    /// Removes the routes of some prefixes for which a condition holds; returns their number.
     pub(super) fn drop_entries(
         &mut self,
         prefixes: &[Prefix],

@@ -1,4 +1,4 @@
-//! Routes by prefix: several of a prefix stand in the order in which the kernel asks them.
+//! Routes by prefix: several routes of a prefix are in the kernel's order of preference.
 
 use npcc_pipeline::route::prefix::{Family, Prefix};
 
@@ -7,30 +7,30 @@ use super::sweep::Epoch;
 use super::ways::WayId;
 use crate::wire::route::{Action, Place, Table};
 
-/// A route of a prefix.
+/// Route of a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// The lower, the better.
+    /// Metric of the route; the lower, the better.
     pub metric: u32,
-    /// By what it leads.
+    /// Next-hop set of the route.
     pub way: WayId,
-    /// The table it stands in.
+    /// Routing table that contains the route.
     pub table: Table,
-    /// What it does.
+    /// Action of the route: forward, deliver locally or drop.
     pub action: Action,
-    /// Who made it (`RTPROT_*`).
+    /// Origin of the route (`RTPROT_*`).
     pub protocol: u8,
     pub(super) seen: Epoch,
 }
 
 impl Entry {
-    /// Whether the kernel takes the one for a change of the other.
+    /// Returns true if the kernel takes one route for a change of the other: same table and metric.
     pub(super) fn beside(&self, other: &Entry) -> bool {
         (self.table, self.metric) == (other.table, other.metric)
     }
 }
 
-/// The routes of a prefix: nearly always one.
+/// Routes of a prefix: nearly always one.
 #[derive(Debug)]
 enum Entries {
     One(Entry),
@@ -53,50 +53,50 @@ impl Entries {
     }
 }
 
-/// Every route of the two tables.
+/// All routes of the local and main tables.
 #[derive(Debug, Default)]
 pub struct Routes {
     by_prefix: Prefixes<Entries>,
 }
 
 impl Routes {
-    /// The routes of a prefix, the one that is taken first.
+    /// Returns the routes of a prefix, the preferred one first.
     #[must_use]
     pub fn of(&self, prefix: Prefix) -> &[Entry] {
         self.by_prefix.get(prefix).map_or(&[], Entries::as_slice)
     }
 
-    /// The route of a prefix that is taken.
+    /// Returns the preferred route of a prefix.
     #[must_use]
     pub fn best(&self, prefix: Prefix) -> Option<&Entry> {
         self.of(prefix).first()
     }
 
-    /// Every route.
+    /// Iterates over all routes.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix, &Entry)> {
         let all = self.by_prefix.iter();
         all.flat_map(|(prefix, entries)| entries.as_slice().iter().map(move |one| (prefix, one)))
     }
 
-    /// The routes taken of all prefixes that hold this one, itself too, the longest first.
+    /// Iterates over the preferred routes of all prefixes that contain this one, itself included, the longest first.
     pub fn covering(&self, prefix: Prefix) -> impl Iterator<Item = (Prefix, &Entry)> {
         let covers = self.by_prefix.covering(prefix);
         covers.filter_map(|(prefix, entries)| Some((prefix, entries.as_slice().first()?)))
     }
 
-    /// Prefixes there are.
+    /// Number of prefixes with a route.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_prefix.len()
     }
 
-    /// Prefixes there are of a family.
+    /// Number of prefixes of a family with a route.
     #[must_use]
     pub fn len_of(&self, family: Family) -> usize {
         self.by_prefix.len_of(family)
     }
 
-    /// No routes.
+    /// Returns true if there are no routes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_prefix.is_empty()
@@ -107,7 +107,7 @@ impl Routes {
         entries.map_or(&mut [], Entries::as_mut_slice)
     }
 
-    /// Puts a route beside those of its prefix; returns the one whose place it took.
+    /// Adds a route to those of its prefix; returns the one that it replaced.
     pub(super) fn put(&mut self, prefix: Prefix, entry: Entry, place: Place) -> Option<Entry> {
         let Some(entries) = self.by_prefix.get_mut(prefix) else {
             self.by_prefix.insert(prefix, Entries::One(entry));
@@ -130,7 +130,7 @@ impl Routes {
         None
     }
 
-    /// Takes away the routes of a prefix that a condition holds of.
+    /// Removes the routes of a prefix for which a condition holds; returns them.
     pub(super) fn remove(&mut self, prefix: Prefix, gone: impl Fn(&Entry) -> bool) -> Vec<Entry> {
         let Some(entries) = self.by_prefix.get_mut(prefix) else {
             return vec![];
@@ -145,7 +145,7 @@ impl Routes {
         out
     }
 
-    /// The prefixes with a route that a condition holds of.
+    /// Returns the prefixes with a route for which a condition holds.
     pub(super) fn which(&self, holds: impl Fn(Prefix, &Entry) -> bool) -> Vec<Prefix> {
         let any = |prefix: Prefix, entries: &Entries| {
             entries.as_slice().iter().any(|entry| holds(prefix, entry))

@@ -1,11 +1,11 @@
-//! Which dump last named a thing, so that what a dump does not name can be swept out.
+//! Epochs: number of the dump that last contained an object, so that objects missing from a dump can be removed.
 
-/// The number of a dump; one after the other.
+/// Number of a dump; wraps around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Epoch(u8);
 
 impl Epoch {
-    /// The next dump's. A thing is swept out at the end of the dump that did not name it, so the numbers may come round.
+    /// Returns the epoch of the next dump. An object is removed at the end of the dump that did not contain it, so the numbers may be reused.
     #[must_use]
     pub const fn next(self) -> Epoch {
         Epoch(self.0.wrapping_add(1))

@@ -1,4 +1,4 @@
-//! By what routes lead, each kept once with a number, however many routes take it.
+//! Next-hop sets of routes, each stored once with a number, however many routes use it.
 
 use std::net::IpAddr;
 
@@ -7,22 +7,22 @@ use hashbrown::HashMap;
 
 use crate::wire::route::{Hop, Way};
 
-/// The number of a way. It is given to another when no route takes the way any more.
+/// Number of a next-hop set. It is reused when no route uses the set any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WayId(pub u32);
 
-/// A way, and the address of ours that packets are sent from.
+/// Next-hop set, and the preferred source address of packets.
 ///
-/// With that address, of IPv4, go the routes, so it tells ways apart.
+/// IPv4 routes disappear with their source address, so it distinguishes sets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Taken {
-    /// By what.
+    /// Next hops, or a next-hop object.
     pub way: Way,
-    /// From where.
+    /// Preferred source address.
     pub source: Option<IpAddr>,
 }
 
-/// All ways, by number and by what they are.
+/// All next-hop sets, by number and by content.
 #[derive(Debug, Default)]
 pub struct Ways {
     slots: Vec<Option<(Taken, usize)>>,
@@ -31,13 +31,13 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// The way of a number.
+    /// Returns the next-hop set of a number.
     #[must_use]
     pub fn get(&self, id: WayId) -> Option<&Taken> {
         self.slot(id).map(|(taken, _)| taken)
     }
 
-    /// The hops of a way that is no object's.
+    /// Returns the hops of a set that is not a next-hop object's; empty otherwise.
     #[must_use]
     pub fn hops(&self, id: WayId) -> &[Hop] {
         match self.get(id).map(|taken| &taken.way) {
@@ -46,18 +46,18 @@ impl Ways {
         }
     }
 
-    /// Every way that a route takes.
+    /// Iterates over all next-hop sets that a route uses.
     pub fn iter(&self) -> impl Iterator<Item = (WayId, &Taken)> {
         let numbered = (0u32..).zip(&self.slots);
         numbered.filter_map(|(number, slot)| Some((WayId(number), &slot.as_ref()?.0)))
     }
 
-    /// The number of a way, if a route takes it.
+    /// Returns the number of a next-hop set, if a route uses it.
     pub(super) fn find(&self, taken: &Taken) -> Option<WayId> {
         self.numbers.get(taken).copied()
     }
 
-    /// One more route takes a way; its number, and whether it is new.
+    /// Adds a reference to a next-hop set; returns its number, and true if it is new.
     pub(super) fn hold(&mut self, taken: Taken) -> (WayId, bool) {
         if let Some(id) = self.find(&taken) {
             if let Some(Some((_, count))) = self.slots.get_mut(index(id)) {
@@ -76,7 +76,7 @@ impl Ways {
         (id, true)
     }
 
-    /// One route takes a way no more.
+    /// Drops a reference to a next-hop set.
     pub(super) fn release(&mut self, id: WayId) {
         let Some(slot) = self.slots.get_mut(index(id)) else {
             return;

@@ -1,4 +1,4 @@
-//! The TAP of a port, or of a VLAN of it.
+//! TAP device of a port, or of a VLAN on it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,29 +14,29 @@ use super::sysctl;
 use crate::netlink::requests::Requests;
 use crate::wire::request::{LinkSettings, set_link};
 
-/// Octets of the longest name Linux has for a device.
+/// Maximum length of a device name in Linux, in octets.
 const LONGEST_NAME: usize = 15;
 
-/// The network namespace of the calling thread.
+/// Network namespace of the calling thread.
 const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
-/// What a TAP is for, and how it looks in Linux.
+/// Purpose of a TAP, and its settings in Linux.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TapPort {
-    /// Its name in Linux, at most 15 octets.
+    /// Name in Linux, at most 15 octets.
     pub name: String,
-    /// The port.
+    /// Port it belongs to.
     pub port: PortId,
-    /// The VLAN, 0 for frames without a tag. The tag is not in the frames that go through the TAP.
+    /// VLAN ID, 0 for untagged frames. Frames through the TAP do not carry the tag.
     pub vlan: u16,
-    /// Our MAC address there.
+    /// MAC address of the switch on this interface.
     pub mac: Mac,
-    /// Octets of the largest packet.
+    /// IP MTU in octets.
     pub mtu: u32,
 }
 
-/// A TAP that is open. When its last descriptor is closed the device goes, with its addresses and routes: this one, unless another holds
-/// a second.
+/// Open TAP. When its last descriptor is closed the device disappears, with its addresses and routes: on drop, unless another process
+/// holds a second descriptor.
 #[derive(derive_more::Debug)]
 #[debug("Tap {{ settings: {settings:?}, index: {index:?}, .. }}")]
 pub struct Tap {
@@ -47,11 +47,11 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Makes the device in the network namespace of the calling thread: without offloads, without an IPv6 address of its own
-    /// making, switched on, and with a carrier until [`crate::netlink::handle::Handle::carrier`] takes it.
+    /// Creates the device in the network namespace of the calling thread: without offloads, without an automatic IPv6 link-local
+    /// address, up, and with a carrier until [`crate::netlink::handle::Handle::carrier`] takes it.
     ///
     /// # Errors
-    /// What Linux refused of it.
+    /// The step that Linux refused.
     pub fn open(settings: TapPort, requests: &mut Requests) -> io::Result<Tap> {
         let of = failed(&settings.name);
         if settings.name.is_empty() || settings.name.len() > LONGEST_NAME {
@@ -61,7 +61,7 @@ impl Tap {
         let builder = DeviceBuilder::new().name(&settings.name).layer(Layer::L2);
         let device = builder.offload(false).enable(false).build_sync();
         let device = device.map_err(|error| of("making it", error))?;
-        // A second descriptor, as the device is to outlive who made it: the first goes with `device`.
+        // A second descriptor, as the device must outlive `device`, which closes the first.
         let kept = device.as_fd().try_clone_to_owned();
         let kept = kept.map_err(|error| of("keeping it", error))?;
         let mac = Some(settings.mac);
@@ -71,11 +71,11 @@ impl Tap {
         })
     }
 
-    /// Takes over the device behind a descriptor that a process before left open, with its addresses, routes and neighbours: it has to be
+    /// Takes over the device behind a descriptor that a previous process left open, with its addresses, routes and neighbours: it must be
     /// the one of this name in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// It is another, or what Linux refused of it.
+    /// It is another device, or Linux refused a step.
     pub fn take_over(left: OwnedFd, settings: TapPort, requests: &mut Requests) -> io::Result<Tap> {
         let of = failed(&settings.name);
         let behind = Behind::behind(left.as_fd()).map_err(|error| of("taking it over", error))?;
@@ -92,12 +92,12 @@ impl Tap {
         if let Some(wrong) = wrong {
             return Err(of("taking it over", io::Error::other(wrong)));
         }
-        // Another address, and be it the same one set anew, has Linux forget the neighbours.
+        // Setting the MAC address, even to the same value, makes Linux flush the neighbours.
         let mac = (behind.mac != settings.mac.0).then_some(settings.mac);
         Tap::set_up(left, settings, mac, requests)
     }
 
-    /// Sets a device up that is open. Nothing of it changes what holds already.
+    /// Configures a device that is open. Settings that hold already are not disturbed.
     fn set_up(
         device: OwnedFd,
         settings: TapPort,
@@ -124,7 +124,7 @@ impl Tap {
             alias: Some(&alias),
             no_address_of_its_own: true,
         };
-        // The way of making addresses holds from before the device is switched on.
+        // The IPv6 address generation mode must be set before the device is up.
         let before = LinkSettings {
             up: None,
             ..link.clone()
@@ -141,25 +141,25 @@ impl Tap {
         })
     }
 
-    /// Whether it was made, and not taken over.
+    /// Returns true if it was created, false if it was taken over.
     #[must_use]
     pub const fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// What it is for.
+    /// Returns its purpose and settings.
     #[must_use]
     pub const fn settings(&self) -> &TapPort {
         &self.settings
     }
 
-    /// Its index in Linux.
+    /// Interface index in Linux.
     #[must_use]
     pub const fn index(&self) -> u32 {
         self.index
     }
 
-    /// Takes a frame Linux sends, without waiting; its length.
+    /// Receives a frame that Linux sends, without blocking; returns its length.
     ///
     /// # Errors
     /// `WouldBlock` when there is none.
@@ -167,10 +167,10 @@ impl Tap {
         (&self.device).read(frame)
     }
 
-    /// Gives Linux a frame, without waiting; its length.
+    /// Sends a frame to Linux, without blocking; returns its length.
     ///
     /// # Errors
-    /// `WouldBlock` when Linux has no room; `EIO` when the device is switched off.
+    /// `WouldBlock` when Linux has no room; `EIO` when the device is down.
     pub fn send(&self, frame: &[u8]) -> io::Result<usize> {
         (&self.device).write(frame)
     }
@@ -182,7 +182,7 @@ impl AsFd for Tap {
     }
 }
 
-/// An error, with the device and what was being done to it.
+/// Returns a function that adds the device and the failed step to an error.
 fn failed(name: &str) -> impl Fn(&str, io::Error) -> io::Error + use<> {
     let name = name.to_owned();
     move |doing, error| io::Error::new(error.kind(), format!("TAP {name}: {doing}: {error}"))

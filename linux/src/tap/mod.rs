@@ -1,4 +1,4 @@
-//! A device in Linux for each port and VLAN: what Linux sends comes out of it, what is for Linux goes in.
+//! TAP device in Linux for each port and VLAN: it carries frames from Linux to the port, and punted frames to Linux.
 
 pub mod device;
 pub mod namespace;

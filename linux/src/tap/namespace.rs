@@ -1,4 +1,4 @@
-//! Network namespaces with a name, as `ip netns` makes them: they outlive whoever made them.
+//! Named network namespaces, as `ip netns` makes them: they outlive their creator.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,20 +8,20 @@ use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
-/// Where `ip netns` keeps them.
+/// Folder in which `ip netns` keeps the namespaces.
 const DIRECTORY: &str = "/run/netns";
-/// What a thread's own namespace is bound from.
+/// Namespace of the calling thread, as a source of bind mounts.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// The file of a namespace.
+/// Returns the path of a namespace's file.
 #[must_use]
 pub fn path(name: &str) -> PathBuf {
     Path::new(DIRECTORY).join(name)
 }
 
-/// Puts the calling thread into the namespace of a name, which is made if there is none.
+/// Moves the calling thread into the namespace of a name, which is created if it does not exist.
 ///
-/// Threads the caller makes afterwards are in it too; to leave it, end the thread.
+/// Threads the caller creates afterwards are in it too; to leave it, end the thread.
 ///
 /// # Errors
 /// The name is no file name, or this process may not do that (`CAP_SYS_ADMIN`).
@@ -51,23 +51,23 @@ pub fn enter(name: &str) -> io::Result<()> {
     })
 }
 
-/// Takes a named namespace away; it goes when the last who is in it has left.
+/// Removes a named namespace; it disappears when the last process in it has left.
 ///
 /// # Errors
-/// There is none, or this process may not do that.
+/// It does not exist, or this process lacks the privilege.
 pub fn remove(name: &str) -> io::Result<()> {
     let path = path(name);
     umount2(&path, MntFlags::MNT_DETACH)?;
     fs::remove_file(path)
 }
 
-/// Makes a namespace, in a thread of its own as the maker is in it afterwards.
+/// Creates a namespace, in a thread of its own, as the creating thread is in it afterwards.
 fn make(path: &Path) -> io::Result<()> {
     share_directory()?;
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     match file {
         Ok(_) => {}
-        // Another was quicker.
+        // Another process was quicker.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         Err(error) => return Err(error),
     }
@@ -94,7 +94,7 @@ fn make(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Lets mounts under the directory be seen in other mount namespaces, as `ip netns` does.
+/// Makes mounts under the folder visible in other mount namespaces, as `ip netns` does.
 fn share_directory() -> io::Result<()> {
     fs::create_dir_all(DIRECTORY)?;
     let share = || {

@@ -1,20 +1,20 @@
-//! Settings of the kernel's network stack, of the namespace of the thread that writes them.
+//! Sysctls of the kernel's network stack, in the namespace of the thread that writes them.
 
 use std::fs;
 use std::io;
 
-/// What holds for the whole namespace.
+/// Sysctls of the whole namespace.
 ///
-/// `nexthop_compat_mode` 0: one change of a next-hop object is one message, not one for each route by it.
+/// `nexthop_compat_mode` 0: one change of a next-hop object is one notification, not one for each route over it.
 const NAMESPACE: [(&str, &str); 1] = [("ipv4/nexthop_compat_mode", "0")];
 
-/// What holds for a TAP; `@` is its name.
+/// Sysctls of a TAP; `@` is its name.
 ///
-/// Packets come in by the port their sender chose, not by the one we would answer by (`rp_filter` 2). Addresses of IPv6 stay when
-/// the link is switched off. The kernel sees none of the data, so it has to ask whether a neighbour is there still, and it is to
-/// find out within half a minute that a MAC address changed: confirmed for 5 to 15 s, asked again within 5 s, by three questions
+/// Packets arrive on the port their sender chose, not on the one we would answer by (`rp_filter` 2). IPv6 addresses stay when
+/// the link is set down. The kernel sees no data traffic, so it must probe whether a neighbour is still there, and must
+/// detect within half a minute that a MAC address changed: confirmed for 5 to 15 s, probed again within 5 s, by three probes
 /// to the old address and then by broadcast, a second each. One packet waits for an unresolved neighbour (RFC 1122, 2.3.2.2), not
-/// 100: all of them are charged to one socket, so that hosts that ping and do not answer ARP ended ping for everybody.
+/// 100: all of them are charged to one socket, so that hosts that ping and do not answer ARP blocked ping for everybody.
 const DEVICE: [(&str, &str); 10] = [
     ("ipv4/neigh/@/unres_qlen_bytes", "1"),
     ("ipv6/neigh/@/unres_qlen_bytes", "1"),
@@ -28,13 +28,13 @@ const DEVICE: [(&str, &str); 10] = [
     ("ipv6/neigh/@/mcast_resolicit", "3"),
 ];
 
-/// Neighbours the kernel has to have room for: as many as there are numbers for next hops.
+/// Capacity of the kernel's neighbour tables: as many as there are next-hop numbers.
 const NEIGHBORS: u32 = 65_536;
 
-/// Raises the kernel's limits of neighbours, which hold for the machine and can be set from its first namespace only. Limits that
+/// Raises the kernel's limits of neighbours, which are global and can be set from the initial namespace only. Limits that
 /// cannot be raised, or are high enough, stay as they are.
 ///
-/// `gc_thresh3` is the most there can be, 1,024 at first; below `gc_thresh1` none is collected as garbage.
+/// `gc_thresh3` is the hard maximum, 1,024 by default; below `gc_thresh1` no entry is garbage-collected.
 pub fn room_for_neighbors() {
     for family in ["ipv4", "ipv6"] {
         for limit in ["gc_thresh3", "gc_thresh2", "gc_thresh1"] {
@@ -48,20 +48,20 @@ pub fn room_for_neighbors() {
     }
 }
 
-/// Sets what holds for the namespace.
+/// Writes the sysctls of the namespace.
 ///
 /// # Errors
-/// The setting that could not be made.
+/// The sysctl that could not be written.
 pub fn of_namespace() -> io::Result<()> {
     NAMESPACE
         .iter()
         .try_for_each(|(path, value)| set(path, value))
 }
 
-/// Sets what holds for a device.
+/// Writes the sysctls of a device.
 ///
 /// # Errors
-/// The setting that could not be made; those of IPv6 need not exist.
+/// The sysctl that could not be written; those of IPv6 need not exist.
 pub fn of_device(name: &str) -> io::Result<()> {
     for (path, value) in DEVICE {
         let done = set(&path.replace('@', name), value);

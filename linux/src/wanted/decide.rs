@@ -1,4 +1,4 @@
-//! By what a prefix leads.
+//! Desired forwarding of a prefix, decided from the model.
 
 use std::net::IpAddr;
 
@@ -11,20 +11,20 @@ use crate::table::routes::Entry;
 use crate::wire::neighbor::Neighbor;
 use crate::wire::route::{Action, Way};
 
-/// What is wanted of a prefix.
+/// Desired state of a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     /// No route.
     None,
-    /// The kernel has a route, but none of its next hops is behind a port of ours.
+    /// The kernel has a route, but none of its next hops is behind a port of the switch.
     LeftOut,
-    /// It leads by this.
+    /// Route to the group of this key.
     By(GroupKey),
 }
 
-/// By what a prefix leads: the route that is taken, or to the neighbour of that address where its subnet is attached.
+/// Decides the desired state of a prefix: its preferred route, or the neighbour of that address where its subnet is attached.
 ///
-/// The kernel asks table `local` before `main`, whatever the lengths of prefixes; here the longest wins, and `local` among equals.
+/// The kernel looks up table `local` before `main`, whatever the lengths of prefixes; here the longest wins, and `local` among equals.
 #[must_use]
 pub fn decide(model: &Model, ports: &Ports, prefix: Prefix) -> Wish {
     if !forwarded(prefix) {
@@ -64,13 +64,13 @@ fn by(model: &Model, ports: &Ports, prefix: Prefix, entry: &Entry) -> Wish {
     }
 }
 
-/// The link an address for us is on.
+/// Returns the link of a local address.
 fn link_of(model: &Model, entry: &Entry) -> u32 {
     let hops = model.ways().hops(entry.way);
     hops.first().map_or(0, |hop| hop.link)
 }
 
-/// The neighbour with a MAC address that a prefix of one address leads to, if the route there says that its link is attached.
+/// Returns the neighbour with a MAC address that a host prefix leads to, if the route there says that its link is attached.
 #[must_use]
 pub fn attached<'a>(model: &'a Model, ports: &Ports, prefix: Prefix) -> Option<&'a Neighbor> {
     if prefix.len() != full(prefix.family()) {
@@ -93,7 +93,7 @@ pub fn attached<'a>(model: &'a Model, ports: &Ports, prefix: Prefix) -> Option<&
     all.find(|one| attached(one))
 }
 
-/// The prefix of a neighbour's address, if hosts of such addresses are routed to.
+/// Returns the host prefix of a neighbour's address, if hosts of such addresses are routed to.
 #[must_use]
 pub fn host(address: IpAddr) -> Option<Prefix> {
     let prefix = Prefix::host(address);
@@ -107,7 +107,7 @@ const fn full(family: Family) -> u8 {
     }
 }
 
-/// Neither loopback nor multicast.
+/// Returns true if a prefix is neither loopback nor multicast.
 fn forwarded(prefix: Prefix) -> bool {
     let top = prefix.bits() >> 120;
     match prefix.family() {
@@ -118,7 +118,7 @@ fn forwarded(prefix: Prefix) -> bool {
     }
 }
 
-/// Within IPv6's `fe80::/10`: an address of a link, which says nothing about routes.
+/// Returns true within IPv6's `fe80::/10`: link-local addresses, which say nothing about routes.
 fn is_link_local(prefix: Prefix) -> bool {
     prefix.family() == Family::V6 && prefix.len() >= 10 && prefix.bits() >> 118 == 0x3fa
 }

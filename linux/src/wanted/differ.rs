@@ -1,4 +1,4 @@
-//! What is wanted against what the switch has: only what differs is given to it.
+//! Reconciliation of the desired state with the switch's: only differences are passed on.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -18,44 +18,44 @@ use crate::table::prefixes::Prefixes;
 use crate::table::ways::WayId;
 use crate::wire::route::Way;
 
-/// What became of a prefix.
+/// Installed state of a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Installed {
-    /// It leads by this group.
+    /// The prefix is routed to this group.
     By(NextHopGroupId),
-    /// No next hop of it is behind a port of ours.
+    /// The prefix has no next hop behind a port of the switch.
     LeftOut,
-    /// The switch had no room.
+    /// The switch had no capacity.
     Refused,
 }
 
-/// How much changed at once.
+/// Result of one reconciliation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Done {
-    /// Routes set or removed.
+    /// Number of routes set or removed.
     pub routes: usize,
-    /// Groups set.
+    /// Number of groups set.
     pub groups: usize,
     /// The last refusal, if there was one.
     pub refused: Option<Refused>,
-    /// What the kernel is to be asked.
+    /// Requests for the kernel to resolve or forget neighbours.
     pub asks: Vec<Ask>,
 }
 
-/// How many there are of each.
+/// Numbers of installed routes and groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
-    /// Prefixes that lead by a group.
+    /// Number of prefixes that are routed to a group.
     pub routes: usize,
-    /// Groups.
+    /// Number of groups.
     pub groups: usize,
-    /// Prefixes left out, as no next hop is behind a port of ours.
+    /// Number of prefixes left out, as no next hop is behind a port of the switch.
     pub left_out: usize,
-    /// Prefixes the switch had no room for.
+    /// Number of prefixes that the switch had no capacity for.
     pub refused: usize,
 }
 
-/// See the module's text.
+/// State installed in the switch, for comparison with the desired state.
 #[derive(Debug)]
 pub struct Differ {
     ports: Ports,
@@ -63,14 +63,14 @@ pub struct Differ {
     installed: Prefixes<Installed>,
     resolving: Resolving,
     figures: Figures,
-    /// Groups that no route leads by, to be removed when all routes are done.
+    /// Groups that no route uses, to be removed when all routes are done.
     idle: BTreeSet<NextHopGroupId>,
-    /// Groups the switch refused to change, to be tried again.
+    /// Groups that the switch refused to change, to be tried again.
     unset: BTreeSet<NextHopGroupId>,
 }
 
 impl Differ {
-    /// Of a switch that has nothing as yet.
+    /// Creates the state of a switch in which nothing is installed yet.
     #[must_use]
     pub fn new(ports: Ports) -> Differ {
         Differ {
@@ -84,13 +84,13 @@ impl Differ {
         }
     }
 
-    /// Which link is which port.
+    /// Returns the mapping of links to ports.
     #[must_use]
     pub const fn ports(&self) -> &Ports {
         &self.ports
     }
 
-    /// How many there are of each.
+    /// Returns the numbers of installed routes and groups.
     #[must_use]
     pub fn figures(&self) -> Figures {
         Figures {
@@ -99,25 +99,25 @@ impl Differ {
         }
     }
 
-    /// What became of every prefix.
+    /// Iterates over the installed state of all prefixes.
     pub fn installed(&self) -> impl Iterator<Item = (Prefix, Installed)> {
         self.installed.iter().map(|(prefix, what)| (prefix, *what))
     }
 
-    /// A group in use.
+    /// Returns a group in use.
     #[must_use]
     pub fn group(&self, id: NextHopGroupId) -> Option<&Group> {
         self.groups.get(id)
     }
 
-    /// What was refused, and whom the kernel was asked for without an answer, is tried again at the next [`Differ::sync`].
+    /// Schedules what was refused, and neighbours requested without an answer, to be tried again at the next [`Differ::sync`].
     pub fn retry(&mut self, changes: &mut Changes) {
         self.resolving.all_again();
         changes.neighbors.extend(self.groups.neighbors());
         changes.everything |= self.figures.refused > 0;
     }
 
-    /// Gives the switch what changed, in one commit.
+    /// Passes the changes to the switch, in one commit.
     pub fn sync(&mut self, model: &Model, mut changes: Changes, fib: &mut dyn Fib) -> Done {
         let mut done = Done::default();
         if changes.is_empty() && self.unset.is_empty() {
@@ -157,7 +157,7 @@ impl Differ {
         done
     }
 
-    /// The prefixes that do not lead by what is wanted, computed anew from all the state; refused ones are.
+    /// Returns the prefixes whose installed state is not the desired one, computed anew from all the state; refused ones are included.
     #[must_use]
     pub fn wrong(&self, model: &Model) -> Vec<Prefix> {
         let stands = |prefix: Prefix| {
@@ -186,7 +186,7 @@ impl Differ {
         all
     }
 
-    /// Every prefix there is a route, a neighbour or something installed of; some more than once.
+    /// Returns every prefix with a route, a neighbour or an installed state; may contain duplicates.
     fn everything(&self, model: &Model) -> Vec<Prefix> {
         let all = model.routes().iter().map(|(prefix, _)| prefix);
         let had = self.installed.iter().map(|(prefix, _)| prefix);
@@ -194,7 +194,7 @@ impl Differ {
         all.chain(had).chain(hosts).collect()
     }
 
-    /// Whether an object says, or said, that hosts are attached to a link, so that it decides on each of them.
+    /// Returns true if an object has, or had, a next hop without gateway (attached hosts), so that it decides on each host of a link.
     fn attaches(&self, model: &Model, id: u32) -> bool {
         let now = hops(model, &Way::Object(id));
         if now.iter().any(|hop| hop.gateway.is_none()) {
@@ -203,7 +203,7 @@ impl Differ {
         let group = self.groups.find(GroupKey::Object(id));
         match group.and_then(|group| self.groups.get(group)) {
             Some(group) => group.members.attaches,
-            // A route of one address led to the host itself, so that there is no group to tell.
+            // A host route led to the host itself, so there is no group that could show it.
             None => {
                 let mut ways = model.ways().iter();
                 ways.any(|(_, taken)| taken.way == Way::Object(id))
@@ -211,7 +211,7 @@ impl Differ {
         }
     }
 
-    /// The groups that may be another thing now.
+    /// Returns the groups that may have changed.
     fn touched(&mut self, changes: &Changes) -> BTreeSet<NextHopGroupId> {
         let mut touched = std::mem::take(&mut self.unset);
         if changes.everything || !changes.links.is_empty() {
@@ -230,13 +230,13 @@ impl Differ {
         touched
     }
 
-    /// The prefixes that may lead by something else now.
+    /// Returns the prefixes whose desired state may have changed.
     fn dirty(&self, model: &Model, changes: &mut Changes) -> Vec<Prefix> {
         if changes.everything {
             return self.everything(model);
         }
         let mut dirty = std::mem::take(&mut changes.prefixes);
-        // An object that came late, or lost its last port: its routes came or went with it.
+        // An object that came late, or lost its last port: its routes appeared or disappeared with it.
         let turned = |id: &&u32| {
             let usable = usable(model, &self.ports, &Way::Object(**id));
             usable != self.groups.find(GroupKey::Object(**id)).is_some()
@@ -264,7 +264,7 @@ impl Differ {
         dirty
     }
 
-    /// Gives the switch a group as it is now.
+    /// Brings a group in the switch up to date.
     fn refresh(
         &mut self,
         model: &Model,
@@ -292,7 +292,7 @@ impl Differ {
         self.groups.set(id, now);
     }
 
-    /// Gives the switch a prefix as it is wanted now.
+    /// Brings a prefix in the switch to its desired state.
     fn prefix(
         &mut self,
         model: &Model,
@@ -347,7 +347,7 @@ impl Differ {
         };
     }
 
-    /// The group of a key, which the switch has; it is made if there is none.
+    /// Returns the group of a key in the switch; it is made if there is none.
     fn group_of(
         &mut self,
         model: &Model,

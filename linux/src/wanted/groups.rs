@@ -1,4 +1,4 @@
-//! The groups in use, and whom each hangs on.
+//! Next-hop groups in use, and the neighbours that each depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -7,18 +7,18 @@ use npcc_pipeline::route::nexthop::NextHopGroupId;
 
 use super::members::{GroupKey, Members};
 
-/// A group in use.
+/// Next-hop group in use.
 #[derive(Debug)]
 pub struct Group {
-    /// What makes it one.
+    /// Key that identifies the group.
     pub key: GroupKey,
-    /// Routes that lead by it.
+    /// Number of routes that use it.
     pub routes: usize,
-    /// What the switch has.
+    /// Members installed in the switch.
     pub members: Members,
 }
 
-/// Groups by the switch's number, by what makes them one, and by the neighbours they hang on.
+/// Groups by the switch's number, by key, and by the neighbours they depend on.
 #[derive(Debug, Default)]
 pub struct Groups {
     numbered: BTreeMap<NextHopGroupId, Group>,
@@ -27,54 +27,54 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// The group of a number.
+    /// Returns the group of a number.
     #[must_use]
     pub fn get(&self, id: NextHopGroupId) -> Option<&Group> {
         self.numbered.get(&id)
     }
 
-    /// The number of a group.
+    /// Returns the number of a group.
     #[must_use]
     pub fn find(&self, key: GroupKey) -> Option<NextHopGroupId> {
         self.numbers.get(&key).copied()
     }
 
-    /// Every group.
+    /// Iterates over all groups.
     pub fn iter(&self) -> impl Iterator<Item = (NextHopGroupId, &Group)> {
         self.numbered.iter().map(|(id, group)| (*id, group))
     }
 
-    /// Groups there are.
+    /// Number of groups.
     #[must_use]
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// No group.
+    /// Returns true if there are no groups.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// The groups that hang on a neighbour.
+    /// Iterates over the groups that depend on a neighbour.
     pub fn hanging_on(&self, neighbor: (u32, IpAddr)) -> impl Iterator<Item = NextHopGroupId> {
         let groups = self.hanging.get(&neighbor);
         groups.into_iter().flatten().copied()
     }
 
-    /// Whether a group other than to the neighbour itself hangs on it.
+    /// Returns true if a group depends on the neighbour as a gateway, not as the destination itself.
     #[must_use]
     pub fn is_gateway(&self, neighbor: (u32, IpAddr)) -> bool {
         let mut keys = self.hanging_on(neighbor).filter_map(|id| self.get(id));
         keys.any(|group| !matches!(group.key, GroupKey::Host(..)))
     }
 
-    /// Every neighbour that a group hangs on.
+    /// Iterates over all neighbours that a group depends on.
     pub fn neighbors(&self) -> impl Iterator<Item = (u32, IpAddr)> {
         self.hanging.keys().copied()
     }
 
-    /// A group that the switch has made, without routes as yet.
+    /// Adds a group that the switch has made, without routes as yet.
     pub(super) fn add(&mut self, id: NextHopGroupId, key: GroupKey, members: Members) {
         self.hang(id, &members.hangs_on);
         self.numbers.insert(key, id);
@@ -86,7 +86,7 @@ impl Groups {
         self.numbered.insert(id, group);
     }
 
-    /// Takes a group away.
+    /// Removes a group.
     pub(super) fn remove(&mut self, id: NextHopGroupId) {
         if let Some(group) = self.numbered.remove(&id) {
             self.unhang(id, &group.members.hangs_on);
@@ -94,7 +94,7 @@ impl Groups {
         }
     }
 
-    /// Notes what the switch has of a group now.
+    /// Records the members that the switch has now.
     pub(super) fn set(&mut self, id: NextHopGroupId, members: Members) {
         let Some(group) = self.numbered.get_mut(&id) else {
             return;
@@ -106,14 +106,14 @@ impl Groups {
         }
     }
 
-    /// One more route leads by a group.
+    /// Adds a route's reference to a group.
     pub(super) fn hold(&mut self, id: NextHopGroupId) {
         if let Some(group) = self.numbered.get_mut(&id) {
             group.routes += 1;
         }
     }
 
-    /// One route leads by a group no more; whether it was the last.
+    /// Drops a route's reference to a group; returns true if it was the last.
     pub(super) fn release(&mut self, id: NextHopGroupId) -> bool {
         let Some(group) = self.numbered.get_mut(&id) else {
             return false;

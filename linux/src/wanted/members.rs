@@ -1,4 +1,4 @@
-//! What a group is, in ports, VLANs and MAC addresses.
+//! Members of a group as ports, VLANs and MAC addresses.
 
 use std::net::IpAddr;
 
@@ -13,37 +13,37 @@ use crate::table::ways::WayId;
 use crate::wire::nexthop::Kind;
 use crate::wire::route::{Hop, Way};
 
-/// What makes a group one: routes that agree in this lead by the same.
+/// Key of a group: routes with the same key share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
-    /// For us, by an address on this link.
+    /// Local delivery, for an address on this link.
     Local(u32),
-    /// Dropped silently.
+    /// Silent drop.
     Drop,
-    /// Refused, as if there were no route.
+    /// Rejection, as if there were no route.
     Refuse,
-    /// By a next-hop object.
+    /// Next-hop object of this id.
     Object(u32),
-    /// By next hops of the routes' own; those of IPv4 die with a link's last address.
+    /// Next hops of the routes' own; those of IPv4 die with a link's last address.
     Way(WayId, Family),
-    /// To a neighbour itself.
+    /// Delivery to an attached neighbour.
     Host(u32, IpAddr),
 }
 
-/// A group's members, and whose MAC addresses they hang on.
+/// Members of a group, and the neighbours whose MAC addresses they depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Members {
-    /// In a stable order.
+    /// Members in a stable order.
     pub all: Vec<Member>,
-    /// Neighbours, by link, that change it.
+    /// Neighbours, by link, on which the members depend.
     pub hangs_on: Vec<(u32, IpAddr)>,
-    /// Some next hop has no gateway, so that it decides on each host of a link; also one that is not among the members now.
+    /// True if a next hop has no gateway, so that the group decides on each host of a link; also if it is not among the members now.
     pub attaches: bool,
 }
 
-/// The next hops that a way stands for now.
+/// Returns the current next hops of a next-hop set.
 ///
-/// Objects are followed two deep, as deep as the kernel lets them be nested, so that it ends.
+/// Objects are followed two levels deep, as deep as the kernel lets them be nested, so that it ends.
 #[must_use]
 pub fn hops(model: &Model, way: &Way) -> Vec<Hop> {
     match way {
@@ -70,7 +70,7 @@ fn single(model: &Model, id: u32, weight: u16) -> Option<Hop> {
     }
 }
 
-/// Whether routes by a way can be forwarded at all: some next hop is behind a port of ours, or it is one that drops.
+/// Returns true if routes over a next-hop set can be forwarded: a next hop is behind a port of the switch, or drops.
 #[must_use]
 pub fn usable(model: &Model, ports: &Ports, way: &Way) -> bool {
     drops(model, way)
@@ -79,7 +79,7 @@ pub fn usable(model: &Model, ports: &Ports, way: &Way) -> bool {
             .any(|hop| ports.place(hop.link).is_some())
 }
 
-/// Whether a way is an object that drops, or a group of one that does.
+/// Returns true for an object that drops, or a group that contains one.
 fn drops(model: &Model, way: &Way) -> bool {
     let blackhole = |id: u32| model.next_hops().get(id) == Some(&Kind::Blackhole);
     match way {
@@ -91,7 +91,7 @@ fn drops(model: &Model, way: &Way) -> bool {
     }
 }
 
-/// What a group is now.
+/// Computes the current members of a group.
 #[must_use]
 pub fn members(model: &Model, ports: &Ports, key: GroupKey) -> Members {
     let one = |adjacency| Members {
@@ -168,7 +168,7 @@ fn by_hops(model: &Model, ports: &Ports, hops: &[Hop]) -> Members {
             gateway: hop.gateway,
         });
     }
-    // Frames of a member that is not resolved would be lost while another could take them.
+    // Frames to an unresolved member would be lost while another member could take them.
     let forwards = |member: &Member| member.adjacency.kind == Does::Forward;
     if members.all.iter().any(forwards) {
         members.all.retain(forwards);

@@ -1,7 +1,7 @@
-//! What is to be forwarded by the kernel's state, and only what changed of it.
+//! Desired forwarding state, computed from the kernel's state, and its differences from the installed one.
 //!
-//! [`decide`] says by what a prefix leads, [`members`] what that is in ports, VLANs and MAC addresses, and [`differ`] holds
-//! both against what the switch has already. Many routes lead by one group, so that a next hop that changes is one change.
+//! [`decide`] selects the next hops of a prefix, [`members`] resolves them to ports, VLANs and MAC addresses, and [`differ`] compares
+//! both with the state of the switch. Many routes share one group, so that a changed next hop is one change.
 
 pub mod decide;
 pub mod differ;

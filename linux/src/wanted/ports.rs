@@ -1,4 +1,4 @@
-//! Which link of the kernel is which port of ours.
+//! Mapping of kernel links to ports of the switch.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use npcc_pipeline::units::{Mac, PortId};
 
 use crate::table::links::Links;
 
-/// What a link is for us.
+/// Port and VLAN that a link stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The port.
+    /// Port of the switch.
     pub port: PortId,
-    /// The VLAN frames are sent with, 0 for none.
+    /// VLAN of the frames sent, 0 for untagged.
     pub vlan: u16,
-    /// Our address there.
+    /// MAC address of the switch on that interface.
     pub mac: Mac,
 }
 
-/// The ports by the name of their link, and as far as there are such links, by index.
+/// Ports by the name of their link, and by its index where the link exists.
 #[derive(Debug, Default)]
 pub struct Ports {
     by_name: BTreeMap<String, Place>,
@@ -25,7 +25,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// These are our ports.
+    /// Creates the mapping from ports by link name.
     #[must_use]
     pub fn new(by_name: BTreeMap<String, Place>) -> Ports {
         Ports {
@@ -34,13 +34,13 @@ impl Ports {
         }
     }
 
-    /// What the link of an index is for us.
+    /// Returns the port and VLAN of a link.
     #[must_use]
     pub fn place(&self, link: u32) -> Option<Place> {
         self.by_link.get(&link).copied()
     }
 
-    /// The link of a port's VLAN.
+    /// Returns the link of a port's VLAN.
     #[must_use]
     pub fn link(&self, port: PortId, vlan: u16) -> Option<u32> {
         let mut links = self.by_link.iter();
@@ -48,7 +48,7 @@ impl Ports {
         found.map(|(link, _)| *link)
     }
 
-    /// Looks which links there are; whether any is another port's now.
+    /// Updates the mapping from the existing links; returns true if it changed.
     pub fn refresh(&mut self, links: &Links) -> bool {
         let known = links.iter().filter_map(|link| {
             let place = self.by_name.get(&link.name)?;

@@ -1,7 +1,7 @@
-//! Which neighbours the kernel is to find and keep: it sees none of the data that goes to them.
+//! Neighbours that the kernel must resolve and keep resolved: it sees no data traffic to them.
 //!
-//! A next hop is asked for as `managed extern_learn`: the kernel finds it, asks again before it ages out, and never collects
-//! it as garbage. So is an attached host, once the kernel found it; a host that does not answer any more is given back.
+//! A next hop is requested as `managed extern_learn`: the kernel resolves it, probes it again before it ages out, and never
+//! garbage-collects it. So is an attached host, once the kernel has resolved it; a host that does not answer any more is released.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -14,33 +14,33 @@ use crate::wire::neighbor::PERMANENT;
 /// `NUD_FAILED`.
 const FAILED: u16 = 0x20;
 
-/// What the kernel is to be asked.
+/// Request to the kernel about a neighbour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ask {
-    /// Find this neighbour, and keep it.
+    /// Resolves this neighbour and keeps it resolved.
     Keep(u32, IpAddr),
-    /// This one need not be kept any more.
+    /// Releases a neighbour that need not be kept any more.
     Forget(u32, IpAddr),
 }
 
-/// Whom the kernel was asked for already, so that it is not asked again before it could have answered.
+/// Neighbours that were requested already, so that a request is not repeated before the kernel could have answered.
 #[derive(Debug, Default)]
 pub struct Resolving {
     asked: BTreeSet<(u32, IpAddr)>,
 }
 
 impl Resolving {
-    /// The kernel may be asked for a neighbour again.
+    /// Allows a neighbour to be requested again.
     pub fn again(&mut self, neighbor: (u32, IpAddr)) {
         self.asked.remove(&neighbor);
     }
 
-    /// The kernel may be asked for everyone again.
+    /// Allows all neighbours to be requested again.
     pub fn all_again(&mut self) {
         self.asked.clear();
     }
 
-    /// What to ask about neighbours that changed, or came to be hung on.
+    /// Returns the requests for neighbours that changed, or on which a group depends now.
     pub fn asks(
         &mut self,
         neighbors: impl Iterator<Item = (u32, IpAddr)>,

@@ -12,26 +12,26 @@ pub const GONE: u16 = 21;
 /// Octets of `struct ifaddrmsg`.
 pub const FIXED: usize = 8;
 
-/// `IFA_ADDRESS`: the peer's, of a link between two.
+/// `IFA_ADDRESS`: the peer's address on a point-to-point link.
 pub const ADDRESS: u16 = 1;
-/// `IFA_LOCAL`: our own.
+/// `IFA_LOCAL`: the local address.
 pub const LOCAL: u16 = 2;
 
-/// An address of ours on a link.
+/// Local address on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
-    /// The link's index.
+    /// Index of the link.
     pub link: u32,
     /// The address.
     pub address: IpAddr,
-    /// Bits of the subnet's prefix.
+    /// Prefix length of the subnet.
     pub len: u8,
 }
 
-/// Reads an address.
+/// Parses an address message.
 ///
 /// # Errors
-/// It is of no family of ours, or has no address.
+/// The message is of another address family, or has no address.
 pub fn read(body: &[u8]) -> Result<Address, Unread> {
     let [family, len] = match body {
         [family @ (INET | INET6), len, ..] => [*family, *len],

@@ -1,4 +1,4 @@
-//! Attributes: what follows the fixed part of a message, each a length, a kind and a value.
+//! Netlink attributes: the part of a message after its fixed header, each a length, a kind and a value.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,9 +9,9 @@ pub const INET: u8 = 2;
 /// `AF_INET6`, in one octet.
 pub const INET6: u8 = 10;
 
-/// The kinds and values of a run of attributes, up to the first that is not whole.
+/// Iterates over the kinds and values of a run of attributes, up to the first that is truncated.
 ///
-/// Each takes at least its four octets of the run, so the walk ends.
+/// Each takes at least its four octets of the run, so the iteration ends.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let whole = NlasIterator::new(bytes).map_while(Result::ok);
     whole.map(|attribute| {
@@ -22,27 +22,27 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The first `N` octets, if there are so many.
+/// Returns the first `N` octets, if there are so many.
 pub fn array<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.first_chunk().copied()
 }
 
-/// A number of 16 bits at an offset, in the order of this machine.
+/// Reads a 16-bit number at an offset, in host byte order.
 pub fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     array(bytes.get(offset..)?).map(u16::from_ne_bytes)
 }
 
-/// A number of 32 bits at an offset, in the order of this machine.
+/// Reads a 32-bit number at an offset, in host byte order.
 pub fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     array(bytes.get(offset..)?).map(u32::from_ne_bytes)
 }
 
-/// An attribute that is a number of 32 bits.
+/// Reads an attribute that is a 32-bit number.
 pub fn number(value: &[u8]) -> Option<u32> {
     u32_at(value, 0)
 }
 
-/// An attribute that is an address of 4 or 16 octets.
+/// Reads an attribute that is an address of 4 or 16 octets.
 pub fn address(value: &[u8]) -> Option<IpAddr> {
     match value.len() {
         4 => array::<4>(value).map(|octets| IpAddr::V4(Ipv4Addr::from(octets))),
@@ -51,14 +51,14 @@ pub fn address(value: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// An attribute that is an address with its family before it (`RTA_VIA`).
+/// Reads an attribute that is an address after its family (`RTA_VIA`).
 pub fn address_of_family(value: &[u8]) -> Option<IpAddr> {
     let family = u16_at(value, 0)?;
     let found = address(value.get(2..)?)?;
     (family == u16::from(family_of(found))).then_some(found)
 }
 
-/// An attribute that is text with a zero behind it.
+/// Reads an attribute that is zero-terminated text.
 pub fn text(value: &[u8]) -> Option<&str> {
     let end = value
         .iter()
@@ -67,7 +67,7 @@ pub fn text(value: &[u8]) -> Option<&str> {
     std::str::from_utf8(value.get(..end)?).ok()
 }
 
-/// An address's family, in one octet.
+/// Returns the address family of an address, in one octet.
 #[must_use]
 pub const fn family_of(address: IpAddr) -> u8 {
     match address {
@@ -76,7 +76,7 @@ pub const fn family_of(address: IpAddr) -> u8 {
     }
 }
 
-/// An address with all bits zero, of the family.
+/// Returns the all-zero address of a family.
 #[must_use]
 pub const fn unspecified(family: u8) -> Option<IpAddr> {
     match family {

@@ -1,9 +1,9 @@
-//! The speed of a link, by ethtool's family of generic netlink (`Documentation/networking/ethtool-netlink.rst` of Linux).
+//! Link speed requests of ethtool's generic netlink family (`Documentation/networking/ethtool-netlink.rst` of Linux).
 
 use super::attribute::{attributes, u16_at};
 use super::request::Request;
 
-/// `GENL_ID_CTRL`: who knows the numbers of families.
+/// `GENL_ID_CTRL`: the controller, which resolves the numbers of families.
 const CONTROLLER: u16 = 16;
 /// `CTRL_CMD_GETFAMILY`.
 const GET_FAMILY: u8 = 3;
@@ -29,14 +29,14 @@ const DUPLEX: u16 = 6;
 /// `DUPLEX_FULL`.
 const FULL: u8 = 1;
 
-/// Asks for the number of ethtool's family.
+/// Builds the request for the number of ethtool's family.
 #[must_use]
 pub fn family() -> Request {
     Request::new(CONTROLLER, super::request::ASK, &[GET_FAMILY, 1, 0, 0])
         .with(FAMILY_NAME, b"ethtool\0")
 }
 
-/// The number of the family in an answer.
+/// Returns the number of the family in an answer.
 #[must_use]
 pub fn family_of(body: &[u8]) -> Option<u16> {
     let mut all = attributes(body.get(FIXED..)?);
@@ -44,7 +44,7 @@ pub fn family_of(body: &[u8]) -> Option<u16> {
     u16_at(value, 0)
 }
 
-/// Says a link's speed in Mb/s.
+/// Builds the request that sets a link's speed in Mb/s, without autonegotiation, at full duplex.
 #[must_use]
 pub fn set_speed(family: u16, link: u32, mbps: u32) -> Request {
     let header = Request::attributes_of(INDEX, &link.to_ne_bytes());

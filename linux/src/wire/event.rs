@@ -1,4 +1,4 @@
-//! What a message says: one link, address, neighbour, next hop or route that is there, or is gone.
+//! Events: a link, address, neighbour, next hop or route that is present or gone, as parsed from a message.
 
 use super::address::{self, Address};
 use super::link::{self, Link};
@@ -8,35 +8,35 @@ use super::nexthop::{self, NextHop};
 use super::route::{self, Route};
 use super::unread::Unread;
 
-/// A message's content.
+/// Content of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A link is as given.
+    /// Link is present or changed.
     Link(Link),
-    /// The link of this index is gone.
+    /// Link of this index is gone.
     LinkGone(u32),
-    /// An address is there.
+    /// Address is present.
     Address(Address),
-    /// An address is gone.
+    /// Address is gone.
     AddressGone(Address),
-    /// A neighbour is as given.
+    /// Neighbour is present or changed.
     Neighbor(Neighbor),
-    /// A neighbour is gone.
+    /// Neighbour is gone.
     NeighborGone(Neighbor),
-    /// A next-hop object is as given.
+    /// Next-hop object is present or changed.
     NextHop(NextHop),
-    /// The next-hop object of this id is gone.
+    /// Next-hop object of this id is gone.
     NextHopGone(u32),
-    /// A route is there.
+    /// Route is present.
     Route(Route),
-    /// A route is gone.
+    /// Route is gone.
     RouteGone(Route),
 }
 
-/// Reads a message.
+/// Parses a message.
 ///
 /// # Errors
-/// Why it is no event; the caller counts the malformed.
+/// The reason why it is not an event; the caller counts malformed messages.
 pub fn event(message: &Message<'_>) -> Result<Event, Unread> {
     let body = message.body;
     match message.kind {

@@ -21,30 +21,30 @@ pub const MTU: u16 = 4;
 
 /// `IFF_UP`.
 pub const UP: u32 = 1;
-/// `IFF_RUNNING | IFF_LOWER_UP`: the kernel takes either for a carrier when it flushes next hops.
+/// `IFF_RUNNING | IFF_LOWER_UP`: the kernel accepts either as a carrier when it flushes next hops.
 const CARRIED: u32 = 1 << 6 | 1 << 16;
 
-/// A link as the kernel has it.
+/// Link as the kernel has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Its index.
+    /// Index of the link.
     pub index: u32,
-    /// Its name.
+    /// Name of the link.
     pub name: String,
-    /// It was switched on (`IFF_UP`).
+    /// True if the link is administratively up (`IFF_UP`).
     pub up: bool,
-    /// It has a carrier.
+    /// True if the link has a carrier.
     pub carrier: bool,
-    /// Its MAC address, if it has one of six octets.
+    /// MAC address, if it has one of six octets.
     pub mac: Option<Mac>,
-    /// Octets of the largest packet.
+    /// IP MTU in octets.
     pub mtu: u32,
 }
 
-/// Reads a link.
+/// Parses a link message.
 ///
 /// # Errors
-/// It is a bridge's port, or has no name.
+/// The message is of a bridge's port, or has no name.
 pub fn read(body: &[u8]) -> Result<Link, Unread> {
     let malformed = Unread::Malformed;
     if body.first() != Some(&0) {

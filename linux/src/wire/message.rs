@@ -1,39 +1,39 @@
-//! Messages in a datagram: each a header of 16 octets that says its length.
+//! Netlink messages in a datagram, each with a header of 16 octets that contains its length.
 
 use super::attribute::{u16_at, u32_at};
 
 /// Octets of a message's header.
 pub const HEADER: usize = 16;
 
-/// `NLMSG_ERROR`: an answer, good if its number is zero.
+/// `NLMSG_ERROR`: an acknowledgement; success if its error number is zero.
 pub const ERROR: u16 = 2;
 /// `NLMSG_DONE`: the end of a dump.
 pub const DONE: u16 = 3;
 /// `NLMSG_OVERRUN`: messages were lost.
 pub const OVERRUN: u16 = 4;
 
-/// `NLM_F_DUMP_INTR`: what is dumped changed meanwhile, so the dump is torn.
+/// `NLM_F_DUMP_INTR`: the dumped objects changed meanwhile, so the dump is inconsistent.
 pub const TORN: u16 = 0x10;
-/// `NLM_F_REPLACE`: in place of what is there.
+/// `NLM_F_REPLACE`: replaces an existing object.
 pub const REPLACE: u16 = 0x100;
-/// `NLM_F_APPEND`: behind what is there.
+/// `NLM_F_APPEND`: is added behind existing ones.
 pub const APPEND: u16 = 0x800;
 
-/// One message: what its header says, and what follows it.
+/// Netlink message: the fields of its header, and its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     /// `nlmsg_type`.
     pub kind: u16,
     /// `nlmsg_flags`.
     pub flags: u16,
-    /// `nlmsg_seq`: of the request this answers; notifications have the number of whoever caused them.
+    /// `nlmsg_seq`: that of the request this answers; notifications carry the number of the request that caused them.
     pub sequence: u32,
-    /// Behind the header.
+    /// Body after the header.
     pub body: &'a [u8],
 }
 
 impl Message<'_> {
-    /// Of an `ERROR` or `DONE`, the number of the error, 0 for none; a body that is cut off is `EPROTO`.
+    /// Returns the error number of an `ERROR` or `DONE`, 0 for none; a truncated body is `EPROTO`.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match u32_at(self.body, 0) {
@@ -44,9 +44,9 @@ impl Message<'_> {
     }
 }
 
-/// The messages of a datagram, up to the first that is not whole.
+/// Iterates over the messages of a datagram, up to the first that is truncated.
 ///
-/// Each takes at least its header, so the walk ends.
+/// Each takes at least its header, so the iteration ends.
 pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {

@@ -1,8 +1,8 @@
-//! Messages of rtnetlink, read into events and written as requests.
+//! Encoding of rtnetlink: messages are parsed into events, and requests are built.
 //!
-//! Only the attributes that decide forwarding are read, each by itself: one that is alien, or not of the length it should
-//! have, is passed over and does not cost the message it stands in. A message without what it cannot do without is none.
-//! Requests are written by `netlink-packet-route`, but for next-hop objects, which it does not know; reading a million routes by it would take a `Vec` each.
+//! Only the attributes that decide forwarding are read, each by itself: an unknown attribute, or one of the wrong length,
+//! is skipped and does not invalidate its message. A message without an indispensable attribute is malformed.
+//! Requests are built by `netlink-packet-route`, except next-hop objects, which it does not know; reading a million routes by it would take a `Vec` each.
 
 pub mod address;
 pub mod attribute;

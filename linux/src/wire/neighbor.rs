@@ -21,35 +21,35 @@ pub const LINK_ADDRESS: u16 = 2;
 /// `NDA_FLAGS_EXT`, since Linux 5.16.
 pub const FLAGS_EXT: u16 = 15;
 
-/// `NTF_PROXY`: answered for, not a neighbour.
+/// `NTF_PROXY`: a proxy entry, not a neighbour.
 const PROXY: u8 = 8;
 /// `NTF_EXT_MANAGED`, in [`FLAGS_EXT`]: the kernel keeps it resolved.
 pub const EXT_MANAGED: u32 = 1;
 
-/// `NUD_REACHABLE`, `NUD_STALE`, `NUD_DELAY`, `NUD_PROBE`, `NUD_NOARP`, `NUD_PERMANENT`: the address it has is used (`NUD_VALID`).
+/// `NUD_REACHABLE`, `NUD_STALE`, `NUD_DELAY`, `NUD_PROBE`, `NUD_NOARP`, `NUD_PERMANENT`: states with a usable MAC address (`NUD_VALID`).
 const VALID: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
 /// `NUD_PERMANENT`.
 pub const PERMANENT: u16 = 0x80;
 
-/// A neighbour on a link.
+/// Neighbour on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbor {
-    /// The link's index.
+    /// Index of the link.
     pub link: u32,
-    /// Its address.
+    /// IP address of the neighbour.
     pub address: IpAddr,
-    /// Its MAC address, while the kernel uses one.
+    /// MAC address, while the kernel uses one.
     pub mac: Option<Mac>,
-    /// `NUD_*`.
+    /// State: one of `NUD_*`.
     pub state: u16,
-    /// The kernel keeps it resolved for us.
+    /// True if the kernel keeps it resolved for the switch (`NTF_EXT_MANAGED`).
     pub managed: bool,
 }
 
-/// Reads a neighbour.
+/// Parses a neighbour message.
 ///
 /// # Errors
-/// It is a bridge's, a proxy's, a multicast group, or has no address.
+/// The neighbour is a bridge's, a proxy's, a multicast group, or has no address.
 pub fn read(body: &[u8]) -> Result<Neighbor, Unread> {
     let malformed = Unread::Malformed;
     let family = *body.first().ok_or(malformed)?;
@@ -72,7 +72,7 @@ pub fn read(body: &[u8]) -> Result<Neighbor, Unread> {
     let link = u32_at(body, 4).filter(|index| *index > 0);
     let ip = ip.filter(|address| address.is_ipv4() == (family == INET));
     match (link, ip) {
-        // Made up by the kernel as it sends to groups, without a message.
+        // The kernel makes these entries up as it sends to groups, without a notification.
         (Some(_), Some(group)) if group.is_multicast() || is_broadcast(group) => {
             Err(Unread::NotOurs)
         }

@@ -24,45 +24,45 @@ pub const BLACKHOLE: u16 = 4;
 pub const OIF: u16 = 5;
 /// `NHA_GATEWAY`.
 pub const GATEWAY: u16 = 6;
-/// `NHA_ENCAP`: into a tunnel, which we do not do.
+/// `NHA_ENCAP`: encapsulation into a tunnel, which the switch does not support.
 const ENCAP: u16 = 8;
-/// `NHA_FDB`: of a VXLAN device, not of routes.
+/// `NHA_FDB`: entry of a VXLAN device, not of routes.
 const FDB: u16 = 11;
 
-/// Most members of a group that are read: the kernel's own bound is what fits a message.
+/// Maximum number of members read of a group: the kernel's own bound is what fits a message.
 const MEMBERS: usize = 4096;
 
-/// What an object is.
+/// Kind of a next-hop object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// By a link, to a gateway or to whoever is attached.
+    /// Single next hop over a link, to a gateway or to attached hosts.
     By {
-        /// The link's index.
+        /// Index of the link.
         link: u32,
-        /// The gateway, if there is one.
+        /// Gateway, if there is one.
         gateway: Option<IpAddr>,
     },
-    /// Dropped.
+    /// Blackhole: drops silently.
     Blackhole,
-    /// A choice: ids and weights.
+    /// Group (ECMP): ids and weights of its members.
     Group(Vec<(u32, u16)>),
-    /// Nothing that a route of ours can take: a tunnel, or a bridge's.
+    /// Unsupported: a tunnel, or a bridge's entry.
     Unusable,
 }
 
-/// A next-hop object.
+/// Next-hop object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextHop {
-    /// Its id, never 0.
+    /// Id of the object, never 0.
     pub id: u32,
-    /// What it is.
+    /// Kind of the object.
     pub kind: Kind,
 }
 
-/// Reads an object.
+/// Parses a next-hop message.
 ///
 /// # Errors
-/// It has no id.
+/// The message has no id.
 pub fn read(body: &[u8]) -> Result<NextHop, Unread> {
     let rest = body.get(FIXED..).ok_or(Unread::Malformed)?;
     let (mut id, mut link, mut gateway, mut group) = (None, None, None, None);
@@ -91,8 +91,8 @@ pub fn read(body: &[u8]) -> Result<NextHop, Unread> {
     }
 }
 
-/// The members of a group: `struct nexthop_grp`, whose weight is less one, its upper part in an octet that older kernels leave
-/// zero.
+/// Parses the members of a group: `struct nexthop_grp`, which holds the weight less one; its upper part is in an octet that older kernels
+/// leave zero.
 fn members(value: &[u8]) -> Vec<(u32, u16)> {
     let (whole, _) = value.as_chunks::<8>();
     let member = |entry: &[u8; 8]| {

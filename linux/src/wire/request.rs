@@ -1,4 +1,4 @@
-//! Requests: what we ask the kernel for, and what we want it to have.
+//! Requests to the kernel: dumps, and changes of its state.
 
 use std::net::IpAddr;
 
@@ -30,10 +30,10 @@ const DUMP: u16 = 0x1 | 0x300;
 const CREATE: u16 = 0x400;
 /// `NLA_F_NESTED`.
 pub(super) const NESTED: u16 = 0x8000;
-/// `RTPROT_STATIC`: what the configuration says.
+/// `RTPROT_STATIC`: the origin of configured routes.
 pub const STATIC: u8 = 4;
 
-/// A message as it is written.
+/// Netlink request, encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request(Vec<u8>);
 
@@ -61,12 +61,12 @@ impl Request {
         self
     }
 
-    /// The octets of one attribute, to stand within another.
+    /// Returns the octets of one attribute, to be nested in another.
     pub(super) fn attributes_of(kind: u16, value: &[u8]) -> Vec<u8> {
         Request(vec![]).with(kind, value).0
     }
 
-    /// The octets to send, with the number its answer will have.
+    /// Returns the octets to send, with the sequence number that its answer will have.
     #[must_use]
     pub fn numbered(mut self, sequence: u32) -> Vec<u8> {
         let len = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
@@ -82,7 +82,7 @@ fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
     }
 }
 
-/// What can be dumped.
+/// Objects that can be dumped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dump {
     /// All links.
@@ -93,17 +93,17 @@ pub enum Dump {
     NextHops,
     /// All neighbours.
     Neighbors,
-    /// The routes of a family in a table.
+    /// Routes of a family in a table.
     Routes {
-        /// IPv6 where true, else IPv4.
+        /// True for IPv6, false for IPv4.
         v6: bool,
-        /// [`route::MAIN`] or [`route::LOCAL`].
+        /// Routing table, [`route::MAIN`] or [`route::LOCAL`].
         table: u32,
     },
 }
 
 impl Dump {
-    /// Everything, in the order in which one leads to the other.
+    /// All dumps, in an order in which each refers to earlier ones only.
     pub const ALL: [Dump; 8] = [
         Dump::Links,
         Dump::Addresses,
@@ -128,7 +128,7 @@ impl Dump {
     ];
 }
 
-/// Asks for a dump.
+/// Builds the request for a dump.
 #[must_use]
 pub fn dump(what: Dump) -> Request {
     let message = match what {
@@ -146,24 +146,24 @@ pub fn dump(what: Dump) -> Request {
     Request::of(DUMP, &message)
 }
 
-/// What a link is to be like; what is `None` stays.
+/// Link settings to change; `None` leaves a setting unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkSettings<'a> {
-    /// Switched on or off.
+    /// Administrative state: up or down.
     pub up: Option<bool>,
-    /// Carrier or none.
+    /// Carrier: on or off.
     pub carrier: Option<bool>,
     /// MAC address.
     pub mac: Option<Mac>,
-    /// Octets of the largest packet.
+    /// IP MTU in octets.
     pub mtu: Option<u32>,
-    /// What it is for.
+    /// Description of the link (`ifalias`).
     pub alias: Option<&'a str>,
-    /// No IPv6 address is made of the MAC address (`addrgenmode none`).
+    /// True to disable the automatic IPv6 link-local address (`addrgenmode none`).
     pub no_address_of_its_own: bool,
 }
 
-/// Sets a link up.
+/// Builds the request that changes a link's settings.
 #[must_use]
 pub fn set_link(index: u32, settings: &LinkSettings<'_>) -> Request {
     let mut link = LinkMessage::default();
@@ -204,15 +204,15 @@ fn address(index: u32, net: IpNet, flags: AddressHeaderFlags) -> AddressMessage 
     address
 }
 
-/// Gives a link an address.
+/// Builds the request that adds an address to a link.
 #[must_use]
 pub fn add_address(index: u32, net: IpNet) -> Request {
-    // The addresses are the configuration's, and the data path has no time to wait for a search for duplicates.
+    // The addresses are the configuration's, and the data path has no time to wait for duplicate address detection.
     let address = address(index, net, AddressHeaderFlags::Nodad);
     Request::of(ASK | CREATE | REPLACE, &Message::NewAddress(address))
 }
 
-/// Takes an address from a link.
+/// Builds the request that removes an address from a link.
 #[must_use]
 pub fn remove_address(index: u32, net: IpNet) -> Request {
     let address = address(index, net, AddressHeaderFlags::empty());
@@ -227,7 +227,7 @@ fn neighbor(index: u32, ip: IpAddr) -> NeighbourMessage {
     neighbor
 }
 
-/// Makes a neighbour one whose MAC address is known for good, whatever it was before.
+/// Builds the request that makes a neighbour permanent with this MAC address, whatever it was before.
 #[must_use]
 pub fn set_neighbor(index: u32, ip: IpAddr, mac: Mac) -> Request {
     let mut neighbor = neighbor(index, ip);
@@ -237,16 +237,16 @@ pub fn set_neighbor(index: u32, ip: IpAddr, mac: Mac) -> Request {
     Request::of(ASK | CREATE | REPLACE, &Message::NewNeighbour(neighbor))
 }
 
-/// How a neighbour is to be found.
+/// Mode of neighbour resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolve {
-    /// Once, as if a packet were sent there.
+    /// Resolves once, as if a packet were sent there.
     Now,
-    /// And kept so by the kernel, though it sees none of the data.
+    /// Resolves, and has the kernel keep it resolved, though it sees no data traffic.
     AndKeep,
 }
 
-/// Asks the kernel to find a neighbour.
+/// Builds the request to resolve a neighbour.
 #[must_use]
 pub fn resolve(index: u32, ip: IpAddr, how: Resolve) -> Request {
     let mut neighbor = neighbor(index, ip);
@@ -261,7 +261,7 @@ pub fn resolve(index: u32, ip: IpAddr, how: Resolve) -> Request {
     Request::of(ASK | CREATE | REPLACE, &Message::NewNeighbour(neighbor))
 }
 
-/// Takes a neighbour back that was to be kept.
+/// Builds the request to delete a neighbour that was to be kept resolved.
 #[must_use]
 pub fn forget(index: u32, ip: IpAddr) -> Request {
     Request::of(ASK, &Message::DelNeighbour(neighbor(index, ip)))
@@ -280,7 +280,7 @@ fn static_route(net: IpNet, metric: u32) -> RouteMessage {
     route
 }
 
-/// Puts a static route into the main table, in place of one of the same prefix and metric.
+/// Builds the request that adds a static route to the main table, replacing one of the same prefix and metric.
 #[must_use]
 pub fn add_route(net: IpNet, hops: &[Hop], metric: u32) -> Request {
     let mut route = static_route(net, metric);
@@ -320,11 +320,11 @@ fn gateway(hop: Hop, net: IpNet) -> Option<RouteAttribute> {
     }
 }
 
-/// Removes a static route of the main table.
+/// Builds the request that removes a static route of the main table.
 #[must_use]
 pub fn remove_route(net: IpNet, metric: u32) -> Request {
     let mut route = static_route(net, metric);
-    // Whatever its scope is.
+    // Matches any scope.
     route.header.scope = RouteScope::NoWhere;
     Request::of(ASK, &Message::DelRoute(route))
 }

@@ -33,7 +33,7 @@ pub const MULTIPATH: u16 = 9;
 pub const TABLE: u16 = 15;
 /// `RTA_VIA`: a gateway of another family.
 pub const VIA: u16 = 18;
-/// `RTA_ENCAP_TYPE`: into a tunnel, which we do not do.
+/// `RTA_ENCAP_TYPE`: encapsulation into a tunnel, which the switch does not support.
 const ENCAP_TYPE: u16 = 21;
 /// `RTA_NH_ID`.
 pub const NEXT_HOP: u16 = 30;
@@ -47,88 +47,88 @@ pub const MAIN: u32 = 254;
 /// `RT_TABLE_LOCAL`.
 pub const LOCAL: u32 = 255;
 
-/// Which of the two tables that are read.
+/// Routing table: one of the two that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
-    /// What is for us; asked before the other.
+    /// Table `local`: local addresses; looked up before the other.
     Local,
-    /// All that is forwarded by.
+    /// Table `main`: all forwarding routes.
     Main,
 }
 
-/// What a route does.
+/// Action of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// Forwards, by its next hops.
+    /// Forwards to its next hops.
     Forward,
     /// Delivers to this machine (`local`, `anycast`).
     Deliver,
-    /// Delivers to this machine too, but goes when its link is switched off (`broadcast`).
+    /// Delivers to this machine too, but disappears when its link is set down (`broadcast`).
     Broadcast,
     /// Drops silently (`blackhole`).
     Drop,
-    /// Refuses (`unreachable`, `prohibit`, and `throw`, as no table comes after).
+    /// Rejects (`unreachable`, `prohibit`, and `throw`, as no table comes after).
     Refuse,
 }
 
-/// One way a route takes.
+/// Next hop of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hop {
-    /// The link's index; 0 for one we cannot use.
+    /// Index of the link; 0 for one the switch cannot use.
     pub link: u32,
-    /// The gateway; without one the destination itself is attached.
+    /// Gateway; without one the destination itself is attached.
     pub gateway: Option<IpAddr>,
-    /// Its share, against the others'.
+    /// Weight of the next hop relative to the others'.
     pub weight: u16,
 }
 
-/// By what a route leads.
+/// Next hops of a route.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Way {
-    /// By a next-hop object.
+    /// Next-hop object of this id.
     Object(u32),
-    /// By next hops of its own, in order; none, of a route that does not forward.
+    /// Next hops of the route's own, in order; empty for a route that does not forward.
     Hops(Vec<Hop>),
 }
 
-/// How a route comes beside others of the same prefix and metric.
+/// Position of a route beside others of the same prefix and metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Before them.
+    /// In front of the others.
     First,
-    /// Behind them.
+    /// Behind the others.
     Last,
-    /// In place of the first.
+    /// Replaces the first.
     Instead,
 }
 
-/// A route as the kernel has it.
+/// Route as the kernel has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// The table it stands in.
+    /// Routing table that contains the route.
     pub table: Table,
-    /// Its destinations.
+    /// Destination prefix.
     pub prefix: Prefix,
-    /// The lower, the better.
+    /// Metric of the route; the lower, the better.
     pub metric: u32,
-    /// What it does.
+    /// Action of the route.
     pub action: Action,
-    /// By what.
+    /// Next hops of the route.
     pub way: Way,
-    /// The address of ours packets are sent from (IPv4): with that address goes the route.
+    /// Preferred source address (IPv4): the route disappears with that address.
     pub source: Option<IpAddr>,
-    /// Who made it (`RTPROT_*`).
+    /// Origin of the route (`RTPROT_*`).
     pub protocol: u8,
-    /// Where it comes, of a notification of a new one.
+    /// Position among routes of the same prefix and metric, for a notification of a new route.
     pub place: Place,
-    /// Links of its next hops that packets do not leave by now (`RTNH_F_DEAD`), of one with several.
+    /// Links of dead next hops (`RTNH_F_DEAD`) of a multipath route.
     pub dead: Vec<u32>,
 }
 
-/// Reads a route; `flags` are the message's.
+/// Parses a route message; `flags` are the message's.
 ///
 /// # Errors
-/// It is of another table or family, a cached one, for one type of service or source only, or multicast.
+/// The route is of another table or family, cached, for one type of service or source only, or multicast.
 pub fn read(body: &[u8], flags: u16) -> Result<Route, Unread> {
     let malformed = Unread::Malformed;
     let &[family, len, source_len, tos, table, protocol, _, kind, ..] = body else {
@@ -178,7 +178,7 @@ pub fn read(body: &[u8], flags: u16) -> Result<Route, Unread> {
     })
 }
 
-/// What a route's attributes say.
+/// Attributes of a route, collected.
 #[derive(Default)]
 struct Found {
     table: u32,
@@ -230,7 +230,7 @@ impl Found {
     }
 }
 
-/// The next hops of `RTA_MULTIPATH`: `struct rtnexthop`, each with attributes of its own; and the links of those that are dead.
+/// Parses the next hops of `RTA_MULTIPATH`: `struct rtnexthop`, each with attributes of its own; also returns the links of dead ones.
 fn multipath(value: &[u8]) -> (Vec<Hop>, Vec<u32>) {
     let mut rest = value;
     let (mut hops, mut dead) = (vec![], vec![]);

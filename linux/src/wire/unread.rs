@@ -1,10 +1,10 @@
-//! Why a message is not read.
+//! Reasons why a message is not read.
 
-/// Why a message is no event.
+/// Reason why a message is no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
-    /// It is none of ours: another kind, family or table.
+    /// The message does not concern the switch: another kind, family or table.
     NotOurs,
-    /// It is one of ours, but lacks what it cannot do without.
+    /// The message concerns the switch, but lacks an indispensable attribute.
     Malformed,
 }

@@ -1,4 +1,4 @@
-//! A model kernel: it does to its tables what Linux does, and says as little of it.
+//! Model kernel: it changes its tables as Linux does, and notifies of as little.
 #![allow(unreachable_pub, reason = "a test's own")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use npcc_linux::wire::route::{Action, Hop, Place, Route, Table, Way};
 use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::Mac;
 
-/// A route, with those of its hops that are dead.
+/// Route, with those of its hops that are dead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     pub action: Action,
@@ -22,20 +22,20 @@ pub struct Held {
     pub dead: BTreeSet<u32>,
 }
 
-/// See the module's text.
+/// Model kernel, see the module's text.
 #[derive(Debug, Default)]
 pub struct Kernel {
     pub links: BTreeMap<u32, Link>,
     pub addresses: BTreeSet<Address>,
     pub neighbors: BTreeMap<(u32, IpAddr), Mac>,
     pub next_hops: BTreeMap<u32, Kind>,
-    /// By table, prefix and metric: one each, as FRR has them.
+    /// Routes by table, prefix and metric: one each, as FRR has them.
     pub routes: BTreeMap<(Table, Prefix, u32), Held>,
     said: Vec<Event>,
 }
 
 impl Kernel {
-    /// Links 1 to `n`, on and with carrier.
+    /// Creates links 1 to `n`, up and with carrier.
     pub fn new(n: u32) -> Kernel {
         let link = |index| Link {
             index,
@@ -51,12 +51,12 @@ impl Kernel {
         }
     }
 
-    /// What it said since last asked.
+    /// Takes the notifications since the last call.
     pub fn said(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.said)
     }
 
-    /// Switches a link on or off.
+    /// Sets a link up or down.
     pub fn admin(&mut self, index: u32, up: bool, loud: bool) {
         let link = self.links.get_mut(&index).unwrap();
         if link.up == up {
@@ -80,7 +80,7 @@ impl Kernel {
         );
     }
 
-    /// Gives a link a carrier or takes it.
+    /// Sets or clears a link's carrier.
     pub fn carrier(&mut self, index: u32, carrier: bool, loud: bool) {
         let link = self.links.get_mut(&index).unwrap();
         if link.carrier == carrier {
@@ -107,7 +107,7 @@ impl Kernel {
         }
     }
 
-    /// Objects of a link go without a word, and IPv4's routes by them; IPv6's are told of if `loud`.
+    /// Removes objects of a link silently, and the IPv4 routes over them; those of IPv6 are notified if `loud`.
     fn flush_next_hops(&mut self, index: u32, loud: bool) {
         let by = |kind: &Kind| matches!(kind, Kind::By { link, .. } if *link == index);
         let ids: Vec<u32> = self
@@ -160,7 +160,7 @@ impl Kernel {
         }
     }
 
-    /// Plain routes whose hops are all dead now go without a word; IPv6's are told of if `loud`.
+    /// Removes plain routes whose hops are all dead silently; those of IPv6 are notified if `loud`.
     fn die(
         &mut self,
         index: u32,
@@ -188,7 +188,7 @@ impl Kernel {
         }
     }
 
-    /// Gives a link an address, with the routes that come with it.
+    /// Adds an address to a link, with the routes that come with it.
     pub fn add_address(&mut self, address: Address) {
         if !self.links[&address.link].up || !self.addresses.insert(address) {
             return;
@@ -216,7 +216,7 @@ impl Kernel {
         );
     }
 
-    /// Takes an address from a link: what was sent from it goes without a word, and with the last one all by the link.
+    /// Removes an address from a link: routes with it as source disappear silently, and with the last one all over the link.
     pub fn remove_address(&mut self, address: Address) {
         if !self.addresses.remove(&address) {
             return;
@@ -238,7 +238,7 @@ impl Kernel {
         }
     }
 
-    /// A neighbour has this MAC address, or none.
+    /// Sets or clears a neighbour's MAC address.
     pub fn neighbor(&mut self, link: u32, address: IpAddr, mac: Option<Mac>) {
         let there = self.links[&link].up && self.links[&link].carrier;
         let told = |mac, state| Neighbor {
@@ -261,7 +261,7 @@ impl Kernel {
         }
     }
 
-    /// Makes an object what is given, if its links and members are there.
+    /// Creates or replaces an object, if its links and members exist.
     pub fn next_hop(&mut self, id: u32, kind: Kind) {
         let fits = match &kind {
             Kind::By { link, .. } => {
@@ -290,12 +290,12 @@ impl Kernel {
         }
     }
 
-    /// Removes an object, and all by it.
+    /// Removes an object, and all routes over it.
     pub fn remove_next_hop(&mut self, id: u32, loud: bool) {
         self.next_hop_goes(id, true, loud);
     }
 
-    /// Puts a route, if its links and objects are there; one of the same prefix and metric is replaced.
+    /// Adds a route, if its links and objects exist; one of the same prefix and metric is replaced.
     pub fn add_route(
         &mut self,
         prefix: Prefix,
@@ -360,7 +360,7 @@ impl Kernel {
         }
     }
 
-    /// All there is, as dumps would say it, in the order of `Dump::ALL`.
+    /// Returns the whole state, as dumps would show it, in the order of `Dump::ALL`.
     pub fn dumps(&self) -> [Vec<Event>; 8] {
         let routes = |family: Family, table: Table| {
             let of = self

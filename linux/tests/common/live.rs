@@ -1,4 +1,4 @@
-//! A namespace for one test, with TAPs in it that somebody answers ARP and ND on.
+//! Namespace for one test, with TAPs on which a thread answers ARP and ND.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ use npcc_pipeline::units::{Mac, PortId};
 
 use super::common::{Book, Shared};
 
-/// Who answers on the TAPs: addresses and the MAC addresses they have.
+/// Hosts that answer on the TAPs: addresses and their MAC addresses.
 pub type Hosts = Arc<Mutex<BTreeMap<IpAddr, Mac>>>;
 
-/// A test's namespace with two ports, and a VLAN on the first.
+/// Namespace of a test with two ports, and a VLAN on the first.
 pub struct Live {
     pub name: String,
     pub book: Shared,
@@ -138,7 +138,7 @@ impl Live {
         );
     }
 
-    /// What `ip` says in the namespace.
+    /// Returns the output of `ip` in the namespace.
     pub fn ip_says(&self, arguments: &str) -> String {
         let done = Command::new("ip")
             .args(["-n", &self.name])
@@ -165,7 +165,7 @@ impl Live {
         ip.wait().unwrap();
     }
 
-    /// Waits until something holds of the book.
+    /// Waits until a condition holds for the book.
     pub fn until(&self, what: &str, holds: impl Fn(&Book) -> bool) -> Duration {
         let began = Instant::now();
         while !holds(&self.book.0.lock().unwrap()) {
@@ -183,7 +183,7 @@ impl Live {
         began.elapsed()
     }
 
-    /// Compares with the kernel: nothing differs, and what the switch has is what is wanted.
+    /// Compares with the kernel: nothing differs, and the installed state is the desired one.
     pub fn equal(&self, when: &str) -> Report {
         let mut report = self.handle().compare().unwrap();
         for _ in 0..50 {
@@ -211,7 +211,7 @@ impl Drop for Live {
     }
 }
 
-/// Answers ARP and ND for the hosts, until told otherwise. It holds the TAPs.
+/// Answers ARP and ND for the hosts, until stopped. It holds the TAPs.
 fn answer(taps: &[Tap], hosts: &Hosts, answering: &AtomicBool) {
     let mut frame = [0; 9100];
     while answering.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What tests of the crate share: a Fib that keeps books.
+//! Shared test code: a Fib that records its state.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use npcc_linux::fib::{Fib, Member, Refused};
 use npcc_pipeline::route::nexthop::NextHopGroupId;
 use npcc_pipeline::route::prefix::Prefix;
 
-/// What a switch would have.
+/// State of a switch as recorded.
 #[derive(Debug, Default)]
 pub struct Book {
     pub groups: BTreeMap<NextHopGroupId, Vec<Member>>,
@@ -16,28 +16,28 @@ pub struct Book {
     pub group_sets: usize,
     pub route_sets: usize,
     pub route_removals: usize,
-    /// Prefixes that were ever taken away.
+    /// Prefixes that were ever removed.
     pub removed: BTreeSet<Prefix>,
     pub commits: usize,
     pub room: Option<usize>,
-    /// Where to look for a free number.
+    /// Number at which to look for a free one.
     next: u16,
 }
 
 impl Book {
-    /// Every prefix with the members of its group.
+    /// Returns every prefix with the members of its group.
     pub fn table(&self) -> BTreeMap<Prefix, Vec<Member>> {
         let each = self.routes.iter();
         each.map(|(prefix, group)| (*prefix, self.groups[group].clone()))
             .collect()
     }
 
-    /// Whether there is a route of this prefix.
+    /// Returns true if there is a route of this prefix.
     pub fn has(&self, prefix: &str) -> bool {
         self.routes.contains_key(&self::prefix(prefix))
     }
 
-    /// The members a prefix leads by.
+    /// Returns the members of a prefix's group.
     pub fn members(&self, prefix: &str) -> Option<Vec<Member>> {
         let group = self.routes.get(&self::prefix(prefix))?;
         Some(self.groups[group].clone())
@@ -93,7 +93,7 @@ impl Fib for Book {
     }
 }
 
-/// A book that a thread writes and a test reads. Checks that cost are left to the other.
+/// Book that a thread writes and a test reads. Expensive checks are left to [`Book`].
 #[derive(Debug, Clone, Default)]
 pub struct Shared(pub Arc<Mutex<Book>>);
 
@@ -123,7 +123,7 @@ impl Fib for Shared {
     }
 }
 
-/// A prefix from text.
+/// Parses a prefix.
 pub fn prefix(text: &str) -> Prefix {
     let (address, len) = text.split_once('/').unwrap();
     Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap()

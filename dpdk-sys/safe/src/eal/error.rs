@@ -1,8 +1,8 @@
-//! Why EAL did not start, and what to do about it.
+//! Errors of starting EAL, and what to do about them.
 
 use crate::errno::Errno;
 
-/// EAL could not be started.
+/// Error of starting EAL.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EalError {
@@ -18,7 +18,7 @@ pub enum EalError {
         /// The argument, with the NUL made visible.
         argument: String,
     },
-    /// More arguments than C can count.
+    /// The arguments are more than C can count.
     #[error("too many EAL arguments")]
     TooManyArguments,
     /// EAL refused an argument.
@@ -32,7 +32,7 @@ pub enum EalError {
         /// EAL's reason.
         errno: Errno,
     },
-    /// There are no hugepages and EAL was not told to do without.
+    /// No hugepages are free, and EAL was not started with `--no-huge`.
     #[error(
         "EAL found no free hugepages ({errno}): reserve some (echo 512 > \
          /proc/sys/vm/nr_hugepages), or do without them at a cost in speed (EAL arguments \
@@ -51,7 +51,7 @@ pub enum EalError {
         /// EAL's reason.
         errno: Errno,
     },
-    /// Something EAL needs is held by another process.
+    /// Another process holds a resource that EAL needs.
     #[error(
         "EAL found a resource in use ({errno}): another DPDK process runs under the same name; \
          give each its own --file-prefix, or use --in-memory"
@@ -60,7 +60,7 @@ pub enum EalError {
         /// EAL's reason.
         errno: Errno,
     },
-    /// EAL could not get the memory it was told to take.
+    /// EAL could not get the memory it was configured to take.
     #[error(
         "EAL could not get its memory ({errno}): lower -m (MB), or reserve more hugepages; \
          {free_bytes} bytes of hugepages are free"
@@ -71,7 +71,7 @@ pub enum EalError {
         /// Free hugepages in bytes when it failed.
         free_bytes: u64,
     },
-    /// Anything else.
+    /// EAL failed for any other reason.
     #[error("EAL did not start: {errno}; the lines it printed say where")]
     Failed {
         /// EAL's reason.
@@ -80,7 +80,7 @@ pub enum EalError {
 }
 
 impl EalError {
-    /// From what EAL left in `rte_errno`, its arguments, and the bytes of free hugepages.
+    /// Derives the error from EAL's `rte_errno`, its arguments, and the bytes of free hugepages.
     pub(super) fn explain(errno: Errno, args: &[String], free_bytes: u64) -> Self {
         let wants_hugepages = !args.iter().any(|arg| arg == "--no-huge");
         match errno.raw() {

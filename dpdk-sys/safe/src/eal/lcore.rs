@@ -1,7 +1,7 @@
-//! Logical cores: which there are, and running a function on one.
+//! Logical cores of EAL, and running a function on one.
 //!
-//! Law: a launched function holds the EAL until it has returned, and a panic in it ends with it: it
-//! is handed to whoever joins, never across C.
+//! Law: a launched function holds the EAL until it has returned, and a panic in it ends there: it
+//! is passed to the thread that joins, never across C.
 
 use std::any::Any;
 use std::ffi::{c_int, c_void};
@@ -12,32 +12,32 @@ use std::sync::{Arc, PoisonError};
 use super::{Eal, EalCore};
 use crate::errno::Errno;
 
-/// A logical core of the running EAL.
+/// Logical core of the running EAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lcore(u32);
 
 impl Lcore {
-    /// EAL's number for it.
+    /// Returns EAL's number of the lcore.
     #[must_use]
     pub fn id(self) -> u32 {
         self.0
     }
 
-    /// The processor it is pinned to; none when it may run on several.
+    /// Returns the CPU it is pinned to; `None` when it may run on several.
     #[must_use]
     pub fn cpu(self) -> Option<u32> {
         // SAFETY: reads EAL's table at the index of an lcore that exists.
         u32::try_from(unsafe { dpdk_sys::npcc_lcore_cpu(self.0) }).ok()
     }
 
-    /// The NUMA node of its processor.
+    /// Returns the NUMA node of its CPU.
     #[must_use]
     pub fn socket(self) -> u32 {
         // SAFETY: reads EAL's table at the index of an lcore that exists.
         unsafe { dpdk_sys::rte_lcore_to_socket_id(self.0) }
     }
 
-    /// The lcore this thread is; none on a thread that EAL did not make.
+    /// Returns the lcore of the calling thread; `None` on a thread that EAL did not make.
     #[must_use]
     pub fn current() -> Option<Self> {
         // SAFETY: reads a thread-local integer.
@@ -46,46 +46,46 @@ impl Lcore {
     }
 }
 
-/// An lcore could not be given work.
+/// Error of launching a function on an lcore.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// It is the main lcore, or none that EAL was started with.
+    /// The lcore is the main lcore, or none that EAL was started with.
     #[error(
         "lcore {lcore} is not a worker: name it in EAL's -l or --lcores, and leave the first for \
          control"
     )]
     NotAWorker {
-        /// EAL's number.
+        /// EAL's number of the lcore.
         lcore: u32,
     },
-    /// It still runs what it was given before.
+    /// The lcore still runs the function launched before.
     #[error("lcore {lcore} is busy: join what it was given before")]
     Busy {
-        /// EAL's number.
+        /// EAL's number of the lcore.
         lcore: u32,
     },
-    /// EAL refused.
+    /// EAL refused the launch.
     #[error("lcore {lcore} could not be given work: {errno}")]
     Refused {
-        /// EAL's number.
+        /// EAL's number of the lcore.
         lcore: u32,
         /// EAL's reason.
         errno: Errno,
     },
 }
 
-/// A function panicked on its lcore.
+/// Panic of a function on its lcore.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the function on lcore {lcore} panicked: {message}")]
 pub struct LcorePanic {
-    /// EAL's number.
+    /// EAL's number of the lcore.
     pub lcore: u32,
-    /// The panic's message, if it had one.
+    /// Message of the panic, if it had one.
     pub message: String,
 }
 
-/// A function that runs, or has run, on an lcore. Dropping the handle lets it run on.
+/// Handle of a function that runs, or has run, on an lcore. Dropping the handle lets it run on.
 #[derive(derive_more::Debug)]
 #[must_use = "a function whose handle is dropped cannot be joined"]
 #[debug("LcoreHandle {{ lcore: {lcore:?}, .. }}")]
@@ -98,14 +98,14 @@ pub struct LcoreHandle<T> {
 type Job = Box<dyn FnOnce() + Send>;
 
 impl Eal {
-    /// The lcore of the thread that started EAL.
+    /// Returns the lcore of the thread that started EAL.
     #[must_use]
     pub fn main_lcore(&self) -> Lcore {
         // SAFETY: EAL is up, which `self` proves.
         Lcore(unsafe { dpdk_sys::rte_get_main_lcore() })
     }
 
-    /// All other lcores, in ascending order.
+    /// Returns all other lcores, in ascending order.
     #[must_use]
     pub fn workers(&self) -> Vec<Lcore> {
         all().collect()
@@ -136,9 +136,9 @@ impl Eal {
         let held = Arc::clone(&core);
         let job: Job = Box::new(move || {
             let outcome = panic::catch_unwind(AssertUnwindSafe(function));
-            // Let go before telling: whoever joins may then be the last holder, on the main thread.
+            // Dropped before the result is sent: the thread that joins may then be the last holder, on the main thread.
             drop(held);
-            // Nobody listens when the handle was dropped; the outcome is then of no interest.
+            // No receiver is left when the handle was dropped; the outcome is then of no interest.
             drop(sender.send(outcome));
         });
         let job = Box::into_raw(Box::new(job));
@@ -146,7 +146,7 @@ impl Eal {
         // once, on the lcore.
         let rc = unsafe { dpdk_sys::rte_eal_remote_launch(Some(run), job.cast(), id) };
         if let Err(errno) = Errno::check(rc) {
-            // What the function holds may itself want to know whether all is quiet.
+            // Dropping the function may itself check for quiescence, so the lock is released first.
             drop(one_at_a_time);
             // SAFETY: the launch was refused, so `run` will never see the box; it is still ours.
             drop(unsafe { Box::from_raw(job) });
@@ -162,17 +162,17 @@ impl Eal {
 }
 
 impl<T> LcoreHandle<T> {
-    /// Where it runs.
+    /// Returns the lcore it runs on.
     pub fn lcore(&self) -> Lcore {
         self.lcore
     }
 
-    /// Whether the lcore has returned from it.
+    /// Returns true if the function has returned.
     pub fn is_finished(&self) -> bool {
         is_idle(self.lcore)
     }
 
-    /// Waits, asleep, until the function returns.
+    /// Blocks until the function returns.
     ///
     /// # Errors
     /// When it panicked.
@@ -202,7 +202,7 @@ impl<T> LcoreHandle<T> {
     }
 }
 
-/// The worker lcores of the running EAL.
+/// Iterates over the worker lcores of the running EAL.
 pub(super) fn all() -> impl Iterator<Item = Lcore> {
     // SAFETY: reads EAL's table; the index -1 (as unsigned) means before the first, 1 skips the
     // main lcore, 0 does not wrap round.
@@ -212,14 +212,14 @@ pub(super) fn all() -> impl Iterator<Item = Lcore> {
         .map(Lcore)
 }
 
-/// Whether a worker waits for work. What it did before is then visible to the caller: EAL reads the
+/// Returns true if a worker waits for work. Its earlier stores are then visible to the caller: EAL reads the
 /// state with acquire.
 pub(super) fn is_idle(lcore: Lcore) -> bool {
     // SAFETY: reads the state of an lcore that exists.
     unsafe { dpdk_sys::rte_eal_get_lcore_state(lcore.0) == dpdk_sys::WAIT }
 }
 
-/// What the lcore itself calls.
+/// Runs the job; called on the lcore itself.
 ///
 /// # Safety
 /// `job` comes from `Box::into_raw(Box<Job>)` and is passed to one call only.

@@ -1,4 +1,4 @@
-//! The Environment Abstraction Layer: one per process, alive as long as anything that was made
+//! Environment Abstraction Layer (EAL): one per process, alive as long as any object that was made
 //! under it.
 //!
 //! Law: every pool, port and running lcore holds the EAL, so that `rte_eal_cleanup` (which unmaps
@@ -26,22 +26,22 @@ use crate::log;
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
-/// A handle to the running EAL. Cloning it is cheap.
+/// Handle to the running EAL. Cloning it is cheap.
 #[derive(Clone, derive_more::Debug)]
 #[debug("Eal {{ main_lcore: {:?}, .. }}", self.main_lcore())]
 pub struct Eal {
     core: Arc<EalCore>,
 }
 
-/// What the holders share.
+/// State that all holders share.
 #[derive(Debug)]
 pub(crate) struct EalCore {
     main_thread: ThreadId,
-    /// Something still points into DPDK's memory, so that it must never be unmapped.
+    /// True if a buffer or an open port still uses DPDK's memory, so that it must never be unmapped.
     leaked: AtomicBool,
-    /// Ports that a `Port` owns.
+    /// Numbers of the ports that a `Port` owns.
     ports: Mutex<Vec<u16>>,
-    /// Held while an lcore is given work: the request and its answer are two pipes.
+    /// Lock held while a function is launched on an lcore: the request and its answer are two pipes.
     launching: Mutex<()>,
 }
 
@@ -54,7 +54,7 @@ impl Eal {
     ///
     /// # Errors
     /// [`EalError::AlreadyInitialised`] on every call but the first of a process, even if that one
-    /// failed: DPDK cannot start twice. Otherwise what EAL could not do, and what to do about it.
+    /// failed: DPDK cannot start twice. Otherwise the reason of EAL's failure, and what to do about it.
     pub fn init(args: &[String]) -> Result<Self, EalError> {
         let mut argv = vec![c"npcc-switch".to_owned()];
         for arg in args {
@@ -92,8 +92,8 @@ impl Eal {
         })
     }
 
-    /// Keeps DPDK's memory, and with it all packets, out of core dumps from now on: hugepages and ordinary pages, those it takes
-    /// later too.
+    /// Keeps DPDK's memory, and with it all packets, out of core dumps from now on: hugepages and ordinary pages, including those it maps
+    /// later.
     ///
     /// # Errors
     /// The kernel's reason.
@@ -109,11 +109,11 @@ impl Eal {
 }
 
 impl EalCore {
-    /// Proof, while it is held, that no other lcore is inside DPDK: the caller is the main thread,
+    /// Proves, while the guard is held, that no other lcore is inside DPDK: the caller is the main thread,
     /// every worker waits for work, and none can be given any.
     ///
     /// A thread that is not an lcore has no buffer cache; its last store in freeing a buffer is the
-    /// one that makes the buffer count as free, so it need not be asked about.
+    /// one that makes the buffer count as free, so it need not be considered.
     pub(crate) fn quiesce(&self) -> Option<MutexGuard<'_, ()>> {
         if thread::current().id() != self.main_thread {
             return None;
@@ -126,12 +126,12 @@ impl EalCore {
         lcore::all().all(lcore::is_idle).then_some(guard)
     }
 
-    /// Declares that DPDK's memory is still in use by something that nothing will wait for.
+    /// Marks DPDK's memory as still in use, by a buffer or a port that nothing will wait for.
     pub(crate) fn mark_leaked(&self) {
         self.leaked.store(true, Ordering::Release);
     }
 
-    /// Records that a port has an owner; false if it has one already.
+    /// Records that a port has an owner; returns false if it has one already.
     pub(crate) fn claim_port(&self, port: u16) -> bool {
         let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
         let free = !ports.contains(&port);
@@ -141,7 +141,7 @@ impl EalCore {
         free
     }
 
-    /// The reverse of [`claim_port`](Self::claim_port).
+    /// Releases a port that was claimed by [`claim_port`](Self::claim_port).
     pub(crate) fn release_port(&self, port: u16) {
         self.ports
             .lock()

@@ -1,7 +1,7 @@
-//! Finding and attaching a device, and telling why it could not be.
+//! Finding and attaching a device, and explaining failures.
 //!
-//! DPDK answers most failures with one code and explains itself only in its log, so what can be
-//! checked beforehand is.
+//! DPDK answers most failures with one code and explains itself only in its log, so failures that can be
+//! detected beforehand are.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -11,14 +11,14 @@ use super::device::Device;
 use super::error::PortError;
 use crate::errno::Errno;
 
-/// What attaching found out.
+/// Result of attaching a device.
 pub(super) struct Attached {
     pub(super) port: u16,
     pub(super) device: *mut dpdk_sys::rte_device,
     pub(super) driver: String,
 }
 
-/// Attaches the device unless it is there already, and finds its port.
+/// Attaches the device unless it is attached already, and finds its port.
 pub(super) fn attach(device: &Device) -> Result<Attached, PortError> {
     if let Some(found) = find(device.name()) {
         return Ok(found);
@@ -45,7 +45,7 @@ pub(super) fn attach(device: &Device) -> Result<Attached, PortError> {
     })
 }
 
-/// What the device behind a port can do; none when it does not say.
+/// Reads the device's capabilities; an error when the driver does not report them.
 pub(super) fn info(port: u16) -> Result<dpdk_sys::rte_eth_dev_info, Errno> {
     let mut info = dpdk_sys::rte_eth_dev_info::default();
     // SAFETY: the port number is checked by the callee, which fills the structure it is given.
@@ -53,7 +53,7 @@ pub(super) fn info(port: u16) -> Result<dpdk_sys::rte_eth_dev_info, Errno> {
     Ok(info)
 }
 
-/// The first port whose device bears this name.
+/// Finds the first port whose device has this name.
 pub(super) fn find(name: &str) -> Option<Attached> {
     // SAFETY: looks for the first port at or after the one given, and ends with RTE_MAX_ETHPORTS.
     let next = |port: u16| unsafe { dpdk_sys::rte_eth_find_next(port) };
@@ -82,7 +82,7 @@ pub(super) fn find(name: &str) -> Option<Attached> {
         })
 }
 
-/// Files and interfaces among a software driver's arguments.
+/// Checks the files and interfaces among a software driver's arguments.
 fn check_arguments(device: &Device) -> Result<(), PortError> {
     if let Some(path) = device
         .values("rx_pcap")
@@ -121,7 +121,7 @@ fn check_arguments(device: &Device) -> Result<(), PortError> {
     }
 }
 
-/// Whether the kernel has this interface in the network namespace of this process. Not from
+/// Returns true if the interface exists in the network namespace of this process. Not read from
 /// /sys/class/net, which shows the namespace it was mounted in.
 fn interface_exists(name: &str) -> bool {
     let table = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
@@ -144,7 +144,7 @@ fn check_pci(device: &Device) -> Result<(), PortError> {
     })
 }
 
-/// `net_af_packet` says no more than this line in its log.
+/// Hint for `net_af_packet`, whose log says no more than the quoted line.
 const FANOUT_TAKEN: &str = ", or, after \"could not set PACKET_FANOUT\", start again: another process of this network \
                             namespace has a socket group of the same number, which the driver makes of the process id \
                             and the interface's index";
@@ -162,7 +162,7 @@ fn explain(device: &Device, errno: Errno) -> PortError {
         })
 }
 
-/// The driver that holds a PCI device, when it is not one of those that pass devices to user space.
+/// Returns an error if a PCI device is held by a kernel driver that does not pass devices to user space.
 fn kernel_driver(device: &Device) -> Option<PortError> {
     if device.is_vdev() {
         return None;
@@ -201,7 +201,7 @@ fn missing_driver(device: &Device) -> Option<PortError> {
     })
 }
 
-/// Name of the plug-in that holds a driver: its own, but for those that share one or were renamed.
+/// Returns the name of the plug-in that holds a driver: its own, except for those that share one or were renamed.
 fn plugin(driver: &str) -> String {
     match driver
         .strip_prefix("eth_")
@@ -215,7 +215,7 @@ fn plugin(driver: &str) -> String {
     }
 }
 
-/// `librte-net-pcap23`, or `librte-net-mlx5-23` where the name ends in a digit; the number is the
+/// Returns Debian's package name, `librte-net-pcap23`, or `librte-net-mlx5-23` where the name ends in a digit; the number is the
 /// ABI's, as in `pmds-23.0`.
 fn debian_package(plugin: &str, folder: &Path) -> String {
     let abi = folder

@@ -1,7 +1,7 @@
-//! Queues, descriptors, MTU and promiscuous mode of a port, and applying them.
+//! Configuration of a port: queues, descriptors, MTU and promiscuous mode.
 //!
 //! Law: every frame of the MTU, with two VLAN tags, fits one buffer. No offload that changes a frame
-//! is asked for: checksums, tags and marks are the pipeline's, and vdevs have none. Thresholds of the
+//! is enabled: checksums, tags and marks are the pipeline's, and vdevs have none. Thresholds of the
 //! rings are the driver's own (`default_rxconf` and `default_txconf`, which a null configuration
 //! means).
 
@@ -13,23 +13,23 @@ use super::state::{Direction, Sending};
 use crate::errno::Errno;
 use crate::mempool::Mempool;
 
-/// How many descriptors a queue is to have.
+/// Number of descriptors of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptors {
-    /// This many.
+    /// Exactly this number.
     Exactly(u16),
-    /// As many as the device prefers within these limits, and the least where it has no preference,
-    /// as virtual devices have none.
+    /// The number that the device prefers, within these limits; the least where it has no preference,
+    /// as with virtual devices.
     Preferred {
-        /// Not fewer.
+        /// Minimum number.
         least: u16,
-        /// Not more: what the pool has buffers for.
+        /// Maximum number: as many as the pool has buffers for.
         most: u16,
     },
 }
 
 impl Descriptors {
-    /// The number to ask for, where the device prefers `preferred` (0: any).
+    /// Returns the number to request, where the device prefers `preferred` (0: any).
     fn wanted(self, preferred: u16) -> u16 {
         match self {
             Self::Exactly(count) => count,
@@ -38,35 +38,35 @@ impl Descriptors {
     }
 }
 
-/// How a port is set up.
+/// Configuration of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Receive queues. With more than one, frames are spread by IP addresses and UDP ports where
-    /// the device can.
+    /// Number of receive queues. With more than one, frames are spread by IP addresses and UDP ports where
+    /// the device supports it.
     pub rx_queues: u16,
-    /// Transmit queues.
+    /// Number of transmit queues.
     pub tx_queues: u16,
-    /// Whether the device is asked for eight traffic classes on transmission (DCB with priority flow control), one a
-    /// priority: what drivers want before [`Port::obey_pfc`](super::Port::obey_pfc).
+    /// True to request eight traffic classes on transmission (DCB with priority flow control), one for each
+    /// priority: drivers require it before [`Port::obey_pfc`](super::Port::obey_pfc).
     pub dcb: bool,
-    /// Descriptors of each receive queue; brought to what the device allows.
+    /// Number of descriptors of each receive queue; adjusted to the device's limits.
     pub rx_descriptors: Descriptors,
-    /// Descriptors of each transmit queue; brought to what the device allows.
+    /// Number of descriptors of each transmit queue; adjusted to the device's limits.
     pub tx_descriptors: Descriptors,
-    /// Whether every frame the port will send is one buffer of the pool it is configured with. A
-    /// device that offers it then returns sent buffers without reading them. What breaks the promise
-    /// is freed instead of sent ([`TxQueue::refused`](super::TxQueue::refused)).
+    /// True if every frame the port will send is one buffer of the pool it is configured with. A
+    /// device that supports it then returns sent buffers without reading them. Frames that break the promise
+    /// are freed instead of sent ([`TxQueue::refused`](super::TxQueue::refused)).
     pub one_pool: bool,
-    /// Bytes of the longest IP packet.
+    /// IP MTU in bytes.
     pub mtu: u16,
-    /// Whether frames for other MAC addresses are received too.
+    /// True to receive frames for other MAC addresses too.
     pub promiscuous: bool,
-    /// Whether the receive queues are to have interrupts ([`RxQueue::interrupt`](super::RxQueue::interrupt)), where the device has any.
+    /// True to enable interrupts of the receive queues ([`RxQueue::interrupt`](super::RxQueue::interrupt)), where the device has any.
     pub interrupts: bool,
 }
 
 impl Default for PortConfig {
-    /// One queue each way, 1,024 descriptors, several pools, MTU 1,500, promiscuous.
+    /// Returns one queue each way, 1,024 descriptors, several pools, MTU 1,500, promiscuous.
     fn default() -> Self {
         Self {
             rx_queues: 1,
@@ -82,12 +82,12 @@ impl Default for PortConfig {
     }
 }
 
-/// Ethernet header and two VLAN tags; the FCS is not stored.
+/// Bytes of the Ethernet header and two VLAN tags; the FCS is not stored.
 const L2_BYTES: u32 = 14 + 2 * 4;
-/// What DPDK counts beside the MTU where the driver says nothing else.
+/// Bytes that DPDK adds to the MTU where the driver reports nothing else.
 const L2_AND_FCS: u32 = 14 + 4;
 
-/// Applies the configuration to a port that does not run; returns how each transmit queue sends.
+/// Applies the configuration to a port that is stopped; returns how its queues receive and send.
 pub(super) fn apply(
     port: &PortCore,
     config: &PortConfig,
@@ -117,7 +117,7 @@ pub(super) fn apply(
     })
 }
 
-/// What DPDK is asked of the device as a whole.
+/// Builds DPDK's configuration of the device as a whole.
 fn device_conf(
     driver: &str,
     config: &PortConfig,
@@ -128,7 +128,7 @@ fn device_conf(
     let spread = info.flow_type_rss_offloads & dpdk_sys::NPCC_RSS_IP_UDP;
     if config.rx_queues > 1 && spread != 0 {
         conf.rxmode.mq_mode = dpdk_sys::RTE_ETH_MQ_RX_RSS;
-        // No key of ours: the driver's own.
+        // No hash key is set: the driver's own is used.
         conf.rx_adv_conf.rss_conf.rss_hf = spread;
     }
     conf.intr_conf.set_rxq(u32::from(config.interrupts));
@@ -146,7 +146,7 @@ fn device_conf(
     conf
 }
 
-/// Sets up every queue of a configured port; returns the descriptors each receive and each transmit queue got.
+/// Sets up every queue of a configured port; returns the number of descriptors of each receive and each transmit queue.
 fn set_up_queues(
     port: &PortCore,
     config: &PortConfig,
@@ -201,7 +201,7 @@ fn set_up_queues(
     Ok((rx_descriptors, tx_descriptors))
 }
 
-/// Software ports hear everything whether or not their driver has the switch.
+/// Sets promiscuous mode. Software ports receive every frame even if their driver has no such call.
 fn promiscuous(port: &PortCore, on: bool) -> Result<(), PortError> {
     // SAFETY: an existing port.
     let rc = unsafe {
@@ -217,10 +217,10 @@ fn promiscuous(port: &PortCore, on: bool) -> Result<(), PortError> {
     }
 }
 
-/// The MTU the device is told.
+/// Returns the MTU that the device is configured with.
 ///
-/// `net_af_packet` says that it takes no frame above 1,518 bytes, whatever its `framesz` holds; it does not look at what it is
-/// told, so it is told what it wants to hear. Every other driver is told the truth.
+/// `net_af_packet` claims that it takes no frame above 1,518 bytes, whatever its `framesz` holds; it ignores the value it is
+/// given, so it is given the largest it accepts. Every other driver is given the true one.
 fn device_mtu(driver: &str, max_frame: u32, mtu: u16) -> u32 {
     let mtu = u32::from(mtu);
     if driver == "net_af_packet" {
@@ -230,7 +230,7 @@ fn device_mtu(driver: &str, max_frame: u32, mtu: u16) -> u32 {
     }
 }
 
-/// What can be told before the driver is asked.
+/// Checks what can be checked before the driver is called.
 fn check(
     device: &str,
     config: &PortConfig,

@@ -1,34 +1,34 @@
-//! What an operator writes to name a device.
+//! Device name as an operator writes it.
 //!
 //! Two forms, as on DPDK's own command line: a PCI address (`0000:81:00.0`, `81:00.0`) or a virtual
 //! device (`net_pcap0,rx_pcap=a.pcap`), both with optional `key=value` arguments after commas.
-//! Parsing touches nothing outside this file: whether the device is there is asked when it is
+//! Parsing accesses nothing else: whether the device exists is checked when it is
 //! opened.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A device, as it is named.
+/// Device by its name and arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// DPDK's name: the full PCI address, or the virtual device with its number.
     name: String,
-    /// Driver of a virtual device; none for PCI, where the hardware decides.
+    /// Driver of a virtual device; `None` for PCI, where the hardware decides.
     driver: Option<String>,
     arguments: Vec<(String, Option<String>)>,
 }
 
-/// A device was named in a way DPDK would not understand.
+/// Error of a device name that DPDK would not understand.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// Nothing before the first comma.
+    /// There is no name before the first comma.
     #[error(
         "it names no device: write a PCI address (0000:81:00.0) or a virtual device \
          (net_pcap0,rx_pcap=FILE)"
     )]
     Empty,
-    /// Neither form.
+    /// The name is neither a PCI address nor a virtual device.
     #[error(
         "\"{name}\" is neither a PCI address (0000:81:00.0) nor a virtual device, whose name is \
          a driver and a number (net_pcap0, net_af_packet0)"
@@ -37,40 +37,40 @@ pub enum DeviceError {
         /// The text before the first comma.
         name: String,
     },
-    /// Longer than DPDK keeps.
+    /// The name is longer than DPDK keeps.
     #[error("\"{name}\" is longer than the 63 bytes DPDK keeps of a device's name")]
     NameTooLong {
         /// The text before the first comma.
         name: String,
     },
-    /// A character that C or DPDK's parser would stumble over.
+    /// The name has a character that C or DPDK's parser does not accept.
     #[error("it contains a NUL character or a line break")]
     BadCharacter,
 }
 
-/// `RTE_DEV_NAME_MAX_LEN`, with its NUL.
+/// `RTE_DEV_NAME_MAX_LEN`, including its NUL.
 const NAME_MAX: usize = 64;
 
 impl Device {
-    /// DPDK's name for it.
+    /// Returns DPDK's name of the device.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is made of software.
+    /// Returns true for a virtual device.
     #[must_use]
     pub fn is_vdev(&self) -> bool {
         self.driver.is_some()
     }
 
-    /// The driver of a virtual device, for example `net_pcap`.
+    /// Returns the driver of a virtual device, for example `net_pcap`.
     #[must_use]
     pub fn driver(&self) -> Option<&str> {
         self.driver.as_deref()
     }
 
-    /// The values given for a key, in order.
+    /// Iterates over the values given for a key, in order.
     pub fn values<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         self.arguments
             .iter()
@@ -115,7 +115,7 @@ impl FromStr for Device {
     }
 }
 
-/// As DPDK's own parser takes it.
+/// Formats the device as DPDK's own parser takes it.
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
@@ -129,7 +129,7 @@ impl fmt::Display for Device {
     }
 }
 
-/// `[domain:]bus:device.function` in hexadecimal, completed with domain 0; none when it is not one.
+/// Parses `[domain:]bus:device.function` in hexadecimal, completed with domain 0; `None` when it is not one.
 fn pci_address(text: &str) -> Option<String> {
     let (front, function) = text.rsplit_once('.')?;
     let fields: Vec<&str> = front.split(':').collect();
@@ -154,7 +154,7 @@ fn pci_address(text: &str) -> Option<String> {
     ))
 }
 
-/// A virtual device is named by its driver and a number.
+/// Returns the driver of a virtual device, which is named by its driver and a number.
 fn vdev_driver(name: &str) -> Result<String, DeviceError> {
     let driver = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let plain = name

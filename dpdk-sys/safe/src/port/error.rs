@@ -1,4 +1,4 @@
-//! What can go wrong with a port, and what to do about it.
+//! Errors of a port, and what to do about them.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use super::device::DeviceError;
 use super::state::{Direction, Phase};
 use crate::errno::Errno;
 
-/// What was asked of the driver when it failed.
+/// Operation of the driver that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 pub enum Operation {
-    /// Reading what the device can do.
+    /// Reading the device's capabilities.
     #[display("read the device's abilities")]
     ReadInfo,
     /// Setting queues and MTU.
@@ -24,10 +24,10 @@ pub enum Operation {
     /// Setting up a transmit queue.
     #[display("set up a transmit queue")]
     SetUpTx,
-    /// Starting.
+    /// Starting the port.
     #[display("start")]
     Start,
-    /// Stopping.
+    /// Stopping the port.
     #[display("stop")]
     Stop,
     /// Switching promiscuous mode.
@@ -48,30 +48,30 @@ pub enum Operation {
     /// Reading the link's state.
     #[display("read the link's state")]
     ReadLink,
-    /// Asking what pause by queue it can do.
+    /// Reading the device's support for pause by queue.
     #[display("tell which pause by queue it can do")]
     ReadPfc,
-    /// Having it obey priority pause.
+    /// Enabling the device to honour priority pause.
     #[display("obey priority pause by itself")]
     SetPfc,
-    /// Reading which queue serves which traffic class.
+    /// Reading the mapping of queues to traffic classes.
     #[display("tell which queue serves which traffic class")]
     ReadClasses,
-    /// Taking its link up or down.
+    /// Setting the link up or down.
     #[display("take its link up or down")]
     SetLink,
 }
 
-/// A port could not do what was asked.
+/// Error of an operation on a port.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PortError {
     /// The device's name cannot be understood.
     #[error("device \"{device}\": {reason}")]
     BadDevice {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// Why.
+        /// Reason why it cannot be parsed.
         #[source]
         reason: DeviceError,
     },
@@ -82,46 +82,46 @@ pub enum PortError {
         folder.display()
     )]
     NoDriver {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// The driver its name asks for.
+        /// Driver that its name selects.
         driver: String,
-        /// Where drivers are looked for.
+        /// Folder in which drivers are looked for.
         folder: PathBuf,
         /// Debian's package of that driver, if it has one.
         package: String,
     },
-    /// A file among the device's arguments is not there.
+    /// A file among the device's arguments does not exist.
     #[error(
         "device \"{device}\": {key}={}: no such file; the path is relative to the folder the \
          switch was started in",
         path.display()
     )]
     NoFile {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// The argument.
+        /// Key of the argument.
         key: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The network interface among the device's arguments is not there.
+    /// The network interface among the device's arguments does not exist.
     #[error(
         "device \"{device}\": there is no network interface \"{interface}\" here: see `ip link`, \
          and mind the network namespace"
     )]
     NoInterface {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// The interface.
+        /// Name of the interface.
         interface: String,
     },
-    /// No such PCI device.
+    /// The PCI device does not exist.
     #[error("device \"{device}\": there is no PCI device at {address}: see `lspci -D`")]
     NoPciDevice {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// Its full address.
+        /// Full PCI address.
         address: String,
     },
     /// A kernel driver holds the device.
@@ -130,11 +130,11 @@ pub enum PortError {
          dpdk-devbind.py --bind=vfio-pci {address} (mlx4 and mlx5 stay with their kernel driver)"
     )]
     KernelDriver {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// Its full address.
+        /// Full PCI address.
         address: String,
-        /// The kernel's driver; `none` when it has none.
+        /// Kernel driver; `none` when it has none.
         driver: String,
     },
     /// The driver refused the device.
@@ -143,50 +143,50 @@ pub enum PortError {
          check its arguments{hint}"
     )]
     Attach {
-        /// As given.
+        /// Device as given.
         device: String,
         /// DPDK's reason.
         errno: Errno,
-        /// What else it may be with this driver; empty for nothing.
+        /// Hint at another possible cause with this driver; may be empty.
         hint: &'static str,
     },
-    /// Attaching brought no Ethernet port.
+    /// Attaching produced no Ethernet port.
     #[error("device \"{device}\" was attached but is not an Ethernet port")]
     NotEthernet {
-        /// As given.
+        /// Device as given.
         device: String,
     },
-    /// Another `Port` owns it.
+    /// Another `Port` owns the device.
     #[error("device \"{device}\" is open already: name each device once")]
     AlreadyOpen {
-        /// As given.
+        /// Device as given.
         device: String,
     },
-    /// More queues than the device has.
+    /// More queues were requested than the device has.
     #[error(
         "device \"{device}\" has {max} {direction} queues, {wanted} were asked for: use fewer \
          workers on this port"
     )]
     TooManyQueues {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// Which side.
+        /// Receive or transmit side.
         direction: Direction,
-        /// Asked for.
+        /// Number of queues requested.
         wanted: u16,
-        /// What it has.
+        /// Number of queues of the device.
         max: u16,
     },
-    /// The MTU is outside what the device does.
+    /// The MTU is outside the device's range.
     #[error("device \"{device}\" takes an MTU from {min} to {max}, not {wanted}")]
     BadMtu {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// Asked for, in bytes.
+        /// Requested MTU in bytes.
         wanted: u16,
-        /// Least, in bytes.
+        /// Minimum MTU in bytes.
         min: u16,
-        /// Most, in bytes.
+        /// Maximum MTU in bytes.
         max: u16,
     },
     /// A frame of the MTU does not fit one buffer.
@@ -195,23 +195,23 @@ pub enum PortError {
          pool's hold {room}: raise the pool's frame_room"
     )]
     BufferTooSmall {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// In bytes.
+        /// MTU in bytes.
         mtu: u16,
         /// Bytes of the longest frame.
         needed: u32,
-        /// Bytes the pool's buffers hold.
+        /// Bytes that the pool's buffers hold.
         room: u16,
     },
-    /// The driver failed in, or lacks, an operation.
+    /// The driver failed in an operation, or lacks it.
     #[error("device \"{device}\" could not {operation}: {errno}")]
     Driver {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// What it was asked.
+        /// Operation that failed.
         operation: Operation,
-        /// Its reason.
+        /// Driver's reason.
         errno: Errno,
     },
     /// The queue does not exist.
@@ -220,55 +220,55 @@ pub enum PortError {
          {index}"
     )]
     NoSuchQueue {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// Which side.
+        /// Receive or transmit side.
         direction: Direction,
-        /// Asked for, from 0.
+        /// Requested index, from 0.
         index: u16,
-        /// How many there are.
+        /// Number of queues.
         count: u16,
     },
-    /// Somebody has the queue.
+    /// The queue is in use.
     #[error(
         "device \"{device}\": {direction} queue {index} is taken: a queue has one user, who must \
          drop it first"
     )]
     QueueTaken {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// Which side.
+        /// Receive or transmit side.
         direction: Direction,
-        /// From 0.
+        /// Index of the queue, from 0.
         index: u16,
     },
-    /// The port is not in the phase the call needs.
+    /// The port is not in the phase that the call requires.
     #[error("device \"{device}\" is {phase}, and must be {needed} for this")]
     WrongPhase {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// Where it is.
+        /// Current phase.
         phase: Phase,
-        /// Where it must be.
+        /// Required phase.
         needed: Phase,
     },
-    /// Queues are still out.
+    /// Queues of the port are still in use.
     #[error(
         "device \"{device}\" cannot stop while {rx} rx and {tx} tx queues are in use: drop them \
          first"
     )]
     QueuesOut {
-        /// As given.
+        /// Device as given.
         device: String,
-        /// Receive queues taken.
+        /// Number of receive queues in use.
         rx: usize,
-        /// Transmit queues taken.
+        /// Number of transmit queues in use.
         tx: usize,
     },
 }
 
 impl PortError {
-    /// Whether the driver does not have the operation at all, as software drivers often do not.
+    /// Returns true if the driver does not have the operation at all, as is common for software drivers.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::Driver { errno, .. } if errno.is_unsupported())

@@ -1,21 +1,21 @@
-//! Sending by a driver that returns sent buffers to their pool without a look at them
+//! Transmission by a driver that returns sent buffers to their pool without reading them
 //! (`RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE`).
 //!
-//! Law: such a queue is handed only buffers of its one pool, in one segment, with one reference. The
-//! reference is [`Mbuf`](crate::Mbuf)'s law; pool and segments are compared here, in the line of the
+//! Law: such a queue is passed only buffers of its one pool, in one segment, with one reference. The
+//! reference is [`Mbuf`](crate::Mbuf)'s law; pool and segments are compared here, in the cache line of the
 //! buffer that the driver reads next anyway. A driver that receives into several buffers, or a
 //! second pool, can therefore cost frames but never a pool.
 //!
 //! In DPDK 22.11 NICs offer it (i40e, ice and mlx5 among them), and no virtual device does: net_null,
-//! net_ring, net_pcap, net_tap, net_af_packet, net_memif and net_vhost were asked. Nor has one of
-//! them a preference for the size of its rings.
+//! net_ring, net_pcap, net_tap, net_af_packet, net_memif and net_vhost were checked. Nor does one of
+//! them prefer a size of its rings.
 
 use dpdk_sys::rte_mbuf;
 
 use crate::layout::{NB_SEGS, POOL};
 use crate::mempool::Mempool;
 
-/// What a queue may send whose driver returns buffers unread: those of one pool.
+/// Filter of frames for a queue whose driver returns buffers unread: only those of one pool may be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FastFree {
     pool: *mut dpdk_sys::rte_mempool,
@@ -31,10 +31,10 @@ impl FastFree {
         }
     }
 
-    /// How many of the first `count` frames may be sent, up to one that may not.
+    /// Returns the number of frames, of the first `count`, that may be sent, up to the first that may not.
     ///
     /// # Safety
-    /// The slots hold so many owned buffers.
+    /// The slots hold `count` owned buffers.
     #[inline]
     pub(super) unsafe fn sendable(self, slots: *const *mut rte_mbuf, count: u16) -> u16 {
         for place in 0..count {

@@ -1,4 +1,4 @@
-//! The table through which a port's driver is called, `rte_eth_fp_ops`, as a polling thread may read it.
+//! Table through which a port's driver is called, `rte_eth_fp_ops`, as a polling thread may read it.
 //!
 //! A driver that recovers from a reset exchanges the functions of its ports while others poll. DPDK's inline functions read them as
 //! ordinary memory; here every word is a relaxed atomic load, the same instruction on x86 and ARM, so that the exchange is no data race.
@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::mem::{size_of, transmute_copy};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The table entry of a port.
+/// Returns the table entry of a port.
 pub(super) fn fast_path(port: u16) -> *const dpdk_sys::rte_eth_fp_ops {
     // The number of an open port is below RTE_MAX_ETHPORTS, so this stays inside the array.
     (&raw const dpdk_sys::rte_eth_fp_ops)
@@ -15,7 +15,7 @@ pub(super) fn fast_path(port: u16) -> *const dpdk_sys::rte_eth_fp_ops {
         .wrapping_add(usize::from(port))
 }
 
-/// Reads a pointer, or a function that may be absent, which others may exchange meanwhile.
+/// Reads a pointer, or a function that may be absent, which another thread may exchange meanwhile.
 ///
 /// # Safety
 /// `place` is an aligned `T` in memory that may be written, and every value that is ever there is a valid `T`.

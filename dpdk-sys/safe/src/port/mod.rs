@@ -1,8 +1,8 @@
-//! An Ethernet port: opened, configured, started; its queues handed out; stopped and closed when
+//! Ethernet port: opened, configured, started; its queues handed out; stopped and closed when
 //! the last user is gone.
 //!
 //! Law: a port lives as long as its `Port` or any of its queues; it is closed once, and never under
-//! a queue. Control calls of one port are serialised by its lock, as DPDK asks; the packet path
+//! a queue. Control calls of one port are serialised by its lock, as DPDK requires; the packet path
 //! takes no lock.
 //!
 //! ```text
@@ -43,22 +43,22 @@ use crate::mempool::Mempool;
 use crate::one_by_one::OneByOne;
 use crate::removal;
 
-/// How a device can spread what it receives.
+/// Capability of a device to spread received frames over queues (RSS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// Most receive queues.
+    /// Maximum number of receive queues.
     pub rx_queues: u16,
-    /// By a hash over IP addresses and UDP ports, which keeps a RoCEv2 flow in one queue.
+    /// True if it hashes IP addresses and UDP ports, which keeps a RoCEv2 flow in one queue.
     pub by_hash: bool,
 }
 
-/// A MAC address in the order of the wire.
+/// MAC address in network byte order.
 pub type MacAddr = [u8; 6];
 
-/// What a driver moves frames through, kept as long as its port.
+/// Object through which a driver moves frames, kept as long as its port.
 pub(crate) type Wire = Arc<dyn Any + Send + Sync>;
 
-/// An open port. Its queues are handed out by [`rx_queue`](Self::rx_queue) and
+/// Open port. Its queues are handed out by [`rx_queue`](Self::rx_queue) and
 /// [`tx_queue`](Self::tx_queue).
 #[derive(derive_more::Debug)]
 #[debug("Port {{ id: {}, device: {:?}, driver: {:?}, .. }}", core.id, core.name, core.driver)]
@@ -67,17 +67,17 @@ pub struct Port {
     one_by_one: Option<OneByOne>,
 }
 
-/// What the port and its queues share.
+/// State shared by the port and its queues.
 pub(crate) struct PortCore {
     id: u16,
-    /// The device as it was named.
+    /// Device as it was named.
     name: String,
     driver: String,
     vdev: bool,
     socket: Option<u32>,
     device: *mut dpdk_sys::rte_device,
-    /// What the driver moves frames through (a ring port's rings); it must outlive the port. Before
-    /// the state: what is left in there must go home before the pool goes.
+    /// Objects through which the driver moves frames (a ring port's rings); they must outlive the port. Declared before
+    /// the state: frames left in them must be returned before the pool is dropped.
     _wires: Vec<Wire>,
     state: Mutex<State>,
     eal: Arc<EalCore>,
@@ -91,12 +91,12 @@ unsafe impl Send for PortCore {}
 unsafe impl Sync for PortCore {}
 
 impl Port {
-    /// Opens a device by what an operator calls it: a PCI address or a virtual device with its
+    /// Opens a device by its name: a PCI address or a virtual device with its
     /// arguments, see [`Device`]. It is attached unless EAL has it already.
     ///
     /// # Errors
     /// When there is no such device, driver or file, when the driver refuses it, or when it is
-    /// open.
+    /// open already.
     pub fn open_by_device(eal: &Eal, device: &str) -> Result<Self, PortError> {
         let parsed: Device = device.parse().map_err(|reason| PortError::BadDevice {
             device: device.to_owned(),
@@ -109,7 +109,7 @@ impl Port {
         Self::adopt(eal, found, device, parsed.is_vdev(), Vec::new())
     }
 
-    /// A port that a driver made of rings.
+    /// Opens a port that a driver made of rings.
     pub(crate) fn from_rings(eal: &Eal, device: &str, wires: Vec<Wire>) -> Result<Self, PortError> {
         let found = attach::find(device).ok_or_else(|| PortError::NotEthernet {
             device: device.to_owned(),
@@ -147,11 +147,11 @@ impl Port {
         })
     }
 
-    /// Sets queues, descriptors, MTU and promiscuous mode. Receive queues fill their buffers from
+    /// Configures queues, descriptors, MTU and promiscuous mode. Receive queues fill their buffers from
     /// `pool`.
     ///
     /// # Errors
-    /// When the port is started, or the device cannot do what is asked; it must then be configured
+    /// When the port is started, or the device cannot do what is requested; it must then be configured
     /// anew before it can start.
     pub fn configure(&mut self, config: &PortConfig, pool: &Mempool) -> Result<(), PortError> {
         let mut state = self.core.lock();
@@ -164,7 +164,7 @@ impl Port {
         Ok(())
     }
 
-    /// Has the kernel hand over the frames of a veth under this port one by one while the port is open, see [`OneByOne`]. Changes nothing for
+    /// Makes the kernel deliver the frames of a veth under this port one by one while the port is open, see [`OneByOne`]. Does nothing for
     /// other devices.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Port {
         Ok(())
     }
 
-    /// Lets frames move.
+    /// Starts the port: frames are received and sent.
     ///
     /// # Errors
     /// When the port is not configured, or the driver fails.
@@ -196,10 +196,10 @@ impl Port {
         Ok(())
     }
 
-    /// Stops the frames; the configuration stays.
+    /// Stops the port; the configuration stays.
     ///
     /// # Errors
-    /// When it is not started, or while any of its queues is out.
+    /// When it is not started, or while any of its queues is in use.
     pub fn stop(&mut self) -> Result<(), PortError> {
         let mut state = self.core.lock();
         if state.phase != Phase::Started {
@@ -220,7 +220,7 @@ impl Port {
         Ok(())
     }
 
-    /// Takes receive queue `index`, from 0. It comes back when it is dropped.
+    /// Takes receive queue `index`, from 0. Dropping it returns it to the port.
     ///
     /// # Errors
     /// When the port is not started, or the queue does not exist or is taken.
@@ -230,7 +230,7 @@ impl Port {
         Ok(RxQueue::new(Arc::clone(&self.core), index, descriptors))
     }
 
-    /// Takes transmit queue `index`, from 0. It comes back when it is dropped.
+    /// Takes transmit queue `index`, from 0. Dropping it returns it to the port.
     ///
     /// # Errors
     /// When the port is not started, or the queue does not exist or is taken.
@@ -240,7 +240,7 @@ impl Port {
         Ok(TxQueue::new(Arc::clone(&self.core), index, sending))
     }
 
-    /// The device's MAC address.
+    /// Returns the device's MAC address.
     ///
     /// # Errors
     /// When the driver does not know it.
@@ -252,7 +252,7 @@ impl Port {
         Ok(mac.addr_bytes)
     }
 
-    /// Gives the device a MAC address.
+    /// Sets the device's MAC address.
     ///
     /// # Errors
     /// When the driver refuses. Where it has no such operation ([`PortError::is_unsupported`]), as
@@ -266,8 +266,8 @@ impl Port {
         Errno::check(rc).map_err(self.core.failed(Operation::SetMac))
     }
 
-    /// Counters since the start, or since [`reset_stats`](Self::reset_stats). Hundreds of
-    /// nanoseconds to milliseconds, by driver.
+    /// Returns the counters since the start, or since [`reset_stats`](Self::reset_stats). Takes hundreds of
+    /// nanoseconds to milliseconds, depending on the driver.
     ///
     /// # Errors
     /// When the driver fails.
@@ -285,7 +285,7 @@ impl Port {
         stats::reset(self.core.id).map_err(self.core.failed(Operation::ClearStats))
     }
 
-    /// The link's state now, without waiting for it to settle.
+    /// Returns the link's state now, without waiting for it to settle.
     ///
     /// # Errors
     /// When the driver fails.
@@ -294,7 +294,7 @@ impl Port {
         stats::link(self.core.id).map_err(self.core.failed(Operation::ReadLink))
     }
 
-    /// Whether the system wants the device back: its card is being unplugged.
+    /// Returns true if the system has asked to release the device: its card is being unplugged.
     #[must_use]
     pub fn is_wanted_back(&self) -> bool {
         let address = self.core.name.split(',').next().unwrap_or_default();
@@ -302,7 +302,7 @@ impl Port {
             && (removal::is_wanted(address) || removal::is_wanted(&format!("0000:{address}")))
     }
 
-    /// Takes the link up or down (`rte_eth_dev_set_link_up`, `_down`), so that the peer sees it.
+    /// Sets the link up or down (`rte_eth_dev_set_link_up`, `_down`), visibly for the peer.
     ///
     /// # Errors
     /// When the port is not started, or the driver refuses or has no such call.
@@ -322,10 +322,10 @@ impl Port {
         Errno::check(rc).map_err(self.core.failed(Operation::SetLink))
     }
 
-    /// Whether and over how many receive queues the device can spread flows.
+    /// Returns whether the device can spread flows by hash, and over how many receive queues.
     ///
     /// # Errors
-    /// When the driver does not tell.
+    /// When the driver does not report it.
     pub fn spread(&self) -> Result<Spread, PortError> {
         let info = attach::info(self.core.id).map_err(self.core.failed(Operation::ReadInfo))?;
         Ok(Spread {
@@ -334,37 +334,37 @@ impl Port {
         })
     }
 
-    /// EAL's number, which [`Mbuf::port`](crate::Mbuf::port) carries.
+    /// Returns EAL's number of the port, which [`Mbuf::port`](crate::Mbuf::port) carries.
     #[must_use]
     pub fn id(&self) -> u16 {
         self.core.id
     }
 
-    /// The device as it was named.
+    /// Returns the device as it was named.
     #[must_use]
     pub fn device(&self) -> &str {
         &self.core.name
     }
 
-    /// Its driver, for example `net_pcap`.
+    /// Returns the name of the driver, for example `net_pcap`.
     #[must_use]
     pub fn driver_name(&self) -> &str {
         &self.core.driver
     }
 
-    /// Whether it is made of software; the speed it reports then means nothing.
+    /// Returns true for a virtual device, whose reported speed means nothing.
     #[must_use]
     pub fn is_vdev(&self) -> bool {
         self.core.vdev
     }
 
-    /// NUMA node of the device; none when any is as good.
+    /// Returns the NUMA node of the device; `None` when any is as good.
     #[must_use]
     pub fn socket(&self) -> Option<u32> {
         self.core.socket
     }
 
-    /// Where it is in its life.
+    /// Returns the port's phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.core.lock().phase

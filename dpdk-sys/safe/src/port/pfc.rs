@@ -1,34 +1,34 @@
-//! Priority flow control by the device (IEEE 802.1Qbb): its MAC obeys the peer's pauses, one transmit queue a priority.
+//! Priority flow control by the device (IEEE 802.1Qbb): its MAC honours the peer's pauses, with one transmit queue for each priority.
 //!
-//! Law: what a driver lacks comes back as a [`PortError`] that [`is_unsupported`](PortError::is_unsupported), and the port
-//! is as it was. DPDK has two calls. The older one sets a priority of the port and wants DCB classes; the newer one (22.03,
+//! Law: an operation that the driver lacks returns a [`PortError`] that [`is_unsupported`](PortError::is_unsupported), and the port
+//! is unchanged. DPDK has two calls. The older one sets a priority of the port and requires DCB classes; the newer one (22.03,
 //! experimental) sets a traffic class of one transmit queue. Sending pause is left to the caller: a device sends it when its
-//! own FIFO fills, which is long after a buffer in memory wants it, and too late for long cables.
+//! own FIFO fills, which is long after a buffer in memory requires it, and too late for long cables.
 
 use super::error::{Operation, PortError};
 use super::state::Phase;
 use super::{Port, PortCore};
 use crate::errno::Errno;
 
-/// Priorities of 802.1Q.
+/// Number of 802.1Q priorities.
 const PRIORITIES: usize = 8;
 
-/// What a device can do about pause by queue.
+/// Capability of a device for pause by queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PfcQueues {
-    /// Traffic classes it tells apart, 1 to 8.
+    /// Number of traffic classes that it distinguishes, 1 to 8.
     pub classes: u8,
-    /// It obeys the peer's pauses.
+    /// True if it honours the peer's pauses.
     pub obeys: bool,
-    /// It asks the peer to pause.
+    /// True if it sends pause to the peer.
     pub sends: bool,
 }
 
 impl Port {
-    /// What the device can do about pause by queue (`rte_eth_dev_priority_flow_ctrl_queue_info_get`).
+    /// Reads the device's capability for pause by queue (`rte_eth_dev_priority_flow_ctrl_queue_info_get`).
     ///
     /// # Errors
-    /// When the port is not configured, or the driver has no such call, as most.
+    /// When the port is not configured, or the driver has no such call, as is the case for most.
     pub fn pfc_queues(&self) -> Result<PfcQueues, PortError> {
         let state = self.core.lock();
         configured(&self.core, state.phase)?;
@@ -46,7 +46,7 @@ impl Port {
         })
     }
 
-    /// Has the device hold transmit queue `queue` while the peer pauses `priority`
+    /// Makes the device hold transmit queue `queue` while the peer pauses `priority`
     /// (`rte_eth_dev_priority_flow_ctrl_queue_configure`).
     ///
     /// # Errors
@@ -67,9 +67,9 @@ impl Port {
         Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
     }
 
-    /// Has the device hold the traffic class of `priority` while the peer pauses it
-    /// (`rte_eth_dev_priority_flow_ctrl_set`). MAC control frames are to be handed on to receive queues all the same, where
-    /// the driver knows how: the watchdog and the counters live on them.
+    /// Makes the device hold the traffic class of `priority` while the peer pauses it
+    /// (`rte_eth_dev_priority_flow_ctrl_set`). MAC control frames must be passed to receive queues all the same, where
+    /// the driver supports it: the watchdog and the counters need them.
     ///
     /// # Errors
     /// When the port is not configured, or the driver refuses or has no such call.
@@ -80,7 +80,7 @@ impl Port {
             priority,
             ..Default::default()
         };
-        // The driver's own watermarks, where it tells them: they matter to pause it sends, and some check them always.
+        // The driver's own watermarks, where it reports them: they matter to pause it sends, and some always check them.
         // SAFETY: an existing port; the structure is ours to write.
         let rc = unsafe { dpdk_sys::rte_eth_dev_flow_ctrl_get(self.core.id, &raw mut conf.fc) };
         if Errno::check(rc).is_err() {
@@ -94,8 +94,8 @@ impl Port {
         Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
     }
 
-    /// Switches 802.3x pause of the whole link off, both ways (`rte_eth_dev_flow_ctrl_set`): it would stop every priority. MAC
-    /// control frames are to be handed on to receive queues, where the driver knows how.
+    /// Disables 802.3x pause of the whole link in both directions (`rte_eth_dev_flow_ctrl_set`): it would stop every priority. MAC
+    /// control frames must be passed to receive queues, where the driver supports it.
     ///
     /// # Errors
     /// When the port is not configured, or the driver refuses or has no such call.
@@ -114,10 +114,10 @@ impl Port {
         Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
     }
 
-    /// Which ways 802.3x pause of the whole link goes now (`rte_eth_dev_flow_ctrl_get`).
+    /// Returns the directions in which 802.3x pause of the whole link is enabled (`rte_eth_dev_flow_ctrl_get`).
     ///
     /// # Errors
-    /// When the port is not configured, or the driver cannot tell.
+    /// When the port is not configured, or the driver does not report it.
     pub fn link_pause(&self) -> Result<LinkPause, PortError> {
         let state = self.core.lock();
         configured(&self.core, state.phase)?;
@@ -133,10 +133,10 @@ impl Port {
         })
     }
 
-    /// The first transmit queue of each priority's traffic class (`rte_eth_dev_get_dcb_info`), lowest priority first.
+    /// Returns the first transmit queue of each priority's traffic class (`rte_eth_dev_get_dcb_info`), lowest priority first.
     ///
     /// # Errors
-    /// When the port is not configured, or not with DCB, or the driver cannot tell.
+    /// When the port is not configured, or not with DCB, or the driver does not report it.
     pub fn class_queues(&self) -> Result<[u16; PRIORITIES], PortError> {
         let state = self.core.lock();
         configured(&self.core, state.phase)?;
@@ -152,20 +152,20 @@ impl Port {
     }
 }
 
-/// 802.3x pause of a whole link.
+/// Directions of 802.3x pause of a whole link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkPause {
-    /// Neither sent nor obeyed.
+    /// Pause is neither sent nor honoured.
     Off,
-    /// The peer's pauses stop the device.
+    /// The device honours the peer's pauses.
     Obeyed,
-    /// The device pauses the peer.
+    /// The device sends pause to the peer.
     Sent,
-    /// Both.
+    /// The device sends and honours pause.
     Both,
 }
 
-/// Drivers look at what `configure` left behind.
+/// Requires a configured port, as drivers use the state that `configure` left.
 fn configured(core: &PortCore, phase: Phase) -> Result<(), PortError> {
     if phase == Phase::Open {
         return Err(core.wrong_phase(phase, Phase::Configured));

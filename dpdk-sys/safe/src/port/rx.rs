@@ -1,9 +1,9 @@
-//! A receive queue.
+//! Receive queue.
 //!
-//! Law: one poller (`&mut self`, no `Clone`), and only while the port runs. What a call receives is
+//! Law: one poller (`&mut self`, no `Clone`), and only while the port runs. Frames that a call receives are
 //! owned by the row before it returns.
 //!
-//! This is what DPDK's inline `rte_eth_rx_burst` does, without its C: one indirect call into the
+//! The code does what DPDK's inline `rte_eth_rx_burst` does, without its C: one indirect call into the
 //! driver. The driver's table entry is read anew each burst and not kept: a driver swaps it under
 //! the application while it recovers from a hardware error, and the two loads hit the same cache
 //! line every time.
@@ -17,7 +17,7 @@ use super::state::Direction;
 use crate::frames::Frames;
 use crate::rx_interrupt::RxInterrupt;
 
-/// The only way to the frames of one receive queue. Dropping it gives the queue back to its port.
+/// Receive queue, taken by its only poller. Dropping it returns the queue to its port.
 #[derive(derive_more::Debug)]
 #[debug("RxQueue {{ port: {:?}, queue: {queue} }}", core.name)]
 pub struct RxQueue {
@@ -32,7 +32,7 @@ pub struct RxQueue {
 unsafe impl Send for RxQueue {}
 
 impl RxQueue {
-    /// The caller has taken the queue out of the port's state.
+    /// Creates the queue, which the caller has taken out of the port's state.
     pub(super) fn new(core: Arc<PortCore>, queue: u16, descriptors: u16) -> Self {
         Self {
             ops: fast_path(core.id),
@@ -42,14 +42,14 @@ impl RxQueue {
         }
     }
 
-    /// Descriptors of its ring, as the driver has them.
+    /// Number of descriptors of its ring, as the driver has them.
     #[must_use]
     pub fn descriptors(&self) -> u16 {
         self.descriptors
     }
 
-    /// Receives as many frames as are there and fit the row, behind those it holds; returns how
-    /// many.
+    /// Receives as many frames as are there and fit the row, behind those it holds; returns their
+    /// number.
     ///
     /// Some hardware drivers work in steps of 4 to 32 and receive nothing into less room than that:
     /// poll with an empty row of 32 or 64.
@@ -58,7 +58,7 @@ impl RxQueue {
         self.rx_up_to(row, usize::MAX)
     }
 
-    /// The same, but at most `most` frames. Fewer than a driver's step may be none to it.
+    /// Receives as [`rx`](Self::rx), but at most `most` frames. A driver may receive none if `most` is below its step.
     #[inline]
     pub fn rx_up_to(&mut self, row: &mut impl Frames, most: usize) -> usize {
         let (slots, room) = row.spare();
@@ -74,7 +74,7 @@ impl RxQueue {
                 return 0;
             };
             let queue = usize::from(self.queue);
-            // Asked for beforehand: a driver that copies frames may push it out of the cache.
+            // Read beforehand: a driver that copies frames may push it out of the cache.
             let callback = load((*self.ops).rxq.clbk.add(queue));
             let received = receive(load((*self.ops).rxq.data.add(queue)), slots, room);
             if callback.is_null() {
@@ -89,7 +89,7 @@ impl RxQueue {
         usize::from(received)
     }
 
-    /// Packet capture (dpdk-dumpcap) hangs itself in here.
+    /// Calls the receive callbacks, which packet capture (dpdk-dumpcap) installs.
     ///
     /// # Safety
     /// The arguments are those of the burst just received.
@@ -114,8 +114,8 @@ impl RxQueue {
         }
     }
 
-    /// Whether more than `frames` wait in the device's ring: one question to the driver, cheap enough for once a burst. None
-    /// when the driver cannot tell, as with every software driver, or when the ring is not that large.
+    /// Returns true if more than `frames` wait in the device's ring: one query to the driver, cheap enough for once per burst. `None`
+    /// when the driver cannot report it, as with every software driver, or when the ring is not that large.
     #[inline]
     #[must_use]
     pub fn holds_more_than(&self, frames: u16) -> Option<bool> {
@@ -136,7 +136,7 @@ impl RxQueue {
         }
     }
 
-    /// What rings when a frame comes in while the queue is [armed](Self::arm); none unless the port was configured with
+    /// Returns the interrupt for frames that arrive while the queue is [armed](Self::arm); `None` unless the port was configured with
     /// [`interrupts`](super::PortConfig::interrupts) and the device has them.
     #[must_use]
     pub fn interrupt(&self) -> Option<RxInterrupt> {
@@ -146,8 +146,8 @@ impl RxQueue {
         unsafe { RxInterrupt::duplicate(fd) }
     }
 
-    /// Has the device ring the [`interrupt`](Self::interrupt) for the next frame, or not any more. A frame that came before does not ring: look once
-    /// more after this. A system call or two; whether the driver did it (one whose descriptor is always live has nothing to do).
+    /// Enables or disables the [`interrupt`](Self::interrupt) for the next frame. A frame that arrived before does not raise it: poll once
+    /// more after this. Takes a system call or two; returns true if the driver did it (one whose descriptor is always live has nothing to do).
     pub fn arm(&self, on: bool) -> bool {
         // SAFETY: a started port; the callee checks the queue and that the driver can.
         let rc = unsafe {
@@ -160,13 +160,13 @@ impl RxQueue {
         rc == 0
     }
 
-    /// EAL's number of the port.
+    /// Returns EAL's number of the port.
     #[must_use]
     pub fn port_id(&self) -> u16 {
         self.core.id
     }
 
-    /// Number of the queue in its port.
+    /// Returns the number of the queue in its port.
     #[must_use]
     pub fn index(&self) -> u16 {
         self.queue

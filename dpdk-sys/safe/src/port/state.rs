@@ -1,48 +1,48 @@
-//! Where a port is in its life, and which of its queues are out.
+//! Phase of a port, and its queues in use.
 //!
-//! Law: a queue is out to one user at most, and only while the port runs; the port does not stop
-//! while any is out.
+//! Law: a queue has at most one user, and only while the port runs; the port does not stop
+//! while any is in use.
 
 use super::fast_free::FastFree;
 use crate::mempool::Mempool;
 
-/// Which side of a port.
+/// Side of a port: receive or transmit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 pub enum Direction {
-    /// Reception.
+    /// Receive side.
     #[display("rx")]
     Rx,
-    /// Transmission.
+    /// Transmit side.
     #[display("tx")]
     Tx,
 }
 
-/// Where a port is in its life.
+/// Phase of a port's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 pub enum Phase {
-    /// Found, nothing set.
+    /// Opened, not configured.
     #[display("open")]
     Open,
-    /// Queues and MTU are set, no frame moves.
+    /// Queues and MTU are configured, but no frames are received or sent.
     #[display("configured")]
     Configured,
-    /// Frames move.
+    /// Frames are received and sent.
     #[display("started")]
     Started,
 }
 
-/// How the driver receives and sends by each queue, as it was configured.
+/// Properties of the queues, as configured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sending {
-    /// Descriptors of each receive ring, as the driver has them.
+    /// Number of descriptors of each receive ring, as the driver has them.
     pub(super) rx_descriptors: u16,
-    /// Descriptors of each transmit ring, as the driver has them.
+    /// Number of descriptors of each transmit ring, as the driver has them.
     pub(super) descriptors: u16,
-    /// What may be sent, where the driver returns buffers unread.
+    /// Filter of frames to send, where the driver returns buffers unread.
     pub(super) fast_free: Option<FastFree>,
 }
 
-/// Why a queue cannot be handed out.
+/// Reason why a queue cannot be handed out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Phase(Phase),
@@ -50,13 +50,13 @@ pub(super) enum Refusal {
     Taken,
 }
 
-/// The mutable part of a port, under its lock.
+/// Mutable part of a port, under its lock.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) phase: Phase,
     /// Pools that receive queues may refill themselves from; the last is the one in use.
     pools: Vec<Mempool>,
-    /// Of each transmit queue.
+    /// Properties of the queues.
     pub(super) sending: Sending,
     rx: Vec<bool>,
     tx: Vec<bool>,
@@ -73,14 +73,14 @@ impl State {
         }
     }
 
-    /// Before the driver learns of the pool. Until it has set up every queue anew it may know
+    /// Records a pool before the driver is given it. Until the driver has set up every queue anew it may use
     /// this pool and those before.
     pub(super) fn configuring(&mut self, pool: Mempool) {
         self.phase = Phase::Open;
         self.pools.push(pool);
     }
 
-    /// After the driver has set up every queue.
+    /// Records the configuration after the driver has set up every queue.
     pub(super) fn configured(&mut self, rx: u16, tx: u16, sending: Sending) {
         self.sending = sending;
         self.phase = Phase::Configured;
@@ -119,7 +119,7 @@ impl State {
         }
     }
 
-    /// Queues out: receive, transmit.
+    /// Number of queues in use: receive, transmit.
     pub(super) fn out(&self) -> (usize, usize) {
         let count = |side: &[bool]| side.iter().filter(|&&taken| taken).count();
         (count(&self.rx), count(&self.tx))

@@ -1,6 +1,6 @@
 //! Counters and link state of a port, as its driver keeps them.
 //!
-//! Frames lost inside the device (`rx_missed`, `rx_no_mbuf`, errors) are seen nowhere else, and
+//! Frames lost inside the device (`rx_missed`, `rx_no_mbuf`, errors) are counted nowhere else, and
 //! belong to the account of conservation.
 
 use crate::errno::Errno;
@@ -23,16 +23,16 @@ pub struct PortStats {
     pub rx_errors: u64,
     /// Frames that could not be sent.
     pub tx_errors: u64,
-    /// Times a receive queue found its pool empty.
+    /// Number of times a receive queue found its pool empty.
     pub rx_no_mbuf: u64,
 }
 
 /// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Whether frames can pass.
+    /// True if the link is up.
     pub up: bool,
-    /// Speed in Mb/s; none when it is not known. Software drivers invent one.
+    /// Speed in Mb/s; `None` when it is not known. Software drivers invent one.
     pub speed_mbps: Option<u32>,
 }
 

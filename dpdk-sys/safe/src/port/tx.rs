@@ -1,7 +1,7 @@
-//! A transmit queue.
+//! Transmit queue.
 //!
-//! Law: one sender (`&mut self`, no `Clone`), and only while the port runs. What the device took is
-//! no longer in the row; what it did not take still is, at the front and in order.
+//! Law: one sender (`&mut self`, no `Clone`), and only while the port runs. Frames that the device took are
+//! no longer in the row; those that it did not take still are, at the front and in order.
 //!
 //! A full queue is no error here: whether to hold or to drop the rest is the caller's policy.
 
@@ -14,7 +14,7 @@ use super::fast_path::{fast_path, load};
 use super::state::{Direction, Sending};
 use crate::frames::Frames;
 
-/// The only way out by one transmit queue. Dropping it gives the queue back to its port.
+/// Transmit queue, taken by its only sender. Dropping it returns the queue to its port.
 #[derive(derive_more::Debug)]
 #[debug("TxQueue {{ port: {:?}, queue: {queue} }}", core.name)]
 pub struct TxQueue {
@@ -31,7 +31,7 @@ pub struct TxQueue {
 unsafe impl Send for TxQueue {}
 
 impl TxQueue {
-    /// The caller has taken the queue out of the port's state.
+    /// Creates the queue, which the caller has taken out of the port's state.
     pub(super) fn new(core: Arc<PortCore>, queue: u16, sending: Sending) -> Self {
         Self {
             ops: fast_path(core.id),
@@ -43,14 +43,14 @@ impl TxQueue {
         }
     }
 
-    /// Sends from the front of the row as many frames as the device takes; returns how many. The
+    /// Sends from the front of the row as many frames as the device takes; returns their number. The
     /// rest moves to the front.
     #[inline]
     pub fn tx(&mut self, row: &mut impl Frames) -> usize {
         self.tx_up_to(row, usize::MAX)
     }
 
-    /// The same, with at most `most` frames.
+    /// Sends as [`tx`](Self::tx), but at most `most` frames.
     #[inline]
     pub fn tx_up_to(&mut self, row: &mut impl Frames, most: usize) -> usize {
         let (slots, lent) = row.lend();
@@ -74,7 +74,7 @@ impl TxQueue {
         usize::from(sent)
     }
 
-    /// Hands `count` frames to the driver; returns how many it took, from the first on.
+    /// Passes `count` frames to the driver; returns the number it took, from the first on.
     ///
     /// # Safety
     /// The slots are so many owned buffers.
@@ -99,7 +99,7 @@ impl TxQueue {
         }
     }
 
-    /// Frees the first frame, which is a chain or of another pool; returns that it is gone.
+    /// Frees the first frame, which is a chain or of another pool; returns 1, for the frame that is gone.
     ///
     /// # Safety
     /// The first slot is an owned buffer, which its row is told to forget.
@@ -111,14 +111,14 @@ impl TxQueue {
         1
     }
 
-    /// Frames freed instead of sent, because the driver returns buffers unread and they were chains
+    /// Number of frames freed instead of sent, because the driver returns buffers unread and they were chains
     /// or of another pool: see [`PortConfig::one_pool`](super::PortConfig::one_pool).
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Packet capture (dpdk-dumpcap) hangs itself in here.
+    /// Calls the transmit callbacks, which packet capture (dpdk-dumpcap) installs.
     ///
     /// # Safety
     /// The arguments are those of the burst about to be sent.
@@ -135,14 +135,14 @@ impl TxQueue {
         }
     }
 
-    /// Descriptors of the device's ring, one a frame: what the driver made of the number asked for.
+    /// Number of descriptors of the device's ring, one for each frame: as the driver adjusted the requested number.
     #[must_use]
     pub fn descriptors(&self) -> u16 {
         self.descriptors
     }
 
-    /// Whether at least `frames` of those handed over are still in the device's ring: one question
-    /// to the driver, cheap enough for once a burst. None when the driver cannot tell, as with
+    /// Returns true if at least `frames` of those sent are still in the device's ring: one query
+    /// to the driver, cheap enough for once per burst. `None` when the driver cannot report it, as with
     /// every software driver, or when the ring is not that large.
     ///
     /// Drivers that confirm transmission in batches answer late by up to a batch.
@@ -157,7 +157,7 @@ impl TxQueue {
         self.is_waiting(self.descriptors.checked_sub(frames)?)
     }
 
-    /// Frames still in the device's ring, by bisection: some ten questions to the driver. None as
+    /// Number of frames still in the device's ring, by bisection: some ten queries to the driver. `None` as
     /// in [`holds_at_least`](Self::holds_at_least).
     #[must_use]
     pub fn outstanding(&self) -> Option<u16> {
@@ -181,24 +181,24 @@ impl TxQueue {
         }
     }
 
-    /// EAL's number of the port.
+    /// Returns EAL's number of the port.
     #[must_use]
     pub fn port_id(&self) -> u16 {
         self.core.id
     }
 
-    /// Number of the queue in its port.
+    /// Returns the number of the queue in its port.
     #[must_use]
     pub fn index(&self) -> u16 {
         self.queue
     }
 }
 
-/// The largest `n` up to `most` for which `holds(n)`, which is true up to some number and false
+/// Returns the largest `n` up to `most` for which `holds(n)`, which is true up to some number and false
 /// beyond.
 fn bisect(most: u16, holds: impl Fn(u16) -> Option<bool>) -> Option<u16> {
     let (mut low, mut high) = (0, most);
-    // Asked first, so that a driver which cannot tell is told from an empty ring.
+    // Queried first, to distinguish a driver that cannot report it from an empty ring.
     if most > 0 && !holds(1)? {
         return Some(0);
     }

@@ -1,4 +1,4 @@
-//! What the tests with a real EAL share. EAL starts once in a process, so each of these files holds
+//! Shared code of tests with a real EAL. EAL starts once in a process, so each of these files holds
 //! one such test.
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(
@@ -8,7 +8,7 @@
 
 use npcc_dpdk::{Burst, Eal, Mbuf, Mempool, MempoolConfig};
 
-/// Arguments for an EAL that needs no hugepages, no hardware and no privilege of its own.
+/// Returns arguments for an EAL that needs no hugepages, no hardware and no privilege of its own.
 pub(crate) fn eal_args(extra: &[&str]) -> Vec<String> {
     let prefix = format!("--file-prefix=npcc-test-{}", std::process::id());
     [
@@ -27,12 +27,12 @@ pub(crate) fn eal_args(extra: &[&str]) -> Vec<String> {
     .collect()
 }
 
-/// An EAL with one lcore.
+/// Starts an EAL with one lcore.
 pub(crate) fn eal() -> Eal {
     Eal::init(&eal_args(&["-l", "0"])).unwrap()
 }
 
-/// A pool of 255 buffers for frames of up to `frame_room` bytes.
+/// Creates a pool of 255 buffers for frames of up to `frame_room` bytes.
 pub(crate) fn pool(eal: &Eal, frame_room: u16) -> Mempool {
     let config = MempoolConfig {
         name: "test".to_owned(),
@@ -44,7 +44,7 @@ pub(crate) fn pool(eal: &Eal, frame_room: u16) -> Mempool {
     Mempool::new(eal, &config).unwrap()
 }
 
-/// A frame of `len` bytes that carries `tag` and whose every byte depends on it.
+/// Builds a frame of `len` bytes that carries `tag` and whose every byte depends on it.
 pub(crate) fn frame(tag: u16, len: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0_u16..)
         .map(|i| i.wrapping_mul(31).wrapping_add(tag).to_be_bytes()[1])
@@ -57,14 +57,14 @@ pub(crate) fn frame(tag: u16, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A buffer filled with a frame.
+/// Allocates a buffer filled with a frame.
 pub(crate) fn mbuf(pool: &Mempool, frame: &[u8]) -> Mbuf {
     let mut mbuf = pool.alloc().unwrap();
     mbuf.fill(frame).unwrap();
     mbuf
 }
 
-/// A burst of frames of 64 bytes, tagged from `first` on.
+/// Allocates a burst of frames of 64 bytes, tagged from `first` on.
 pub(crate) fn burst<const N: usize>(pool: &Mempool, first: u16, count: u16) -> Burst<N> {
     let mut burst = Burst::new();
     for tag in first..first + count {
@@ -73,7 +73,7 @@ pub(crate) fn burst<const N: usize>(pool: &Mempool, first: u16, count: u16) -> B
     burst
 }
 
-/// The tags of the frames in a burst, checking every byte on the way.
+/// Returns the tags of the frames in a burst, checking every byte on the way.
 pub(crate) fn tags<const N: usize>(burst: &Burst<N>) -> Vec<u16> {
     burst
         .iter()
