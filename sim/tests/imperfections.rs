@@ -113,7 +113,7 @@ fn the_first_pause_comes_when_the_scenario_says() {
     }
 }
 
-/// Guards `cnp_interval` of a host group: of two runs with the same cards, the one with ten times the interval sends a tenth of the CNPs.
+/// Guards `cnp_interval` of a host group: with 200 us the receivers send less than a quarter of the CNPs that they send with 4 us.
 #[test]
 fn a_host_group_has_a_cnp_interval_of_its_own() {
     let cnps = |interval: &str| {

@@ -61,11 +61,11 @@ impl Half {
 enum Pattern {
     /// All connections start at once.
     Steady,
-    /// Connections start one after the other, over a third of the time.
+    /// Connections start one after the other, over a third of [`Times::base`].
     Joiners,
     /// Each sends a burst every ms, half of what the link carries.
     Bursts,
-    /// Eight connections per host that the switch has not seen before start over a third of the time.
+    /// Eight connections per host that the switch has not seen before start over a third of [`Times::base`].
     Cold,
     /// The pool is 64 MB, and PFC is on.
     Pfc,
@@ -184,7 +184,7 @@ impl Cell {
 /// Times of a run, in microseconds.
 #[derive(Debug, Clone, Copy)]
 struct Times {
-    /// Base time; connections that join one after the other do so over a third of the run.
+    /// Duration at normal length; connections that join one after the other do so over a third of it.
     base: u32,
     /// Duration of the run.
     whole: u32,
