@@ -24,8 +24,8 @@ use npcc_testkit::capture::{self, Captured};
 /// MAC address of the port the flood comes in by.
 const FLOOD: Mac = Mac([2, 0, 0, 0, 3, 1]);
 
-/// Returns the flood. Of 1,000 frames, 100 have a TTL that expires here, 10 request the port's own address, and 445 each are of a lossless
-/// and a lossy class to a port that lets a fraction of them out.
+/// Returns the flood. Of 1,000 frames, 100 have a TTL that expires here, 10 are ARP requests for the port's address, and 445 each are of a
+/// lossless and a lossy class to a port that lets a fraction of them out.
 fn flood() -> Vec<Captured> {
     let craft = |dst: &str, tos, ttl, len| {
         let frame = Craft {

@@ -89,7 +89,7 @@ fn the_guide_to_npcc_lists_every_key_and_its_default() {
                     Value::String(text) => cells[2] == text,
                     Value::Number(number) => cells[2] == number.to_string(),
                     Value::Array(all) if all.is_empty() => ["none", "all"].contains(&cells[2]),
-                    // It follows from others, or is described in words.
+                    // The default follows from other keys, or is described in words.
                     _ => !cells[2].is_empty(),
                 };
                 assert!(told, "{key}: {} is not {}", cells[2], known[key]);

@@ -71,7 +71,7 @@ fn a_forged_connection_from_the_far_side_is_not_even_heard() {
     for packet in connect(8, BYSTANDER, RECEIVER) {
         script.packet_by("far", &packet);
     }
-    // And a connection that does not exist yet.
+    // A connection that does not exist yet.
     for packet in connect(9, BYSTANDER, RECEIVER + 1) {
         script.packet_by("far", &packet);
     }

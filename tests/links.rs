@@ -1,5 +1,5 @@
 //! A link that goes down and comes up under traffic: two uplinks that share flows, one of them cut. TAP devices in a network
-//! namespace of the test's own; the kernel's side of a TAP taken down is a link that is down.
+//! namespace of the test's own; a TAP whose kernel side is taken down is a link that is down.
 //!
 //! Needs root.
 #![allow(

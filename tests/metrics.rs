@@ -113,7 +113,7 @@ fn a_scrape_is_clean_and_its_names_are_those_of_documents_dashboard_and_alerts()
 
     let there = families(&scrape);
     assert!(there.len() > 100, "{}", there.len());
-    // Each has a sample here, except the one that tells whether Linux is integrated, and the like.
+    // Every family has a sample here; where it says that Linux is integrated and the like, the value is 0.
     let series: BTreeSet<&str> = scrape
         .lines()
         .filter_map(|line| line.split(['{', ' ']).next())

@@ -243,7 +243,7 @@ fn pairs_are_given_imported_and_taken_back() {
     assert_eq!(told, [0x31, 50].map(sender).into_iter().collect());
 }
 
-/// Returns the number of CNPs sent and of those suppressed by `observe`, from the queue's counters.
+/// Returns the number of CNPs sent, and of those that would have been sent, from the queue's counters.
 fn cnps(switch: &Switch) -> (u64, u64) {
     let queue = switch.queue();
     let count = |name: &str| queue[name].as_u64().unwrap();
@@ -534,7 +534,7 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     switch.done(&["set", "npcc.wan0.3.policy", "model"]);
     assert_eq!(switch.queue()["policy"], "model");
     let looks = switch.looks();
-    // Five ticks per 2 ms by the clock; half of that on a busy machine.
+    // Five ticks per 2 ms (the configured tick) by the clock; half of that on a busy machine.
     assert!(looks > 2_500.0 / 2.0, "{looks} looks a second");
     switch.done(&["set", "npcc.wan0.3.horizon", "500us"]);
     assert_eq!(switch.parameter("horizon"), 500_000);

@@ -58,7 +58,7 @@ fn between(switch: SocketAddr, most: usize) -> (SocketAddr, Arc<Mutex<Vec<String
     let address = listener.local_addr().unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
-    // It ends with the test's process.
+    // The thread ends with the test's process.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, noted) = (stream.unwrap(), Arc::clone(&noted));

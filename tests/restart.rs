@@ -248,7 +248,7 @@ fn nothing_is_left_over_after_many_restarts() {
     rack.until("hosts reach each other", |rack| {
         rack.pings("dc", "10.0.2.3")
     });
-    // With huge pages in files, as in production, from the first restart on.
+    // Use huge pages in files, as in production, from the first restart on.
     let file = rack.lab.path("switch.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
     let with_files = text.replace(", \"--in-memory\"", "");

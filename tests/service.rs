@@ -313,7 +313,7 @@ fn under_systemd_a_change_is_an_entry_of_the_journal_with_who_made_it() {
     );
     terminate(&service.child);
     assert!(service.child.wait().unwrap().success());
-    // It went to the journal and nowhere else.
+    // The entry went to the journal only.
     assert!(
         !service.said().contains("port wan0 down"),
         "{}",

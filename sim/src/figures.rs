@@ -24,7 +24,7 @@ pub struct Figures {
 /// A named flow group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Class {
-    /// Its name.
+    /// Name of the flow group.
     pub name: String,
     /// Goodput of the class, as a share of the reported link.
     pub goodput: f64,

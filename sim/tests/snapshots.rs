@@ -1,5 +1,5 @@
-//! Snapshots of the standard scenarios' tables, a few ms of each. A change of a policy shows here: look at the difference, and if it is
-//! intended, rewrite the tables with `UPDATE_SNAPSHOTS=1 cargo test -p npcc-sim --test snapshots`.
+//! The standard scenarios' tables, a few ms of each. A change of a policy shows here: look at the difference, and if it is
+//! meant, write the tables anew with `UPDATE_SNAPSHOTS=1 cargo test -p npcc-sim --test snapshots`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
@@ -27,7 +27,7 @@ fn shortened(name: &str) -> Scenario {
     scenario
 }
 
-/// Returns the lines that differ, in the form of a diff.
+/// Lines that differ, as a reviewer wants to see them.
 fn difference(old: &str, new: &str) -> String {
     let mut text = String::new();
     for (old, new) in old.lines().zip(new.lines()).filter(|(old, new)| old != new) {

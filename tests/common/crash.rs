@@ -26,9 +26,9 @@ pub enum Crash {
     Panic(&'static str),
     /// `abort` in the management thread.
     Abort,
-    /// A signal from outside.
+    /// A signal sent by another process.
     Signal(&'static str),
-    /// A thread hangs at a place of `switch/src/fault.rs`, and the service manager kills the process after its watchdog time, as systemd does.
+    /// A thread hangs at a place of `switch/src/fault.rs`, and the process gets SIGABRT, as from systemd's watchdog.
     Stuck(&'static str),
 }
 

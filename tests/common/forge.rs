@@ -94,7 +94,7 @@ impl Switch<'_> {
         let running = Switch { lab, child };
         for _ in 0..400 {
             if std::os::unix::net::UnixStream::connect(lab.path("switch.sock")).is_ok() {
-                // It listens before its threads run.
+                // The socket listens before the switch's threads run.
                 std::thread::sleep(std::time::Duration::from_millis(500));
                 return running;
             }

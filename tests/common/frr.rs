@@ -117,7 +117,7 @@ impl Frr {
 
     /// Runs commands in vtysh and returns the output; commands after `configure terminal` apply in sequence.
     pub fn vtysh(&self, commands: &[&str]) -> String {
-        // Without a timeout, a daemon that does not answer would block until the test is ended, which tells nothing.
+        // Without a timeout, a daemon that does not answer would block until the test is ended, which explains nothing.
         let mut vtysh = Command::new("timeout");
         vtysh.args(["10", "vtysh", "--vty_socket"]);
         vtysh.arg(self.folder.path());

@@ -52,7 +52,7 @@ impl Running {
         Running(Some(child))
     }
 
-    /// Waits until it has ended by itself, or by a signal sent before.
+    /// Waits until the process has ended by itself, or by a signal sent before.
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         self.0.take().unwrap().wait_with_output()
     }
@@ -150,7 +150,7 @@ impl Lab {
         Running::of(command.unwrap())
     }
 
-    /// Runs for a time and returns the totals; the account of all frames must close.
+    /// Runs the switch for a time and returns the totals; the account of all frames must close.
     pub fn run_for(&self, time: &str) -> Snapshot {
         let output = self
             .command(&[

@@ -18,7 +18,7 @@ pub(crate) enum Event {
     Control(u32),
     /// A switch's worker iterates: pauses are refreshed, paused ports are checked.
     Turn(u32),
-    /// A connection gets its next data.
+    /// A connection is given its next data to send.
     Offer(u32),
     /// A connection is used for the first time, before the traffic starts.
     Warm(u32),

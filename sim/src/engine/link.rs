@@ -20,9 +20,9 @@ pub(crate) enum End {
 /// Count of frames and their wire bytes, overhead included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Wire bytes.
+    /// Wire bytes of these frames.
     pub bytes: u64,
 }
 
@@ -77,7 +77,7 @@ impl Link {
         Nanos(self.busy_fs.div_ceil(FS))
     }
 
-    /// Puts a frame on the wire behind what is there. Returns when it arrives if that is the next arrival.
+    /// Puts a frame on the wire behind those already there. Returns its arrival time if that is the next arrival.
     pub(crate) fn send(&mut self, frame: SimFrame, now: Nanos) -> Option<Nanos> {
         let wire = u64::from(wire_len(frame.data().len()));
         // A sender that waited for the link to be free follows at once, not at the next whole nanosecond.

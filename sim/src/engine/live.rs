@@ -54,7 +54,7 @@ pub struct Seen {
     pub jain: f64,
     /// Longest delay of an event after its scheduled time.
     pub latest: Nanos,
-    /// Curves.
+    /// Points of the curves, in order of time.
     pub samples: Vec<Sample>,
 }
 
@@ -226,7 +226,7 @@ goodput_from: 1ms
             now += Nanos(200);
         }
         let seen = live.seen();
-        // 2 ms at 20 of 40 Gb/s are 1,200 frames, the answers besides.
+        // 2 ms at 20 of 40 Gb/s are 1,200 frames, plus the acknowledgements.
         assert!(frames > 1_100, "{frames}");
         assert_eq!((seen.repeated, seen.cnps_received), (0, 0));
         assert!(

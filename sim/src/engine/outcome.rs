@@ -44,7 +44,7 @@ pub struct Outcome {
     pub repeated: u64,
     /// Outcome of each flow group.
     pub groups: Vec<GroupOutcome>,
-    /// Curves.
+    /// Points of the curves, in order of time.
     pub samples: Vec<Sample>,
     /// Conservation audit: where every frame is.
     pub audit: Audit,
@@ -53,7 +53,7 @@ pub struct Outcome {
 /// Outcome of one flow group.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupOutcome {
-    /// Its name.
+    /// Name of the flow group.
     pub name: String,
     /// Goodput: delivered in order over the later part, in Gb/s on the wire.
     pub goodput: f64,
@@ -66,7 +66,7 @@ pub struct GroupOutcome {
     pub bursts: Vec<Nanos>,
     /// Ages of the bursts that had not arrived at the end.
     pub unfinished: Vec<Nanos>,
-    /// Shortest possible completion time: that of a burst on links that carry nothing else.
+    /// Shortest possible completion time of a burst, on otherwise idle links.
     pub ideal: Option<Nanos>,
 }
 
@@ -293,7 +293,7 @@ mod tests {
             ..GroupOutcome::default()
         };
         assert_eq!(group.slowdown(990), Some(2.0));
-        // One that has just begun says nothing yet.
+        // A burst that has just begun does not count yet.
         group.unfinished = vec![Nanos(5)];
         assert_eq!(group.slowdown(990), Some(2.0));
         group.unfinished = vec![Nanos(90), Nanos(5)];

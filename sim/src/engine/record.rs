@@ -42,7 +42,7 @@ pub(crate) struct Record {
     pub(crate) goodput_since: Nanos,
     /// Completion time of each burst, by group.
     pub(crate) bursts: Vec<Vec<Nanos>>,
-    /// Shortest possible completion time of a burst, on links that carry nothing else, by group.
+    /// Shortest possible completion time of a burst, on otherwise idle links, by group.
     pub(crate) ideals: Vec<Option<Nanos>>,
 }
 

@@ -6,9 +6,9 @@ use crate::figures::Figures;
 /// A kind of harm to plant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planted {
-    /// Every connection delivers three hundredths less.
+    /// Every connection delivers 3 % less.
     Goodput,
-    /// The queue is 1.3 times as deep, and by the allowance.
+    /// The queue is 1.3 times as deep, plus the allowance.
     Queue,
     /// The slowest connection keeps half of its goodput, and the fastest gets the other half.
     Flow,

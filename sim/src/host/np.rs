@@ -23,7 +23,7 @@ impl NotificationPoint {
         due
     }
 
-    /// Returns true if its last CNP was sent less than [`RECENT`] ago.
+    /// Returns true if its last CNP was sent less than 2 ms ago.
     #[must_use]
     pub fn is_recent(&self, now: Nanos) -> bool {
         self.last.is_some_and(|last| now.since(last) < RECENT)

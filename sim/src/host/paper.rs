@@ -14,9 +14,9 @@ use super::{Gbps, RateControl};
 /// Parameters of the published reaction point; rates in Gb/s.
 #[derive(Debug, Clone, Copy)]
 pub struct PaperParams {
-    /// Gain g.
+    /// Gain g of alpha.
     pub g: f64,
-    /// K: alpha decays after this time without a CNP.
+    /// K: time without a CNP after which alpha decays.
     pub alpha_timer: Nanos,
     /// T: time between increases.
     pub increase_timer: Nanos,

@@ -24,7 +24,7 @@ pub struct VendorParams {
     pub alpha_add: f64,
     /// Value of alpha at the first CNP.
     pub alpha_first: f64,
-    /// Time between alpha's steps.
+    /// Time between two steps of alpha.
     pub alpha_interval: Nanos,
     /// Shortest time between two cuts.
     pub decrease_interval: Nanos,

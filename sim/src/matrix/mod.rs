@@ -21,7 +21,7 @@ use fleet::Fleet;
 /// A place where ECN alone and NPCC's policies are compared.
 #[derive(Debug, Clone)]
 pub struct Cell {
-    /// `PATTERN SENDERS RATE xOVERLOAD LENGTH`, single words.
+    /// Name of the form `PATTERN SENDERS RATE xOVERLOAD LENGTH`, each a single word.
     pub name: String,
     /// Text of the scenario file.
     pub text: String,
@@ -63,7 +63,7 @@ enum Pattern {
     Steady,
     /// Connections start one after the other, over a third of [`Times::base`].
     Joiners,
-    /// Each sends a burst every ms, half of what the link carries.
+    /// Each host sends a burst every ms; together they are half of what the link carries.
     Bursts,
     /// Eight connections per host that the switch has not seen before start over a third of [`Times::base`].
     Cold,

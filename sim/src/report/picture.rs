@@ -17,7 +17,7 @@ pub struct Column {
     pub name: String,
     /// Results of the scheme, a line each.
     pub notes: Vec<String>,
-    /// Curves.
+    /// Points of the curves, in order of time.
     pub samples: Vec<Sample>,
 }
 

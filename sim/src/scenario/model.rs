@@ -27,7 +27,7 @@ pub struct HostGroup {
     pub cnp_interval: Option<Nanos>,
 }
 
-/// A link between two switches, both ways.
+/// A bidirectional link between two switches.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {

@@ -72,7 +72,7 @@ fn linux() -> PuntConfig {
 }
 
 thread_local! {
-    /// One switch for all inputs: it is empty after each, and its account runs on.
+    /// One switch for all inputs: it is empty after each, and its account continues.
     static RIG: RefCell<Rig> = RefCell::new(Rig::new());
 }
 

@@ -32,7 +32,7 @@ pub struct Hop {
     pub mac: u8,
 }
 
-/// A traffic mix.
+/// A traffic mix: its ports, routes and frames.
 #[derive(Debug, Clone)]
 pub struct Mix {
     /// Ports of the switch.

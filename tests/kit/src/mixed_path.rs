@@ -32,7 +32,7 @@ struct Source {
     frames: FrameVec<HeapFrame>,
 }
 
-/// A switch with a mix to walk.
+/// A switch and the traffic mix that passes through it.
 #[derive(Debug)]
 pub struct MixedPath {
     path: Datapath<HeapFrame, FlowCache>,
@@ -43,7 +43,7 @@ pub struct MixedPath {
     /// Receiving end of captured frames, which are discarded.
     captured: Option<FrameReceiver>,
     sources: Vec<Source>,
-    /// Frames that came out, kept to come in again, by their length.
+    /// Frames that came out, kept for reuse, by their length.
     spare: Vec<(usize, Vec<HeapFrame>)>,
     /// Frames that each port sent.
     out: Vec<FrameVec<HeapFrame>>,

@@ -82,7 +82,7 @@ pub(crate) fn port_mac(switch: u32, port: usize) -> Mac {
     Mac([2, 2, 0, a, b, port.to_le_bytes()[0]])
 }
 
-/// Hosts, links and ports, before anything runs.
+/// Planned hosts, links and ports, before switches are built.
 #[derive(Debug, Default)]
 struct Plan {
     links: Vec<Link>,
