@@ -1,4 +1,4 @@
-//! NPCC's own work: building a CNP with its ICRC, and the flow cache's share of a packet.
+//! Benchmarks of NPCC's own work: building a CNP with its ICRC, and the flow cache's share of a packet.
 //!
 //! `cargo bench --bench cnp`
 #![allow(

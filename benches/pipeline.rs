@@ -1,4 +1,4 @@
-//! The packet path on heap frames: parse, route, enqueue and dequeue, and the whole walk. ns per burst of 32.
+//! Benchmarks of the packet path on heap frames: parse, route, enqueue and dequeue, and the whole walk. ns per burst of 32.
 //!
 //! `cargo bench --bench pipeline`
 #![allow(

@@ -1,4 +1,4 @@
-//! What an operator meets on the command line: every mistake with its place, exit codes, sockets, signals.
+//! Command line as an operator meets it: every mistake with its place, exit codes, sockets, signals.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -312,7 +312,7 @@ fn nonsense_on_the_socket_gets_an_answer_and_harms_nothing() {
         BufReader::new(stream).read_line(&mut answer).unwrap();
         assert!(answer.contains("not a request"), "{answer}");
     }
-    // One that says nothing and goes.
+    // A client that sends nothing and disconnects.
     drop(UnixStream::connect(lab.path("switch.sock")).unwrap());
     wait_for_socket(&lab);
     child.kill().unwrap();
@@ -336,7 +336,7 @@ fn schema_is_json_and_check_prints_what_is_needed() {
     for part in ["buffers", "hugepages", "fine"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
-    // A reader that goes away is no failure.
+    // A reader that goes away is not a failure.
     let mut child = switch()
         .arg("schema")
         .stdout(Stdio::piped())
@@ -394,7 +394,7 @@ fn bench_prints_a_line_of_figures_for_each_length() {
             line["frames"].as_u64() > Some(0) && line["ns_per_frame"].as_f64() > Some(1.0),
             "{line}"
         );
-        // What the sink's port cannot take at 400G may be dropped; nothing is without a route or a neighbour.
+        // Frames beyond 400G at the sink's port may be dropped; none lacks a route or a neighbour.
         let drops = line["drops"].as_object().unwrap();
         assert!(
             !drops.contains_key("no_route") && !drops.contains_key("no_neighbor"),
@@ -411,7 +411,7 @@ fn lines(output: &std::process::Output) -> Vec<serde_json::Value> {
     parsed.collect()
 }
 
-/// A distribution with something in it, lowest first.
+/// Asserts that a distribution has samples, and that its quantiles do not decrease.
 fn assert_distribution(times: &serde_json::Value) {
     let of = |name: &str| times[name].as_f64().unwrap();
     assert!(of("count") >= 1.0 && of("p50") > 0.0, "{times}");

@@ -1,4 +1,4 @@
-//! BGP and BFD stay up while a port is congested and paused and the switch is flooded with what it has to answer itself.
+//! Control plane under load: BGP and BFD stay up while a port is congested and paused and the switch is flooded with frames it must answer.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,11 +21,11 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};
 
-/// The port the flood comes in by.
+/// MAC address of the port the flood comes in by.
 const FLOOD: Mac = Mac([2, 0, 0, 0, 3, 1]);
 
-/// Of 1,000 frames: 100 whose TTL ends here, 10 questions for the address of ours, 445 of each of a lossless and a lossy class to a port
-/// that lets a fraction of them out.
+/// Returns the flood. Of 1,000 frames, 100 have a TTL that expires here, 10 are ARP requests for the port's address, and 445 each are of a
+/// lossless and a lossy class to a port that lets a fraction of them out.
 fn flood() -> Vec<Captured> {
     let craft = |dst: &str, tos, ttl, len| {
         let frame = Craft {
@@ -63,7 +63,7 @@ fn flood() -> Vec<Captured> {
         .collect()
 }
 
-/// Pauses priority 3 without end.
+/// Script of a host that pauses priority 3 without end.
 const PAUSER: &str = "
 import socket, sys, time
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -104,7 +104,7 @@ linux: {{ integrate: true, netns: {} }}
     rack
 }
 
-/// For 8 s, or as many as `NPCC_SECONDS` says.
+/// Guards the control plane's isolation from data and floods, for 8 s or `NPCC_SECONDS`.
 #[test]
 fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
     let _alone = alone();

@@ -1,6 +1,6 @@
-//! Crashes of every kind, each of which leaves a flight recorder that tells it, one report, and nothing else; and a core without packets.
+//! Crashes of every kind: each leaves a flight recorder that explains it, one report, and nothing else; and a core file has no packets.
 //!
-//! `NPCC_CRASHES` says how many are injected (default: each kind once). The test of the core needs root.
+//! `NPCC_CRASHES` is the number of crashes injected (default: each kind once). The test of the core file needs root.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -30,7 +30,7 @@ fn victim() -> Victim {
     Victim::of(lab)
 }
 
-/// A part of an archive.
+/// Returns a file of an archive as text.
 fn part(archive: &Path, name: &str) -> String {
     let output = Command::new("tar")
         .arg("-xOzf")
@@ -50,7 +50,7 @@ fn recorder(victim: &Victim, more: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What the recorder says of a crash.
+/// Asserts that the recorder explains a crash.
 fn is_told(how: Crash, recorder: &Value) {
     let ending = match how {
         Crash::Panic(_) => "panicked",
@@ -95,11 +95,11 @@ fn terminate(switch: &mut Running) {
     assert!(child.wait().unwrap().success());
 }
 
-/// One crash, the start after it, and an end in order.
+/// Runs one crash, the start after it, and a clean end.
 fn crash_and_start(how: Crash) {
     let victim = victim();
     let files = eal_files();
-    // What a switch holds that never crashed.
+    // Descriptors of a switch that never crashed.
     let mut first = victim.start(None, true);
     victim.await_answer();
     let pid = first.0.as_ref().unwrap().id();
@@ -140,7 +140,7 @@ fn crash_and_start(how: Crash) {
     ];
     assert_eq!(names, wanted, "{how:?}");
     let new: Vec<String> = eal_files().difference(&files).cloned().collect();
-    // EAL keeps its folder; what lies in hugepages would keep them.
+    // EAL keeps its folder; a file in hugepages would keep the pages.
     assert!(!new.iter().any(|name| name.contains("map_")), "{new:?}");
 }
 
@@ -181,7 +181,7 @@ fn an_end_by_a_second_signal_is_told_and_is_no_crash() {
     assert_eq!(victim.said().matches(told).count(), 2, "{}", victim.said());
     assert!(!victim.said().contains("without a word"));
     assert!(victim.reports().is_empty(), "{:?}", victim.reports());
-    // A stop that hangs and is killed by somebody else is looked into.
+    // A stop that hangs and is killed from outside is examined as a crash.
     let mut hung = victim.start(Some("stop"), true);
     victim.await_answer();
     let child = hung.0.as_mut().unwrap();
@@ -217,10 +217,10 @@ fn a_burst_of_crashes_has_one_report_of_the_first() {
     );
 }
 
-/// 16 octets that no program has by chance.
+/// Marker of 16 octets that no program contains by chance.
 const MARKER: &[u8; 16] = b"NpccPayload#7351";
 
-/// How often the marker stands in what a reader gives.
+/// Counts the markers in a reader's bytes.
 fn marks(mut from: impl Read) -> usize {
     let mut found = 0;
     let mut kept = Vec::new();
@@ -239,7 +239,7 @@ fn marks(mut from: impl Read) -> usize {
     }
 }
 
-/// How often it stands in the mappings of a process that a core leaves out.
+/// Counts the markers in the mappings of a process that a core file leaves out.
 fn marks_left_out(pid: u32) -> usize {
     let smaps = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
     let mut memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
@@ -263,7 +263,7 @@ fn marks_left_out(pid: u32) -> usize {
     found
 }
 
-/// A core without its notes: the registers among them hold what was copied last, a few hundred octets at most.
+/// Returns a core file without its notes: the registers among them hold what was copied last, a few hundred octets at most.
 fn memory_in(core: &Path) -> Vec<u8> {
     const NOTE: u32 = 4;
     let mut bytes = fs::read(core).unwrap();

@@ -1,4 +1,4 @@
-//! What the documents list must be what there is.
+//! Documents must list exactly what the program has.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap()
 }
 
-/// The rows of the table that follows this header.
+/// Returns the rows of the table that follows this header.
 fn table<'a>(text: &'a str, header: &str) -> impl Iterator<Item = &'a str> {
     let rows = text.lines().skip_while(move |line| *line != header).skip(2);
     rows.take_while(|line| line.starts_with('|'))
@@ -89,7 +89,7 @@ fn the_guide_to_npcc_lists_every_key_and_its_default() {
                     Value::String(text) => cells[2] == text,
                     Value::Number(number) => cells[2] == number.to_string(),
                     Value::Array(all) if all.is_empty() => ["none", "all"].contains(&cells[2]),
-                    // It follows from others, or is told in words.
+                    // The default follows from other keys, or is described in words.
                     _ => !cells[2].is_empty(),
                 };
                 assert!(told, "{key}: {} is not {}", cells[2], known[key]);

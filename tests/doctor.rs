@@ -1,4 +1,4 @@
-//! `doctor` and the script that carries out what it says, on trees of files that look like hosts; each finding has its test in
+//! `doctor` and the script that applies its advice, on trees of files that look like hosts; each finding has its test in
 //! doctor/tests/findings.rs.
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ ports: [ { name: wan0, device: \"net_af_packet0,iface=eth1\", mtu: 1500, speed: 
 qos: { profile: lossy }
 ";
 
-/// A host whose core 1 is slow, and whose core 0 is not isolated.
+/// Creates a host whose core 1 is slow, and whose core 0 is not isolated.
 fn host() -> Lab {
     let lab = Lab::new();
     lab.config(CONFIG);
@@ -29,7 +29,7 @@ fn host() -> Lab {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    // The folder of the management socket.
+    // Folder of the management socket.
     let sockets = lab.dir.path().to_str().unwrap().trim_start_matches('/');
     file(&format!("{sockets}/here"), "");
     file("sys/class/net/eth1/flags", "0x1003");
@@ -88,7 +88,7 @@ fn the_binary_tells_people_scripts_and_shells_and_its_exit_code_says_whether_all
     assert_eq!(doctor(&lab, &[]).status.code(), Some(2));
 }
 
-/// Whatever this machine is like, it is told in order.
+/// Guards `doctor` on the real machine: whatever its state, the findings are well-formed.
 #[test]
 fn the_binary_examines_the_machine_it_runs_on() {
     let lab = Lab::new();
@@ -121,7 +121,7 @@ fn host_setup(lab: &Lab, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Every file under a folder with its text.
+/// Returns every file under a folder with its text.
 fn files(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -140,7 +140,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, String)> {
 #[test]
 fn host_setup_carries_out_what_doctor_says_and_a_dry_run_changes_nothing() {
     let lab = host();
-    // The one thing to do is in this tree, so that it can be seen done and the machine stays as it is.
+    // The only step to apply is in this tree, so that it can be checked and the machine stays as it is.
     let run = lab.path("sockets");
     let mut text = CONFIG.to_owned();
     text += &format!("telemetry: {{ socket: {}/switch.sock }}\n", run.display());

@@ -19,7 +19,7 @@ use common::rack::wait;
 use common::{Lab, Running, alone, assert_success, root};
 use serde_json::Value;
 
-/// A switch between the client's host and the server's, beside another.
+/// One of two parallel switches between the client's host and the server's.
 struct Beside {
     lab: Lab,
     space: Space,
@@ -28,7 +28,7 @@ struct Beside {
 }
 
 impl Beside {
-    /// The switch of this number, 1 or 2, with BGP to both hosts.
+    /// Starts the switch of this number, 1 or 2, with BGP to both hosts.
     fn new(net: &Net, number: u8) -> Beside {
         let (lab, space) = (Lab::new(), Space::of(&format!("box{number}")));
         let port = |index: u8, side: &str, subnet: u8| {
@@ -77,7 +77,7 @@ linux: {{ integrate: true, netns: {} }}
         serde_json::from_slice(&output.stdout).unwrap_or_default()
     }
 
-    /// Frames that came in and were not for Linux.
+    /// Returns the number of frames received that were not for Linux.
     fn frames(&self) -> u64 {
         let ports = self.show("ports");
         let count = |port: &Value, key: &str| port[key]["packets"].as_u64().unwrap();
@@ -86,7 +86,7 @@ linux: {{ integrate: true, netns: {} }}
             .sum()
     }
 
-    /// Runs `drain` or `undrain`, with this change of FRR; what it said.
+    /// Runs `drain` or `undrain`, with this change of FRR; returns its output.
     fn order(&self, verb: &str, change: &str, more: &[&str]) -> String {
         let folder = self.frr.as_ref().unwrap().folder();
         let by = format!(
@@ -101,10 +101,10 @@ linux: {{ integrate: true, netns: {} }}
     }
 }
 
-/// The ends of links that are the switches' ports.
+/// Ends of links that are the switches' ports, by switch.
 const ENDS: [[&str; 2]; 2] = [["ca", "sa"], ["cb", "sb"]];
 
-/// A host with an address of its own, which it announces to both switches.
+/// Starts FRR on a host with an address of its own, which it announces to both switches.
 fn host(net: &Net, side: &'static str, subnet: u8, number: u8) -> Frr {
     let space = net.space(side);
     run(&format!("ip -n {space} link set lo up"));
@@ -146,7 +146,7 @@ fn host(net: &Net, side: &'static str, subnet: u8, number: u8) -> Frr {
     Frr::start(&space, "! none\n", &bgpd, "")
 }
 
-/// A sender or a counter of datagrams in the namespace of a host.
+/// Starts a sender or a counter of datagrams in the namespace of a host.
 fn frames(net: &Net, side: &str, words: &[&str]) -> Child {
     let mut python = Command::new("ip");
     python.args(["netns", "exec", &net.space(side), "/usr/bin/python3", "-B"]);
@@ -160,7 +160,7 @@ fn frames(net: &Net, side: &str, words: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Ends it; what it counted.
+/// Ends a counter and returns its count.
 fn total(mut child: Child) -> u64 {
     drop(child.stdin.take());
     let mut said = String::new();
@@ -205,7 +205,7 @@ fn a_switch_that_is_drained_and_stopped_loses_no_frame() {
                 net.space(side)
             );
             let words: Vec<&str> = ping.split(' ').collect();
-            // The first frames find the neighbours.
+            // The first frames resolve the neighbours.
             let _ = Command::new(words[0])
                 .args(&words[1..])
                 .stdout(Stdio::null())

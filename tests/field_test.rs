@@ -1,4 +1,4 @@
-//! The field-test script against two servers and a switch that are made of scripts and files: what it would run, what it changes and
+//! The field-test script against two servers and a switch that are emulated by scripts and files: what it would run, what it changes and
 //! restores, and that its verdict follows from the figures.
 #![allow(
     clippy::unwrap_used,
@@ -16,14 +16,14 @@ use std::process::{Command, Output};
 use common::{Lab, root};
 use serde_json::Value;
 
-/// A server: the command runs here, and knows whose it is.
+/// Stand-in for `ssh`: runs the command locally, with the server's name in `SERVER`.
 const SSH: &str = "#!/bin/sh
 while [ \"${1#-}\" != \"$1\" ]; do shift 2; done
 export SERVER=$1; shift
 exec sh -c \"$*\"
 ";
 
-/// The sender's end of a transfer: the card counts what the switch tells it in `send`, as far as it hears.
+/// Stand-in for the sender's end of a transfer: with the action `send` the card counts the switch's CNPs, as far as it receives them.
 const BANDWIDTH: &str = "#!/bin/sh
 for last; do :; done
 case $last in 10.*) ;; *) exit 0 ;; esac
@@ -52,7 +52,7 @@ echo ' #bytes        #iterations       t_avg[usec]    tps average'
 echo ' 2             29410          48.31           20700'
 ";
 
-/// The switch's command line, as far as it is asked.
+/// Stand-in for the switch's command line, as far as the script uses it.
 const SWITCH: &str = "#!/bin/sh
 echo \"$*\" >> $LAB/asked
 case \"$1 $2\" in
@@ -92,7 +92,7 @@ END
 esac
 ";
 
-/// A field of two servers. The card hears so many of 1,000 CNPs, and of 100 measurements it slowed down in so many.
+/// Creates a field of two servers. The card handles `handled` of 1,000 CNPs, and slows down in `worked` of 100 measurements.
 fn field(counters: &[&str], handled: u32, worked: u32) -> Lab {
     let lab = Lab::new();
     let write = |path: &str, text: &str| {
@@ -180,7 +180,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs it, and reads its report.
+/// Runs the field test, and reads its report.
 fn report(lab: &Lab) -> Value {
     let output = field_test(lab, &[]);
     assert!(output.status.success(), "{}", said(&output));
@@ -225,7 +225,7 @@ fn a_card_that_answers_is_told_from_one_that_is_deaf_and_one_that_hears_without_
         "the switch sent 1000 CNPs and the receiver 0; the card handled 0 (ignored: 1000)"
     ));
 
-    // What it handled were the receiver's.
+    // The CNPs it handled were the receiver's.
     let lab = field(&MLX5, 900, 2);
     fs::write(lab.path("card"), "handled=900\nworked=2\ntheirs=900\n").unwrap();
     let deaf = report(&lab);

@@ -1,6 +1,6 @@
-//! Floods of new connections through the real process, by a port of their own: those of other ports go on being signalled.
+//! Floods of new connections through the real process, by a port of their own: connections of other ports are still signalled.
 //!
-//! `NPCC_SECONDS` has each last longer. Needs root. Touches nothing but namespaces and links of its own.
+//! `NPCC_SECONDS` makes each last longer. Needs root. Touches only namespaces and links of its own.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,10 +24,10 @@ use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};
 use serde_json::Value;
 
-/// The port that a flood comes in by.
+/// MAC address of the port that a flood comes in by.
 const FLOOD: Mac = Mac([2, 0, 0, 0, 3, 1]);
 
-/// Frame `n` of a flood, made up in the name of one of so many sources.
+/// Builder of frame `n` of a flood, forged with one of `sources` source addresses.
 type Frame = fn(n: u32, sources: u32) -> Vec<u8>;
 
 fn source(n: u32, sources: u32) -> [u8; 4] {
@@ -35,7 +35,7 @@ fn source(n: u32, sources: u32) -> [u8; 4] {
     [10, 9, high, low.max(2)]
 }
 
-/// Data of a connection that nobody has.
+/// Builds data of a connection that does not exist.
 fn new_flow(n: u32, sources: u32) -> Vec<u8> {
     let mut frame = Craft {
         dst_mac: FLOOD,
@@ -52,7 +52,7 @@ fn new_flow(n: u32, sources: u32) -> Vec<u8> {
     frame
 }
 
-/// A request of the connection manager.
+/// Builds a REQ of the connection manager.
 fn request(n: u32, sources: u32) -> Vec<u8> {
     let fields = [(0, 0x100 + n), (32, (0x1000 + n) << 8), (88, 0x1234_5000)];
     let packet = Packet::management(source(n, sources), [10, 0, 4, 2], 0x10, &fields);
@@ -61,7 +61,7 @@ fn request(n: u32, sources: u32) -> Vec<u8> {
     frame
 }
 
-/// The switch of `common::forge`, with a port that plays a file once, as fast as it can, to an idle port that NPCC watches.
+/// Creates the lab of `common::forge`, with a port that plays a file once, as fast as it can, to an idle port that NPCC watches.
 fn lab(net: &Net, frame: Frame, frames: u32, sources: u32) -> Lab {
     let lab = forge::lab(net, "earned: 0B }, hosts: { answering: [10.0.1.0/24]");
     let captured = (0..frames).map(|n| Captured {
@@ -84,7 +84,7 @@ neighbors:\n  - { address: 10.0.4.2",
     lab
 }
 
-/// Frames that came in by the port of the flood.
+/// Returns the number of frames received by the port of the flood.
 fn flooded(lab: &Lab) -> u64 {
     let args = ["show", "ports", "--json", "--socket", "switch.sock"];
     let output = lab.command(&args).output().unwrap();
@@ -95,21 +95,21 @@ fn flooded(lab: &Lab) -> u64 {
     port["rx"]["packets"].as_u64().unwrap()
 }
 
-/// The flood goes on.
+/// Returns true if the flood is still going on.
 fn goes_on(lab: &Lab) -> bool {
     let before = flooded(lab);
     std::thread::sleep(Duration::from_millis(50));
     flooded(lab) > before
 }
 
-/// A client that captures all frames to a pipe that nobody reads.
+/// Starts a client that captures all frames to a pipe that nobody reads.
 fn captures(lab: &Lab) -> Child {
     let mut capture = lab.command(&["capture", "-w", "-", "--socket", "switch.sock"]);
     capture.stdout(Stdio::piped()).stderr(Stdio::null());
     capture.spawn().unwrap()
 }
 
-/// New connections had no CNP while 131,072 made-up names came at two million frames a second.
+/// Guards against flow-table starvation: new connections had no CNP while 131,072 forged flows came at two million frames a second.
 #[test]
 fn new_connections_are_signalled_in_a_flood_of_new_flows() {
     let _alone = alone();
@@ -146,7 +146,7 @@ fn new_connections_are_signalled_in_a_flood_of_new_flows() {
     }
 }
 
-/// A connection whose REP came after its REQ was pushed out was never paired.
+/// Guards against eviction of requests: a connection whose REP came after its REQ was pushed out was never paired.
 #[test]
 fn a_connection_is_paired_in_a_flood_of_requests() {
     let _alone = alone();
@@ -159,7 +159,7 @@ fn a_connection_is_paired_in_a_flood_of_requests() {
     script.wait(100);
     script.packet(&rep);
     script.wait(20);
-    // No answers: nothing but the connection manager's word pairs it.
+    // No answers: only the connection manager's messages can pair it.
     for psn in 0..400 {
         script.packet(&Packet::data((SENDER, RECEIVER), psn));
         if psn % 10 == 9 {

@@ -1,6 +1,6 @@
-//! Forged traffic through the real process: whatever somebody makes up, no CNP may go to a queue pair that did not send.
+//! Forged traffic through the real process: whatever is forged, no CNP may go to a queue pair that did not send.
 //!
-//! Needs root. Touches nothing but namespaces and links of its own.
+//! Needs root. Touches only namespaces and links of its own.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -13,7 +13,7 @@ mod common;
 use common::forge::{A, B, BYSTANDER, Packet, RECEIVER, SENDER, Script, Switch, connect, lab, net};
 use common::{Lab, alone};
 
-/// One worker, and a worker for each port, on cores that they share with the control core.
+/// Core layouts: one worker, and a worker for each port on cores that they share with the control core.
 const CORES: [(&str, &str); 2] = [
     ("", "npcc: { "),
     (
@@ -58,7 +58,7 @@ fn a_forged_connection_over_a_living_one_moves_no_cnp() {
     }
 }
 
-/// The same by somebody who is on the far side only.
+/// Guards against connection-manager messages forged from the far side only.
 #[test]
 fn a_forged_connection_from_the_far_side_is_not_even_heard() {
     let _alone = alone();
@@ -71,7 +71,7 @@ fn a_forged_connection_from_the_far_side_is_not_even_heard() {
     for packet in connect(8, BYSTANDER, RECEIVER) {
         script.packet_by("far", &packet);
     }
-    // And one that nobody has yet.
+    // A connection that does not exist yet.
     for packet in connect(9, BYSTANDER, RECEIVER + 1) {
         script.packet_by("far", &packet);
     }
@@ -98,7 +98,7 @@ fn datagrams_before_a_connection_begins_move_no_cnp() {
     script.congest((SENDER, RECEIVER));
     let told = script.play(&net);
     assert!(told.is_subset(&[SENDER].into()), "{told:x?}");
-    // A number that two kinds of queue pairs used at once is believed of nobody for some seconds, and not for ever.
+    // A number that two kinds of queue pairs used at once is trusted for neither for some seconds, but not for ever.
     let mut script = Script::default();
     script.wait(3_500);
     script.congest((SENDER, RECEIVER));
@@ -107,8 +107,8 @@ fn datagrams_before_a_connection_begins_move_no_cnp() {
     assert_eq!(told, [SENDER].into(), "{told:x?} {:?}", snapshot.npcc);
 }
 
-/// Two connections run in lock step: one's data and the other's answers pass here, and the numbers began long before the switch did, which
-/// is stopped once and killed once.
+/// Guards against pairing strangers by their sequence numbers: of two connections in lock step, one's data and the other's answers pass
+/// here, and the numbers began long before the switch did, which is stopped once and killed once.
 #[test]
 fn numbers_that_fit_after_a_restart_pair_no_strangers() {
     const OTHER: (u32, u32) = (0x31, 0x44);
@@ -150,14 +150,14 @@ fn numbers_that_fit_after_a_restart_pair_no_strangers() {
     }
 }
 
-/// Small frames to a bystander's peer while an honest flow fills the queue, as any process at the bystander's host can send them: each cost the bystander
-/// up to 5.7 CNPs. With a wrong ICRC the peer's card drops them unseen.
+/// Guards against forged frames that earn CNPs: small frames to a bystander's peer, as any process at the bystander's host can send them
+/// while an honest flow fills the queue, each cost the bystander up to 5.7 CNPs. With a wrong ICRC the peer's card drops them unseen.
 #[test]
 fn forged_frames_in_the_name_of_a_bystander_earn_one_cnp_in_16_kib_at_most() {
     const PEER: u32 = 0x777;
     const READ_RESPONSE_MIDDLE: u8 = 0x0e;
     const EARNED: usize = 16 << 10;
-    /// Preamble, frame check sequence and gap.
+    /// Bytes of preamble, frame check sequence and gap per frame.
     const AROUND: usize = 24;
     let _alone = alone();
     let net = net();
@@ -205,7 +205,7 @@ fn forged_frames_in_the_name_of_a_bystander_earn_one_cnp_in_16_kib_at_most() {
     }
 }
 
-/// One forgery: its name, and the frames that make it against a connection.
+/// A forgery: its name, and the frames that make it against a connection.
 type Forgery = (&'static str, fn((u32, u32)) -> Vec<Packet>);
 
 /// Five of the eleven forgeries of `cnp/src/pair/tests/doubt.rs`.
@@ -241,13 +241,13 @@ const FORGERIES: [Forgery; 5] = [
     }),
 ];
 
-/// Four frames ended NPCC for a connection that did not pause, for good.
+/// Guards against a lasting denial of service: four forged frames ended NPCC for a connection that did not pause, for good.
 #[test]
 fn a_connection_is_signalled_again_four_seconds_after_the_last_forged_frame() {
     let _alone = alone();
     let net = net();
     for is_icrc_right in [true, false] {
-        // A script does not slow down.
+        // The scripted sender does not slow down, so its subnet counts as responsive.
         let lab = lab(&net, "earned: 0B }, hosts: { answering: [10.0.1.0/24]");
         let switch = Switch::start(&lab);
         let pair = |n: u32| (SENDER + 0x10 * n, RECEIVER + 0x10 * n);

@@ -1,4 +1,4 @@
-//! Routing daemons beside the switch, as Debian ships them: BGP of both families, unnumbered too, OSPF, BFD, and BIRD once.
+//! Routing daemons beside the switch, as Debian ships them: BGP of both families, also unnumbered, OSPF, BFD, and BIRD once.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use common::rack::{Rack, wait};
 use common::{Running, alone};
 use serde_json::Value;
 
-/// BGP of the switch's namespace: numbered towards `dc`, unnumbered towards `wan`.
+/// BGP configuration of the switch's namespace: numbered towards `dc`, unnumbered towards `wan`.
 const SWITCH: &str = "router bgp 65000
  bgp router-id 10.0.1.1
  no bgp ebgp-requires-policy
@@ -116,7 +116,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         installed("10.101.0.0/16") && own.times("10.0.1.3") > times
     });
 
-    // The kernel's routes survive zebra, and what comes after is followed.
+    // The kernel's routes survive zebra, and later changes are followed.
     own.signal("zebra", "KILL");
     rack.agrees("without zebra");
     assert!(
@@ -242,7 +242,7 @@ router ospf
     rack.end();
 }
 
-/// BIRD in a namespace. When this is dropped it ends.
+/// BIRD in a namespace; it ends when this is dropped.
 struct Bird(
     #[expect(dead_code, reason = "it ends BIRD")] Running,
     #[expect(dead_code, reason = "kept until BIRD has ended")] tempfile::TempDir,

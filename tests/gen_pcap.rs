@@ -48,7 +48,7 @@ fn generate(folder: &Path, args: &[&str]) {
     assert_success(&output);
 }
 
-/// What scapy reads; every frame must be valid.
+/// Returns the groups of frames that scapy reads; every frame must be valid.
 fn scapy(capture: &Path) -> Vec<Group> {
     let output = Command::new(python())
         .arg(root().join("tests/oracle/verify_roce.py"))

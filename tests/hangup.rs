@@ -1,4 +1,4 @@
-//! Commands that repeat end with their terminal and at the first signal, whatever the switch they show does.
+//! Repeating commands end with their terminal and at the first signal, whatever the switch they show does.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -26,10 +26,10 @@ const TOP: &[&str] = &["top"];
 const WATCH: &[&str] = &["show", "ports", "--watch"];
 const SIGTERM: i32 = 15;
 const SIGHUP: i32 = 1;
-/// What leaves the alternate screen.
+/// Escape sequence that leaves the alternate screen.
 const RESTORED: &str = "\x1b[?1049l";
 
-/// Answers as a switch without ports does, so many requests; later ones are read and left without an answer.
+/// Answers `answers` requests as a switch without ports does; later ones are read but not answered.
 fn stand_in(socket: &Path, answers: usize) {
     let listener = UnixListener::bind(socket).unwrap();
     std::thread::spawn(move || {
@@ -66,7 +66,7 @@ struct Session {
 }
 
 impl Session {
-    /// Starts a command, with the terminal as its controlling one or not, and waits until it has drawn something.
+    /// Starts a command, with or without the terminal as its controlling one, and waits until it has drawn something.
     fn new(args: &[&str], controls: bool, answers: usize) -> Session {
         let lab = Lab::new();
         let socket = lab.path("switch.sock");
@@ -106,7 +106,7 @@ impl Session {
         session
     }
 
-    /// Reads what the command shows until that holds, or it has ended.
+    /// Reads what the command shows until `holds` returns true for it, or it has ended.
     fn read_until(&mut self, holds: impl Fn(&str) -> bool) {
         let mut bytes = [0; 4096];
         while !holds(&self.shown) {
@@ -124,7 +124,7 @@ impl Session {
         assert!(sent.success());
     }
 
-    /// How it ends; it has to.
+    /// Waits, at most 30 s, for its end and returns the exit status.
     fn end(mut self) -> ExitStatus {
         let deadline = Instant::now() + Duration::from_secs(30);
         let child = self.running.0.as_mut().unwrap();
@@ -137,7 +137,7 @@ impl Session {
         }
     }
 
-    /// Closes the other end of the terminal, as an SSH session does that is cut.
+    /// Closes the other end of the terminal, as a cut SSH session does.
     fn hang_up(self) -> ExitStatus {
         let Session {
             running,
@@ -162,7 +162,7 @@ fn a_command_that_repeats_ends_with_its_terminal() {
     for args in [TOP, WATCH] {
         let status = Session::new(args, false, usize::MAX).hang_up();
         assert_eq!(status.code(), Some(0), "{args:?}: {status}");
-        // The kernel signals the session of a controlling terminal besides, and a default action may come first.
+        // The kernel also signals the session of a controlling terminal, and the default action may come first.
         let status = Session::new(args, true, usize::MAX).hang_up();
         let ended = status.success() || status.signal() == Some(SIGHUP);
         assert!(ended, "{args:?}: {status}");

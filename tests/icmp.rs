@@ -1,4 +1,4 @@
-//! ICMP errors of a switch that Linux is integrated with: bytes read by scapy, and kernels that obey them.
+//! ICMP errors of a switch with Linux integrated: bytes read by scapy, and kernels that obey them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 const DC_MAC: Mac = Mac([2, 0, 0, 0, 1, 1]);
 
-/// What scapy finds in a capture.
+/// Returns the ICMP errors that scapy finds in a capture.
 fn errors(lab: &Lab, name: &str) -> Vec<Value> {
     let script = root().join("tests/oracle/verify_icmp.py");
     let read = Command::new(python())
@@ -32,7 +32,7 @@ fn errors(lab: &Lab, name: &str) -> Vec<Value> {
     serde_json::from_slice(&read.stdout).unwrap()
 }
 
-/// Of each error: source, destination, type, code, MTU; and that all else is as it should be.
+/// Returns source, destination, type, code and MTU of an error, and asserts that the rest is correct.
 fn gist(error: &Value) -> Value {
     assert_eq!(error["sums_ok"], true, "{error}");
     assert_eq!(error["ttl"], 64, "{error}");
@@ -48,7 +48,7 @@ fn gist(error: &Value) -> Value {
     ])
 }
 
-/// A port on captures, and one whose link takes less.
+/// Configuration with a port on captures, and one whose link has a smaller MTU.
 const CAPTURES: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
 ports:
@@ -88,7 +88,7 @@ fn scapy_reads_the_errors() {
         craft(six, "2001:db8:9::2", 64, 64),
         craft(six, "2001:db8:2::2", 64, 3000),
         tagged,
-        // For us, and with nobody there to take it.
+        // For the switch itself, and for a host that does not exist.
         craft(four, "10.0.1.1", 64, 64),
         craft(four, "10.0.2.9", 64, 64),
         Craft {
@@ -114,12 +114,12 @@ fn scapy_reads_the_errors() {
         ["2001:db8:1::1", six, 1, 0, 0],
         ["2001:db8:1::1", six, 2, 0, 1500],
         ["10.0.100.1", "10.0.100.3", 11, 0, 0],
-        // Linux's own: nobody listens there.
+        // From Linux itself: no process listens there.
         ["10.0.1.1", four, 3, 3, 0],
         ["10.0.100.1", "10.0.100.3", 3, 3, 0],
     ]);
     assert_eq!(json!(gists), all);
-    // As much as the RFCs say, of the packet as it came.
+    // Quotes as much as the RFCs say, of the packet as it was received.
     let of = |at: usize, key: &str| told[at][key].as_u64().unwrap();
     assert_eq!((of(0, "length"), of(0, "quoted")), (576, 548));
     assert_eq!((of(3, "length"), of(3, "quoted")), (1280, 1232));
@@ -155,7 +155,7 @@ fn scapy_reads_the_errors() {
     );
 }
 
-/// What traceroute and path MTU discovery ask of the kernel, which believes a sound ICMP error about a packet of its own only.
+/// Script of traceroute and path MTU discovery through the kernel, which believes only a sound ICMP error about a packet of its own.
 const HOST: &str = "
 import errno, socket, sys, time
 IP_RECVERR, IPV6_RECVERR, IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, DO, IP_MTU, IPV6_MTU = 11, 25, 10, 23, 2, 14, 24

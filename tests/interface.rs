@@ -1,7 +1,7 @@
-//! What scripts and dashboards rely on: the command line, the schema, exit codes, and the keys of all JSON.
+//! Stable interfaces that scripts and dashboards rely on: the command line, the schema, exit codes, and the keys of all JSON.
 //!
-//! Each is a file in tests/snapshots. Where a difference is meant, write them anew with
-//! `UPDATE_SNAPSHOTS=1 cargo test -p npcc-switch --test interface`, read the difference, and say it in CHANGELOG.md.
+//! Each is a file in tests/snapshots. Where a difference is intended, rewrite them with
+//! `UPDATE_SNAPSHOTS=1 cargo test -p npcc-switch --test interface`, read the difference, and describe it in CHANGELOG.md.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -35,7 +35,7 @@ fn updating() -> bool {
     std::env::var_os("UPDATE_SNAPSHOTS").is_some()
 }
 
-/// The text must be the file's.
+/// Asserts that the text equals the snapshot file, or updates the file.
 fn check(name: &str, new: &str) {
     if updating() {
         std::fs::write(file(name), new).unwrap();
@@ -56,7 +56,7 @@ fn check(name: &str, new: &str) {
     );
 }
 
-/// Keys of these objects are names of things (ports, reasons, stages), not of fields.
+/// Objects whose keys are names of things (ports, reasons, stages), not of fields.
 const MAPS: [&str; 11] = [
     "cnps_suppressed",
     "cycles",
@@ -71,10 +71,10 @@ const MAPS: [&str; 11] = [
     "wred",
 ];
 
-/// Lists of priorities, now and then empty.
+/// Lists of priorities that are sometimes empty.
 const PRIORITIES: [&str; 5] = ["asserted", "honour", "paused", "send", "storm"];
 
-/// Paths of a JSON value, and the types that were seen there.
+/// Paths of a JSON value, and the types seen there.
 type Keys = BTreeMap<String, BTreeSet<String>>;
 
 fn collect(value: &Value, path: &str, keys: &mut Keys) {
@@ -104,7 +104,7 @@ fn collect(value: &Value, path: &str, keys: &mut Keys) {
                 collect(one, &format!("{path}[]"), keys);
             }
         }
-        // `conservation.drops` is one amount.
+        // `conservation.drops` is a single count.
         Value::Object(all) if MAPS.contains(&name) && !path.starts_with("conservation") => {
             seen("map");
             for one in all.values() {
@@ -140,8 +140,8 @@ fn read(text: &str) -> Keys {
     text.lines().map(line).collect()
 }
 
-/// The keys must be the file's. What stands in a map or a list may be missing, as may a value that can be absent; nothing
-/// may come that the file does not know.
+/// Asserts that the keys equal the snapshot file's. What is in a map or a list may be missing, as may an optional value; no key may
+/// appear that the file does not have.
 fn check_keys(name: &str, values: &[Value]) {
     let mut new = Keys::new();
     for value in values {
@@ -150,7 +150,7 @@ fn check_keys(name: &str, values: &[Value]) {
     let old = read(&std::fs::read_to_string(file(name)).unwrap_or_default());
     let null = |kinds: &BTreeSet<String>| kinds.iter().all(|kind| kind == "null");
     if updating() {
-        // A value that was absent this time keeps the type it had, and one that can be absent stays so.
+        // A value that is absent now keeps the type it had, and an optional one stays optional.
         for (path, kinds) in &mut new {
             let absent = null(kinds);
             let known = old.get(path).into_iter().flatten();
@@ -183,7 +183,7 @@ fn check_keys(name: &str, values: &[Value]) {
     );
 }
 
-/// Help of a command and of everything beneath it.
+/// Appends the help of a command and of all its subcommands.
 fn help(path: &[&str], text: &mut String) {
     let output = switch().args(path).arg("--help").output().unwrap();
     assert_success(&output);
@@ -225,7 +225,7 @@ buffer: { pool: 4MB }
 qos: { profile: lossy }
 ";
 
-/// 0 fine, 1 runtime failure, 2 bad usage or configuration.
+/// Command lines whose exit codes are fixed: 0 success, 1 runtime failure, 2 bad usage or configuration.
 const EXITS: &[&str] = &[
     "",
     "--help",
@@ -371,7 +371,7 @@ fn keys_of_the_json() {
         };
         check_keys(&format!("show-{of}.txt"), &[shown]);
     }
-    // Something applied, something for a restart.
+    // One change is applied, one needs a restart.
     lab.config(
         &BUSY
             .replace("recovery: 3ms", "recovery: 4ms")
@@ -389,10 +389,10 @@ fn keys_of_the_json() {
     let stats = std::fs::read_to_string(lab.path("stats.json")).unwrap();
     let mut stats: Value = serde_json::from_str(&stats).unwrap();
     assert!(!stats["events"].as_array().unwrap().is_empty());
-    // What a table prints as it stands here has its keys there.
+    // A table that is printed as part of the totals has its keys in its own snapshot.
     for of in ["ports", "workers", "qos", "npcc", "punt"] {
         let mut part = stats.as_object_mut().unwrap().remove(of).unwrap();
-        // The whole has the version once.
+        // The totals have the version once, at the top.
         if let Some(part) = part.as_object_mut() {
             part.insert("version".to_owned(), stats["version"].clone());
         }
@@ -416,7 +416,7 @@ fn keys_of_what_bench_prints() {
     check_keys("bench.txt", &lines);
 }
 
-/// Answers questions as a switch does that lost a frame of a lossless priority, until the test ends.
+/// Answers requests, until the test ends, as a switch that lost frames of a lossless priority.
 fn lossy(socket: &Path) {
     let listener = UnixListener::bind(socket).unwrap();
     let mut snapshot = Snapshot::default();

@@ -25,7 +25,7 @@ const RECEIVER: &str = "2001:db8:2::2";
 const DC_MAC: Mac = Mac([2, 0, 0, 0, 1, 1]);
 const WAN_MAC: Mac = Mac([2, 0, 0, 0, 2, 1]);
 
-/// `frames` packets of each of four QPs: data with receiver QPNs 0x2011.., ACKs with sender QPNs 0x1018...
+/// Returns `frames` packets of each of four QPs: data with receiver QPNs 0x2011.., ACKs with sender QPNs 0x1018...
 fn traffic(frames: u32) -> (Vec<Captured>, Vec<Captured>) {
     let (sender, receiver): (IpAddr, IpAddr) = (SENDER.parse().unwrap(), RECEIVER.parse().unwrap());
     let mut out = (Vec::new(), Vec::new());
@@ -126,7 +126,7 @@ npcc: { shallow: 20KB, deep: 100KB, gate: off, cnp: { earned: 0B } }
     );
 }
 
-/// The oracle can say no: a CNP with one bit of its ICRC flipped is found out.
+/// Guards the oracle itself: a CNP with one bit of its ICRC flipped is found out.
 #[test]
 fn scapy_finds_a_wrong_icrc() {
     let lab = Lab::new();

@@ -1,5 +1,5 @@
 //! A link that goes down and comes up under traffic: two uplinks that share flows, one of them cut. TAP devices in a network
-//! namespace of the test's own; the kernel's side of a TAP taken down is a link that is down.
+//! namespace of the test's own; a TAP whose kernel side is taken down is a link that is down.
 //!
 //! Needs root.
 #![allow(
@@ -24,7 +24,7 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use serde::Deserialize;
 
-/// Two hosts' worth of flows to one prefix behind two uplinks; priority 3 is lossless and paused by frames.
+/// Configuration with one prefix behind two uplinks; priority 3 is lossless and paused by frames.
 const CONFIG: &str = "version: 1
 ports:
   - { name: dc0, device: 'net_tap0,iface=dc0', mac: '02:00:00:00:01:01', mtu: 1500, addresses: [10.0.1.1/24], speed: 10G }
@@ -39,7 +39,7 @@ dpdk: { eal_args: [--in-memory, --no-pci], link_wait: 2s }
 buffer: { pool: 16MB }
 ";
 
-/// A switch and where it runs.
+/// A running switch and its lab.
 struct Switch {
     lab: Lab,
     child: Running,
@@ -50,7 +50,7 @@ impl Switch {
         Switch::start_with(lab, &[])
     }
 
-    /// With these variables in its environment.
+    /// Starts the switch with these variables in its environment.
     fn start_with(lab: Lab, variables: &[(&str, &str)]) -> Switch {
         lab.config(CONFIG);
         let mut command = lab.command(&["run", "-c", "switch.yaml", "--stats-json", "stats.json"]);
@@ -83,7 +83,7 @@ impl Switch {
         *snapshot
     }
 
-    /// Waits until a port's frames pass, or do not.
+    /// Waits, at most 2 s, until a port is up, or down.
     fn wait(&self, port: &str, up: bool) -> Snapshot {
         let deadline = Instant::now() + Duration::from_secs(2);
         loop {
@@ -107,7 +107,7 @@ impl Switch {
     }
 }
 
-/// What `tests/peer/link_cut.py` saw.
+/// Results of `tests/peer/link_cut.py`.
 #[derive(Debug, Deserialize)]
 struct Seen {
     sent: u64,
@@ -121,7 +121,7 @@ struct Seen {
     came_back: u64,
 }
 
-/// A frame of data of a flow of this number, to the prefix behind both uplinks.
+/// Returns a data frame of the flow of this number, to the prefix behind both uplinks.
 fn flow_frame(flow: u16) -> Vec<u8> {
     let craft = Craft {
         dst_mac: Mac([2, 0, 0, 0, 1, 1]),
@@ -159,11 +159,11 @@ fn cut(lab: &Lab, space: &str, seconds: [&str; 3]) -> Seen {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// C1: at 0b8b087 a dead link kept its flows, and what waited for it paused all lossless traffic for ever.
+/// Guards defect C1: at 0b8b087 a dead link kept its flows, and the frames waiting for it paused all lossless traffic for ever.
 #[test]
 fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
     let _alone = alone();
-    // A busy machine keeps the worker from its core for longer than the link is away: then the same is done again, twice at most.
+    // A busy machine may keep the worker from its core for longer than the link is away: the test is then repeated, twice at most.
     for last in [false, false, true] {
         let net = Net::of(&["sw"], &[]);
         let space = net.space("sw");
@@ -195,7 +195,7 @@ fn moved_its_own_and_paused_nobody(seen: &Seen, switch: Switch) {
         (row.flaps, row.admin.as_str(), row.down_reason.as_str()),
         (1, "up", "")
     );
-    // A busy machine keeps the worker from its core now and then.
+    // A busy machine sometimes keeps the worker from its core.
     let all = snapshot.events.iter().map(|event| event.kind);
     let events: Vec<Kind> = all.filter(|kind| *kind != Kind::SlowTurn).collect();
     assert_eq!(
@@ -218,14 +218,14 @@ fn moved_its_own_and_paused_nobody(seen: &Seen, switch: Switch) {
     assert_eq!(switch.stop().conservation.held.packets, 0);
 }
 
-/// M2: frames that came between the start of a device and that of its worker are old: at 0b8b087 they were forwarded, seconds
-/// late, and what the ring had lost meanwhile was shown as lost lossless frames.
+/// Guards defect M2: frames that came between the start of a device and that of its worker are old: at 0b8b087 they were forwarded,
+/// seconds late, and what the ring had lost meanwhile was shown as lost lossless frames.
 #[test]
 fn what_came_before_the_workers_ran_is_not_forwarded() {
     let _alone = alone();
     let net = Net::of(&["sw"], &[]);
     let space = net.space("sw");
-    // What the kernel says on a new device by itself (IPv6 router solicitations, MLD) is no frame of ours.
+    // The kernel's own frames on a new device (IPv6 router solicitations, MLD) would be counted as ours.
     let quiet = format!("ip netns exec {space} sysctl -qw net.ipv6.conf.default.disable_ipv6=1");
     assert_success(&Command::new("sh").args(["-c", &quiet]).output().unwrap());
     let lab = Lab::inside(space.clone());
@@ -250,7 +250,7 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
     send(100);
     assert_eq!(switch.snapshot().ports[0].counts.rx.packets, 0, "not yet");
     std::fs::write(&go, "").unwrap();
-    // The first frame of afterwards may come while the workers still throw away.
+    // The first frame sent afterwards may come while the workers still discard.
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut sent = 0;
     let row = loop {
@@ -268,7 +268,7 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
     switch.stop();
 }
 
-/// An operator takes a port down and up; what it is and why is shown.
+/// Guards `port down` and `up` by an operator: the state and its reason are shown.
 #[test]
 fn a_port_goes_down_and_up_by_order() {
     let _alone = alone();

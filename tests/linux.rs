@@ -1,5 +1,5 @@
-//! A switch that Linux is integrated with, between hosts of the kernel whose addresses nobody wrote down: ARP, neighbour discovery, ping,
-//! carrier and power both ways, a reload, and what is shown of it.
+//! A switch with Linux integrated, between hosts of the kernel whose addresses are not configured: ARP, neighbour discovery, ping, carrier and
+//! admin state in both directions, a reload, and the output of `show`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -33,7 +33,7 @@ fn hosts_that_nobody_wrote_down_reach_the_switch_and_each_other() {
             rack.pings(side, address)
         });
     }
-    // The switch itself, by Linux.
+    // From the switch itself, through Linux.
     let from = rack.space.says("ping -n -c 2 -W 1 10.0.1.3");
     assert!(from.contains(" 0% packet loss"), "{from}");
     let neighbors = rack.show("neighbors --host 10.0.1.0/24");
@@ -73,7 +73,7 @@ fn hosts_that_nobody_wrote_down_reach_the_switch_and_each_other() {
     assert!(of("punted") > 0);
 }
 
-/// Sends back what a connection brings.
+/// Script of a server that echoes a TCP connection's data.
 const ECHO: &str = "import socket
 s = socket.create_server(('::', 9997), family=socket.AF_INET6, dualstack_ipv6=True)
 while True:
@@ -82,7 +82,7 @@ while True:
         c.sendall(data)
     c.close()";
 
-/// 200 KB by TCP to an address and back.
+/// Script of a client that sends 200 KB by TCP to an address and checks the echo.
 const TALK: &str = "import socket, sys, threading
 s = socket.create_connection((sys.argv[1], 9997), 2)
 data = bytes(i % 251 for i in range(200_000))
@@ -93,7 +93,8 @@ while part := s.recv(65536):
     back += part
 sys.exit(back != data)";
 
-/// What a kernel leaves to a card is complete before Linux has it: a session with the switch's own address, BGP's for one.
+/// Guards checksum offloads: what a kernel leaves to a card is completed before Linux gets it, for a session with the switch's own address,
+/// such as BGP's.
 #[test]
 fn tcp_of_a_host_reaches_the_switch_and_the_host_behind_it() {
     let _alone = alone();
@@ -167,7 +168,7 @@ fn a_link_that_is_lost_is_lost_in_linux_too() {
     let _alone = alone();
     let net = Net::of(&["dc"], &[]);
     let space = Space::of("carrier");
-    // Made here, as what is mounted inside another namespace is not seen outside.
+    // Created here, as a mount made inside another namespace is not visible outside.
     run(&format!("ip netns add {}", space.0));
     let lab = Lab::inside(net.space("dc"));
     lab.config(&format!(
@@ -237,7 +238,7 @@ neighbors: [ { address: 10.0.2.77, port: wan0, mac: '02:00:00:00:77:77' } ]
             })
             && state("10.50.0.0/16") == Value::Array(vec![])
     });
-    // Of another's hand, and of IPv6 and by objects.
+    // Routes added by others, of IPv6, and by nexthop objects.
     for command in [
         "ip addr add 10.8.0.1/24 dev dc0",
         "ip route add 10.80.0.0/16 via 10.0.2.3 proto bgp",
@@ -280,7 +281,7 @@ neighbors: [ { address: 10.0.2.77, port: wan0, mac: '02:00:00:00:77:77' } ]
     rack.end();
 }
 
-/// For 8 s, or as many as `NPCC_SECONDS` says: the kernel sees none of the data, and would let go of a neighbour that nobody uses.
+/// Guards the refresh of next hops, for 8 s or `NPCC_SECONDS`: the kernel sees none of the data, and would drop an unused neighbour.
 #[test]
 fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_followed() {
     let _alone = alone();
@@ -312,11 +313,11 @@ fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_follo
             began.elapsed()
         );
         sent += 1;
-        // A busy machine loses some; what is asked here is whether the next hop stays.
+        // A busy machine loses some; the test is whether the next hop stays.
         answered += u32::from(rack.host("dc", "ping -n -c 5 -i 0.02 -W 1 10.0.2.3").0);
     }
     assert!(answered * 10 >= sent * 9, "{answered} of {sent}");
-    // Without a word to anybody.
+    // A silent change: no gratuitous ARP.
     let (space, link) = (rack.net.space("wan"), rack.net.link("hwan"));
     run(&format!(
         "ip netns exec {space} sysctl -qw net.ipv4.conf.{link}.arp_notify=0"
@@ -333,7 +334,7 @@ fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_follo
     rack.end();
 }
 
-/// A daemon that speaks LLDP in a namespace. When this is dropped it ends.
+/// An LLDP daemon in a namespace; it ends when this is dropped.
 struct Lldp {
     _daemon: Running,
     space: String,
@@ -411,7 +412,7 @@ fn lldp_tells_hosts_which_priority_is_roce() {
     rack.end();
 }
 
-/// Frames of every odd kind: any length, cut off, tagged, MAC control, with any EtherType and contents.
+/// Script that sends malformed frames of every kind: any length, truncated, tagged, MAC control, with any EtherType and contents.
 const ODD: &str = "
 import random, socket, sys
 random.seed(7)

@@ -1,4 +1,4 @@
-//! The closed loop in real time, short: model hosts around a real switch process over veth pairs, NPCC off and on.
+//! Short closed loop in real time: model hosts around a real switch process over veth pairs, with NPCC off and on.
 //!
 //! Needs root; the network namespace is the process's own and goes with it.
 #![allow(
@@ -13,7 +13,7 @@ mod common;
 
 use common::{Lab, alone, assert_success};
 
-/// As config/scenarios/demo.yaml, but 40 km and 4 ms.
+/// Scenario like config/scenarios/demo.yaml, but with 40 km and 4 ms.
 const SCENARIO: &str = "version: 1
 name: short
 about: a short one
@@ -52,7 +52,7 @@ fn the_switch_process_tells_model_senders() {
     let _alone = alone();
     let lab = Lab::new();
     std::fs::write(lab.path("short.yaml"), SCENARIO).unwrap();
-    // A machine that is busy meanwhile makes ticks late, and the run says so: that is no run to judge by.
+    // A busy machine makes ticks late, and the run says so: such a run is repeated.
     let mut text = live_run(&lab);
     for _ in 0..2 {
         if !text.contains("not a clean run") {
@@ -66,14 +66,14 @@ fn the_switch_process_tells_model_senders() {
         let cells = line.split_whitespace().skip(1);
         cells.map_while(|cell| cell.parse().ok()).collect()
     };
-    // Peak, simulated, link, simulated, CNPs of the switch, of the receivers, received.
+    // Columns: peak, simulated peak, link use, simulated link use, CNPs of the switch, of the receivers, received.
     let (off, on) = (row("ecn "), row("npcc "));
     assert_eq!(off[4], 0.0, "{text}");
     assert!(
         off[6] > 0.0 && on[4] > 0.0 && on[6] >= on[4] / 2.0,
         "{text}"
     );
-    // Simulated 19 and 2.5 MB. A busy machine makes both deeper.
+    // The simulation has 19 and 2.5 MB. A busy machine makes both deeper.
     assert!(off[0] > 2.0 * on[0] && off[0] > 10.0, "{text}");
     assert!(off[2] > 0.3 && on[2] > 0.3, "{text}");
     let svg = std::fs::read_to_string(lab.path("short.svg")).unwrap();

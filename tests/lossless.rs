@@ -1,4 +1,4 @@
-//! Pause on devices: real soft-RoCE data into a slow egress, and the PFC frames that come out, read by tshark.
+//! PFC on devices: real soft-RoCE data into a slow egress, and the PFC frames that come out, read by tshark.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,7 +18,7 @@ use npcc_testkit::capture;
 const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");
 const RECEIVER: (&str, &str) = ("10.0.1.2", "02:00:00:00:01:02");
 
-/// `(destination, classes, quanta of class 3)` of every PFC frame of a capture.
+/// Returns `(destination, classes, quanta of class 3)` of every PFC frame of a capture.
 fn tshark_pfc(capture: &Path) -> Vec<(String, u32, u32)> {
     let output = Command::new("tshark")
         .args([
@@ -79,8 +79,8 @@ buffer: {{ pool: 1MB }}
     lab
 }
 
-/// The queue to the WAN outgrows its share: the sender's priority 3 is paused, refreshed, and let go when the queue has
-/// drained. The source is a file and does not stop, so what headroom cannot hold is counted as lossless loss.
+/// Guards XOFF, refresh and XON: the queue to the WAN outgrows its share, so the sender's priority 3 is paused, refreshed, and released when
+/// the queue has drained. The source is a file and does not stop, so what headroom cannot hold is counted as lossless loss.
 #[test]
 fn a_slow_egress_pauses_the_sender_and_lets_it_go() {
     let _alone = alone();
@@ -119,7 +119,7 @@ fn a_slow_egress_pauses_the_sender_and_lets_it_go() {
     );
 }
 
-/// With `auto` a capture has no peer: nothing is sent, and the switch says why.
+/// Guards `pfc: auto`: a capture has no peer, so no pause is sent, and the switch says why.
 #[test]
 fn a_capture_is_not_paused_unless_told() {
     let _alone = alone();
@@ -131,7 +131,7 @@ fn a_capture_is_not_paused_unless_told() {
     assert!(flow.why.contains("no peer"), "{}", flow.why);
 }
 
-/// A device that cannot obey pause by itself, with `backend: hardware`: a start error with the driver's words and what to do.
+/// Guards `backend: hardware` on a device that cannot honour pause by itself: a start error with the driver's words and what to do.
 #[test]
 fn hardware_on_a_device_that_cannot_is_an_error() {
     let _alone = alone();
@@ -161,7 +161,7 @@ buffer: { pool: 1MB }
     );
 }
 
-/// `show`, `clear` and `set` on a running switch.
+/// Guards `show`, `clear` and `set` of pause state on a running switch.
 #[test]
 fn the_operator_sees_and_changes() {
     let _alone = alone();

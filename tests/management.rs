@@ -1,5 +1,5 @@
-//! Clients that hold on, changes that are taken back, panics, and signals: the switch under what an operator and his scripts do
-//! to it.
+//! Management under stress from an operator and his scripts: clients that hold their connections, changes that are rolled back, panics, and
+//! signals.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -31,7 +31,7 @@ buffer: { pool: 4MB }
 npcc: { tick: 2ms, recovery: 3ms }
 ";
 
-/// With another weight and another parameter of NPCC.
+/// Returns the configuration with another weight and another parameter of NPCC.
 fn changed() -> String {
     CONFIG
         .replace("weight: 50", "weight: 20")
@@ -44,7 +44,7 @@ struct Switch {
 }
 
 impl Switch {
-    /// Not yet answering; `fault` is asked for, of a debug build.
+    /// Starts a switch without waiting until it answers; `fault` is injected in a debug build.
     fn starting(fault: &str) -> Switch {
         let lab = Lab::new();
         lab.config(CONFIG);
@@ -70,7 +70,7 @@ impl Switch {
         Switch::with_fault("none")
     }
 
-    /// What it said on standard error.
+    /// Returns what it wrote to standard error.
     fn log(&self) -> String {
         std::fs::read_to_string(self.lab.path("log")).unwrap()
     }
@@ -92,7 +92,7 @@ impl Switch {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Must fail with code 1; what it says.
+    /// Runs a command that must fail with code 1; returns its error text.
     fn refused(&self, socket: &str, args: &[&str]) -> String {
         let output = self.ask(socket, args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
@@ -103,7 +103,7 @@ impl Switch {
         serde_json::from_str(&self.done(&["show", what, "--json"])).unwrap()
     }
 
-    /// The weight, and the parameters `recovery` and `few`, as workers and control core have them.
+    /// Returns the weight, and the parameters `recovery` and `few`, as workers and control core have them.
     fn holds(&self) -> [u64; 3] {
         let queue = self.show("npcc")["queues"][0].clone();
         let parameter = |name: &str| {
@@ -117,7 +117,7 @@ impl Switch {
         [weight, parameter("recovery"), parameter("few")]
     }
 
-    /// Entries of the audit log: what was asked for, and what it came to.
+    /// Returns the entries of the audit log: the requested change, and its outcome.
     fn audit(&self) -> Vec<(String, String)> {
         let all = self.show("audit");
         let changes = all["changes"].as_array().unwrap().iter();
@@ -147,7 +147,7 @@ impl Switch {
         assert!(kill.unwrap().success());
     }
 
-    /// How it ended, within a time.
+    /// Waits, at most `within`, for the switch's end and returns its status.
     fn ended(&mut self, within: Duration) -> ExitStatus {
         let deadline = Instant::now() + within;
         loop {
@@ -159,7 +159,7 @@ impl Switch {
         }
     }
 
-    /// Tells it to stop; it ends in order.
+    /// Stops the switch with SIGTERM; it must end cleanly.
     fn stop(&mut self) {
         self.signal("-TERM");
         let status = self.ended(Duration::from_secs(5));
@@ -175,7 +175,7 @@ fn silent_and_slow_clients_delay_nobody_and_no_end() {
     let _alone = alone();
     let mut switch = Switch::start();
     let silent: Vec<UnixStream> = (0..3).map(|_| switch.connect()).collect();
-    // One asks a byte at a time, one does not read what it asked for.
+    // One client sends its request a byte at a time, one does not read the answer to its request.
     let mut slow = switch.connect();
     let dribble = std::thread::spawn(move || {
         while slow.write_all(b" ").is_ok() {
@@ -197,7 +197,7 @@ fn silent_and_slow_clients_delay_nobody_and_no_end() {
         time < Duration::from_secs(2),
         "others were waited for: {time:?}"
     );
-    // None was given up meanwhile, and none keeps the switch from its end.
+    // No client was dropped meanwhile, and none keeps the switch from its end.
     let begun = Instant::now();
     switch.stop();
     let time = begun.elapsed();
@@ -219,7 +219,7 @@ fn clients_are_bounded_and_a_change_finds_a_place_among_those_that_hold_on() {
     let why = switch.refused("switch.sock", &["show", "ports"]);
     assert!(why.contains("the last place is kept for changes"), "{why}");
     switch.done(&set);
-    // Who is silent there too is left soon.
+    // A client that is silent in the last place is dropped soon.
     let last = switch.connect();
     std::thread::sleep(Duration::from_millis(100));
     let why = switch.refused("switch.sock", &set);
@@ -234,7 +234,7 @@ fn clients_are_bounded_and_a_change_finds_a_place_among_those_that_hold_on() {
         "the others hold on"
     );
     drop(last);
-    // Who says nothing is left after 5 s.
+    // A silent client is dropped after 5 s.
     let mut first = &silent[0];
     first
         .set_read_timeout(Some(Duration::from_secs(20)))
@@ -246,7 +246,7 @@ fn clients_are_bounded_and_a_change_finds_a_place_among_those_that_hold_on() {
     switch.stop();
 }
 
-/// One user of the socket for reading held all its places, and 75 of 75 others were turned away.
+/// Guards against exhaustion of the read-only socket: one user held all its places, and 75 of 75 others were turned away.
 #[test]
 fn a_user_who_holds_on_to_the_socket_for_reading_turns_nobody_else_away() {
     let _alone = alone();
@@ -259,7 +259,7 @@ fn a_user_who_holds_on_to_the_socket_for_reading_turns_nobody_else_away() {
     let why = switch.refused("switch-ro.sock", &["show", "ports"]);
     assert!(why.contains("4 others of this user"), "{why}");
     switch.done(&["show", "ports"]);
-    // Another user, who may use the socket and finds the program beside it.
+    // Another user may use the socket and run the program beside it.
     let mode = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -274,7 +274,7 @@ fn a_user_who_holds_on_to_the_socket_for_reading_turns_nobody_else_away() {
     switch.stop();
 }
 
-/// A file that became a FIFO held the reload for ever, and every other change with it.
+/// Guards against a blocking reload: a file that became a FIFO held the reload for ever, and every other change with it.
 #[test]
 fn a_reload_of_what_is_no_file_is_refused_at_once() {
     let _alone = alone();
@@ -302,7 +302,7 @@ fn a_reload_of_what_is_no_file_is_refused_at_once() {
     switch.stop();
 }
 
-/// As from a disk behind a network that does not answer.
+/// Guards changes against a reload that waits for its file, as on a network disk that does not answer.
 #[test]
 #[cfg(debug_assertions)]
 fn a_reload_that_waits_for_its_file_holds_no_other_change() {
@@ -367,7 +367,7 @@ fn the_socket_for_reading_changes_nothing() {
 fn changes_are_logged_with_time_user_and_process() {
     let _alone = alone();
     let mut switch = Switch::start();
-    // Somebody who logged in as 1234, where the system has such a word and lets it be written.
+    // A login UID of 1234, where the system has login UIDs and lets them be set.
     let mut shell = std::process::Command::new("sh");
     let login = "echo 1234 > /proc/self/loginuid; cat /proc/self/loginuid > login; exec \"$@\"";
     let set = switch
@@ -398,7 +398,7 @@ fn changes_are_logged_with_time_user_and_process() {
     let told = |index: usize, key: &str| changes[index][key].clone();
     assert_eq!(told(0, "what"), "set npcc.wan0.3.few 900");
     assert_eq!(told(0, "outcome"), "done");
-    // Tests run as whoever may start a switch; the process was another one.
+    // The tests' user is whoever may start a switch; the author was another process.
     assert!(changes[0]["author"]["uid"].is_u64());
     assert!(changes[0]["author"]["pid"].as_u64() > Some(1));
     assert_eq!(changes[0]["author"]["login_uid"], Value::from(login));
@@ -438,7 +438,7 @@ fn a_reload_that_is_not_confirmed_is_rolled_back() {
     let before = [40, 3_000_000, 900];
     assert_eq!(switch.holds(), before);
     switch.lab.config(&changed());
-    // The client is gone as soon as it has its answer.
+    // The client exits as soon as it has its answer.
     let said = switch.done(&["reload", "--confirm", "2s"]);
     assert!(said.contains("rolled back in 2 s"), "{said}");
     assert_eq!(switch.holds(), [20, 9_000_000, 900]);
@@ -455,13 +455,13 @@ fn a_reload_that_is_not_confirmed_is_rolled_back() {
         "{last:?}"
     );
 
-    // At once.
+    // Rolled back at once.
     switch.done(&["reload", "--confirm", "60s"]);
     let undone = switch.done(&["rollback"]);
     assert!(undone.contains("npcc.recovery: 9ms -> 3ms"), "{undone}");
     assert_eq!(switch.holds(), before);
 
-    // For good.
+    // Committed for good.
     switch.done(&["reload", "--confirm", "1s"]);
     switch.done(&["commit"]);
     std::thread::sleep(Duration::from_millis(1_500));
@@ -485,7 +485,7 @@ fn a_reload_that_fails_half_way_leaves_the_old_settings() {
     assert!(why.contains("nothing was changed"), "{why}");
     assert_eq!(switch.holds(), before);
     assert!(switch.show("audit")["pending"].is_null());
-    // The control core listens again.
+    // The control core takes commands again.
     switch.done(&["reload"]);
     assert_eq!(switch.holds(), [20, 9_000_000, 900]);
     switch.stop();

@@ -1,5 +1,5 @@
-//! What Prometheus is told: lint, names in the documents, the dashboard and the alerts against a real scrape, and clients that are
-//! no scrapers.
+//! Prometheus metrics: lint, names in the documents, the dashboard and the alerts against a real scrape, and clients that are not
+//! scrapers.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -22,7 +22,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap()
 }
 
-/// Runs promtool in `contrib/prometheus`, with this to read.
+/// Runs promtool in `contrib/prometheus`, with this standard input.
 fn promtool(args: &[&str], input: &str) -> Output {
     let child = Command::new("promtool")
         .args(args)
@@ -43,7 +43,7 @@ fn promtool(args: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Names of the families of a scrape in the classic form.
+/// Returns the names of the families of a scrape in the classic text format.
 fn families(scrape: &str) -> BTreeSet<String> {
     let types = scrape
         .lines()
@@ -53,7 +53,7 @@ fn families(scrape: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Names of metrics in queries; a histogram's series are named by the histogram.
+/// Returns the names of metrics in queries; a histogram's series are named by the histogram.
 fn named(text: &str) -> BTreeSet<String> {
     let word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let words = text.split(|letter| !word(letter));
@@ -63,7 +63,7 @@ fn named(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Values of a key, wherever it stands.
+/// Collects the text values of a key at any depth.
 fn values(value: &Value, key: &str, found: &mut Vec<String>) {
     match value {
         Value::Array(all) => all.iter().for_each(|one| values(one, key, found)),
@@ -81,7 +81,7 @@ fn values(value: &Value, key: &str, found: &mut Vec<String>) {
     }
 }
 
-/// First cells, without their backticks, of the tables with this header.
+/// Returns the first cells, without their backticks, of the tables with this header.
 fn first_column(text: &str, header: &str) -> BTreeSet<String> {
     let mut listed = BTreeSet::new();
     for table in text.split(header).skip(1) {
@@ -113,7 +113,7 @@ fn a_scrape_is_clean_and_its_names_are_those_of_documents_dashboard_and_alerts()
 
     let there = families(&scrape);
     assert!(there.len() > 100, "{}", there.len());
-    // Each has a sample here, but what says that Linux is integrated and the like is 0.
+    // Every family has a sample here; where it says that Linux is integrated and the like, the value is 0.
     let series: BTreeSet<&str> = scrape
         .lines()
         .filter_map(|line| line.split(['{', ' ']).next())
@@ -210,7 +210,7 @@ fn the_rows_of_show_come_as_json_and_hostile_clients_end_nothing() {
         ];
         let shown = watched.lab.command(&show).output().unwrap();
         let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
-        // A row of the log has the keys of its kind, and another may be the first by the second look.
+        // A row of the log has the keys of its kind, and another row may be the first by the second read.
         let kinds = |value: &Value| -> BTreeSet<Vec<String>> {
             let rows = match value {
                 Value::Array(rows) => rows.as_slice(),
@@ -229,7 +229,7 @@ fn the_rows_of_show_come_as_json_and_hostile_clients_end_nothing() {
             .0
             .starts_with("HTTP/1.1 404")
     );
-    // Nothing said, half a request, and far too much of one.
+    // No data, half a request, and far too long a request.
     let mut held = Vec::new();
     for n in 0..200 {
         let mut stream = TcpStream::connect(watched.address).unwrap();

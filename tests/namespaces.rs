@@ -1,7 +1,7 @@
 //! Kernel hosts on both sides: two network namespaces, veth pairs, `net_af_packet` ports. UDP of every size up to jumbo goes
-//! through the switch and back, IPv4 and IPv6, and a TTL the kernel set arrives one lower.
+//! through the switch and back, IPv4 and IPv6, and the TTL set by the kernel arrives one lower.
 //!
-//! Needs root. Touches nothing but namespaces and links of its own.
+//! Needs root. Touches only namespaces and links of its own.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use common::net::{Net, run, two_hosts};
 use common::{Lab, Running, alone, assert_success};
 use npcc_appliance::report::model::Snapshot;
 
-/// Echoes datagrams and says with which TTL each came.
+/// Script that echoes datagrams and reports the TTL of each.
 const ECHO: &str = "
 import socket
 s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
@@ -34,7 +34,7 @@ while True:
     s.sendto(bytes([ttl]) + data[1:], peer)
 ";
 
-/// Sends datagrams of many sizes, each until it comes back (the switch may still be starting); the first octet is the TTL.
+/// Script that sends datagrams of many sizes, each until it comes back (the switch may still be starting); the first octet is the TTL.
 const CLIENT: &str = "
 import socket, sys
 for family, address in ((socket.AF_INET, '10.0.2.3'), (socket.AF_INET6, '2001:db8:2::3')):
@@ -58,7 +58,7 @@ for family, address in ((socket.AF_INET, '10.0.2.3'), (socket.AF_INET6, '2001:db
 print('all came back')
 ";
 
-/// A switch between the two hosts.
+/// Creates the lab of a switch between the two hosts.
 fn lab(net: &Net, idle: &str) -> Lab {
     let lab = Lab::new();
     lab.config(&format!(
@@ -114,7 +114,7 @@ fn kernel_hosts_talk_through_the_switch() {
     assert_success(&client);
 }
 
-/// Takes a connection's octets in and answers with their number and their sum.
+/// Script of a server that reads a connection's octets and answers with their number and their checksum.
 const SINK: &str = "
 import socket, zlib
 s = socket.create_server(('::', 9998), family=socket.AF_INET6, dualstack_ipv6=True)
@@ -128,7 +128,7 @@ while True:
     c.close()
 ";
 
-/// Sends 8 MB to each address, in calls that a sender's card would have to cut, and reads what arrived.
+/// Script that sends 8 MB to each address, in calls that a sender's card would have to segment, and reads the server's answer.
 const SOURCE: &str = "
 import socket, sys, time, zlib
 for address in sys.argv[1:]:
@@ -150,8 +150,8 @@ for address in sys.argv[1:]:
 print('all arrived')
 ";
 
-/// Review of operators: in the lab of our own documents TCP and UDP failed without a word, for a veth leaves checksums to a card, and segments
-/// larger than the MTU too.
+/// Guards checksum and segmentation offloads (review of operators): in the lab of our own documents TCP and UDP failed silently, for a veth
+/// leaves checksums, and segments larger than the MTU, to a card.
 #[test]
 fn tcp_passes_with_the_offloads_of_a_veth_as_they_are() {
     let _alone = alone();
@@ -167,12 +167,12 @@ fn tcp_passes_with_the_offloads_of_a_veth_as_they_are() {
     assert_success(&source);
     for port in &stats.ports {
         assert!(port.counts.checksums_completed > 1000, "{:?}", port.counts);
-        // Two hosts of RTTs below a millisecond fill any queue; nothing else is lost.
+        // Two hosts with an RTT below a millisecond fill any queue; nothing else is lost.
         assert!(port.drops.named("oversize") == Some(&0), "{:?}", port.drops);
     }
 }
 
-/// Sends a datagram every 10 ms and prints how long each took to come back, in us, shortest first.
+/// Script that sends a datagram every 10 ms and prints the round-trip time of each, in us, shortest first.
 const SELDOM: &str = "
 import socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -195,7 +195,7 @@ for _ in range(100):
 print(*sorted(times))
 ";
 
-/// CPU time of all threads of a process, in seconds.
+/// Returns the CPU time of all threads of a process, in seconds.
 fn cpu(process: u32) -> f64 {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let used = |task: std::io::Result<std::fs::DirEntry>| {
@@ -206,7 +206,7 @@ fn cpu(process: u32) -> f64 {
     tasks.map(used).sum()
 }
 
-/// `cargo nextest run --no-capture -E 'test(nothing_to_do)'` prints the figures.
+/// Guards `idle: adaptive`; `cargo nextest run --no-capture -E 'test(nothing_to_do)'` prints the figures.
 #[test]
 fn a_switch_with_nothing_to_do_sleeps_until_a_frame_wakes_it() {
     let _alone = alone();

@@ -1,6 +1,6 @@
-//! A running switch under an operator's hands: `pair`, `set`, `reload`, SIGHUP, and what `show` says of them.
+//! A running switch operated by hand: `pair`, `set`, `reload`, SIGHUP, and what `show` reports about them.
 //!
-//! A capture without end comes in by dc0 and congests wan0. Nothing comes back, so nobody can be told until `pair` says whom.
+//! An endless capture comes in by dc0 and congests wan0. Nothing comes back, so no sender can be signalled until `pair` names it.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -37,7 +37,7 @@ buffer: { pool: 4MB }
 npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, gate: off, cnp: { cap: 0.1%, earned: 0B } }
 ";
 
-/// Queue pairs 0x11.. of 10.0.2.2, and one host no route leads to.
+/// Writes the capture: data to queue pairs 0x11.. of 10.0.2.2, and to one host without a route.
 fn capture(lab: &Lab) {
     let frame = |dst: &str, qpn| Craft {
         dst_mac: Mac([2, 0, 0, 0, 1, 1]),
@@ -99,7 +99,7 @@ impl Switch {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Must fail with this code and say all of this.
+    /// Runs a command that must fail with this code and print all of `parts`.
     fn refused(&self, args: &[&str], code: i32, parts: &[&str]) {
         let output = self.run(args);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -126,7 +126,7 @@ impl Switch {
             .unwrap()
     }
 
-    /// Sender queue pairs of the flows, by the receivers'.
+    /// Returns receiver and sender queue pair of each flow, in the order of the receivers'.
     fn senders(&self) -> Vec<(u64, Option<u64>)> {
         let flows = self.show("flows");
         let mut all: Vec<_> = flows.as_array().unwrap().iter().collect();
@@ -141,7 +141,7 @@ impl Switch {
             .collect()
     }
 
-    /// Waits until it holds.
+    /// Waits, at most 10 s, until `holds` returns true.
     fn soon(&self, what: &str, holds: impl Fn() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(10);
         while !holds() {
@@ -150,7 +150,7 @@ impl Switch {
         }
     }
 
-    /// Looks of the control core in a second.
+    /// Returns the number of ticks of the control core per second.
     fn looks(&self) -> f64 {
         let ticks = || self.show("npcc")["ticks"].as_f64().unwrap();
         let (before, start) = (ticks(), Instant::now());
@@ -205,7 +205,7 @@ fn pairs_are_given_imported_and_taken_back() {
     switch.refused(&["pair", "import", "rdma.json"], 2, &["--local"]);
     let hosts = ["--local", "10.0.1.3", "--remote", "10.0.2.2"];
     switch.done(&[&["pair", "import", "rdma.json"], &hosts[..]].concat());
-    // What `rdma` prints is only suggested, and nobody answers here.
+    // The output of `rdma` is only a suggestion, and nobody answers here to confirm it.
     let all = [(0x11, Some(0x31)), (0x12, Some(50)), (0x13, None)];
     switch.soon("two are paired", || switch.senders() == all);
     switch.soon("both are told", || {
@@ -243,14 +243,14 @@ fn pairs_are_given_imported_and_taken_back() {
     assert_eq!(told, [0x31, 50].map(sender).into_iter().collect());
 }
 
-/// How many CNPs left and how many would have, by what the queue shows.
+/// Returns the number of CNPs sent, and of those that would have been sent, from the queue's counters.
 fn cnps(switch: &Switch) -> (u64, u64) {
     let queue = switch.queue();
     let count = |name: &str| queue[name].as_u64().unwrap();
     (count("cnps"), count("would_send"))
 }
 
-/// Waits until CNPs leave, or would; says whether they leave.
+/// Waits until CNPs leave, or would; returns true if they leave.
 fn leave(switch: &Switch) -> bool {
     let before = cnps(switch);
     switch.soon("CNPs that leave or would", || {
@@ -306,7 +306,7 @@ fn a_dry_run_sends_nothing_until_it_is_told_to() {
     );
     assert!(switch.done(&["show", "log"]).contains("would have got CNP"));
 
-    // So the operator says; nothing was measured.
+    // The operator says so; nothing was measured.
     assert_eq!(hosts[0]["standing"], "answers");
     assert_eq!(
         (&hosts[0]["worked"], &hosts[0]["vain"]),
@@ -338,7 +338,7 @@ fn a_dry_run_sends_nothing_until_it_is_told_to() {
     assert_success(&output);
 }
 
-/// Each level alone holds CNPs back, by `set` and by `reload`.
+/// Guards `action` at each level: each alone holds CNPs back, by `set` and by `reload`.
 #[test]
 fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
     let _alone = alone();
@@ -404,7 +404,7 @@ fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
     assert_success(&switch.stop().1);
 }
 
-/// With `ecn: off` CNPs are all that senders hear, so a queue whose CNPs do not leave is marked.
+/// Guards ECN as a fallback: with `ecn: off` CNPs are the senders' only signal, so a queue whose CNPs do not leave is marked.
 #[test]
 fn a_queue_without_marks_has_them_while_nothing_is_sent() {
     let _alone = alone();
@@ -534,7 +534,7 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     switch.done(&["set", "npcc.wan0.3.policy", "model"]);
     assert_eq!(switch.queue()["policy"], "model");
     let looks = switch.looks();
-    // Five times in a tick of 2 ms by the clock; half of that on a machine that others keep busy.
+    // Five ticks per 2 ms (the configured tick) by the clock; half of that on a busy machine.
     assert!(looks > 2_500.0 / 2.0, "{looks} looks a second");
     switch.done(&["set", "npcc.wan0.3.horizon", "500us"]);
     assert_eq!(switch.parameter("horizon"), 500_000);
@@ -545,7 +545,7 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     assert_success(&switch.stop().1);
 }
 
-/// Bits per second that leave by wan0, over a while.
+/// Returns the bits per second that leave by wan0, over 500 ms.
 fn rate(switch: &Switch) -> f64 {
     let bytes = || switch.show("ports")[1]["tx"]["bytes"].as_f64().unwrap();
     let (before, start) = (bytes(), Instant::now());
@@ -575,7 +575,7 @@ fn a_ports_speed_is_set_and_its_thresholds_follow() {
         after < before / 2.0 && after < 25e6,
         "{before} then {after} bit/s"
     );
-    // A link that flaps comes back with it.
+    // The setting survives a link flap.
     switch.done(&["port", "wan0", "down"]);
     switch.soon("down", || switch.show("ports")[1]["up"] == false);
     switch.done(&["port", "wan0", "up"]);
@@ -599,7 +599,7 @@ fn what_was_set_stays_over_a_reload_is_listed_and_goes_with_unset() {
     let held = || (switch.parameter("few"), switch.parameter("recovery"));
     assert_eq!(held(), (70, 5_000_000));
 
-    // The file says something else of one of them.
+    // The file has another value for one of them.
     switch.lab.config(
         &CONFIG
             .replace("recovery: 3ms", "recovery: 4ms, tick: 3ms")
@@ -635,7 +635,7 @@ fn what_was_set_stays_over_a_reload_is_listed_and_goes_with_unset() {
         assert!(applied.contains(part), "{part} in\n{applied}");
     }
     assert_eq!(held(), (70, 4_000_000));
-    // Without the flag nobody who waits for status 0 is disappointed.
+    // Without the flag the exit status is 0.
     switch.done(&["reload"]);
 
     switch.refused(&["unset"], 2, &["--all"]);
@@ -654,7 +654,7 @@ fn what_was_set_stays_over_a_reload_is_listed_and_goes_with_unset() {
     let file = switch.lab.path("switch.yaml");
     let expected = format!("what runs is as in {}\n", file.display());
     assert_eq!(same, expected);
-    // What is printed is a configuration.
+    // The output is a valid configuration.
     let printed = switch.done(&["show", "config"]);
     std::fs::write(switch.lab.path("printed.yaml"), printed).unwrap();
     let check = switch
@@ -665,7 +665,7 @@ fn what_was_set_stays_over_a_reload_is_listed_and_goes_with_unset() {
     assert_success(&switch.stop().1);
 }
 
-/// A link that came up again gave its queues the policy and the parameters of the file.
+/// Guards settings over a link flap: a link that came up again gave its queues the policy and the parameters of the file.
 #[test]
 fn a_link_that_flaps_keeps_what_was_set() {
     let _alone = alone();
@@ -698,7 +698,7 @@ fn a_link_that_flaps_keeps_what_was_set() {
     switch.done(&["port", "wan0", "up"]);
     switch.soon("the link is up", || up(true));
     assert_eq!(held(), before);
-    // A reload still knows that these are not the file's.
+    // A reload still reports that these are not the file's.
     let said = switch.done(&["reload"]);
     assert!(
         said.contains("still set      ports.wan0.npcc.queue_policies.3"),
@@ -710,7 +710,7 @@ fn a_link_that_flaps_keeps_what_was_set() {
     assert_success(&switch.stop().1);
 }
 
-/// The configuration with changes of which some apply and some wait for a restart.
+/// Returns the configuration with changes of which some apply and some wait for a restart.
 fn changed_everywhere() -> String {
     CONFIG
         .replace("speed: 100M", "speed: 200M")
@@ -734,7 +734,7 @@ fn the_file_is_read_again() {
     let switch = Switch::start();
     assert!(switch.done(&["reload"]).contains("nothing differs"));
 
-    // A mistake changes nothing, though the rest of the file would.
+    // A mistake changes nothing, though the rest of the file has changes.
     let wrong = CONFIG.replace(
         "{ queues: [3], policy: npcc }",
         "{ queues: [3], policy: model, deeep: 1ms }",

@@ -1,4 +1,4 @@
-//! The page in a real browser: it shows a live depth, asks nobody but the switch, and says so when the switch is dead.
+//! The web page in a real browser: it shows a live depth, contacts only the switch, and says so when the switch is dead.
 //!
 //! Without Debian's `chromium` the tests say so and pass; scripts/test installs it.
 #![allow(
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use common::alone;
 use common::http::{Watched, get, get_by};
 
-/// The document after some seconds of the page's time; none without a browser.
+/// Returns the document after some seconds of the page's time; none without a browser.
 fn dom(address: SocketAddr) -> Option<String> {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new("chromium")
@@ -43,7 +43,7 @@ fn dom(address: SocketAddr) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Text of the element that begins with this, up to its first child.
+/// Returns the text after `mark`, up to the next `<` or quote.
 fn after<'a>(dom: &'a str, mark: &str) -> &'a str {
     let (_, rest) = dom
         .split_once(mark)
@@ -51,14 +51,14 @@ fn after<'a>(dom: &'a str, mark: &str) -> &'a str {
     rest.split(['<', '"']).next().unwrap()
 }
 
-/// Stands between browser and switch, and writes down what is asked. Once `most` snapshots were handed on, it is as if the switch
+/// Starts a proxy between browser and switch that records the requests. Once `most` snapshots were passed on, it acts as if the switch
 /// were dead.
 fn between(switch: SocketAddr, most: usize) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&asked);
-    // It ends with the test's process.
+    // The thread ends with the test's process.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, noted) = (stream.unwrap(), Arc::clone(&noted));
@@ -167,7 +167,7 @@ fn a_switch_that_dies_is_shown_as_dead_with_what_it_said_last() {
         .unwrap_or_else(|| panic!("{died}"))
         .1;
     assert!(after(card, "data-depth=\"").parse::<u64>().unwrap() > 0);
-    // One that is dead from the beginning, but for the page itself.
+    // A switch that is dead from the beginning, except for the page itself.
     let (address, _) = between(watched.address, 0);
     let never = dom(address).unwrap();
     assert!(never.contains("The switch does not answer."), "{never}");

@@ -1,7 +1,7 @@
-//! Pauses that flap through the real process: a peer that pauses a lossless class nearly always, and lets go of it for a moment before the
+//! Flapping pauses through the real process: a peer that pauses a lossless class nearly always, and releases it for a moment before the
 //! watchdog's time is over, is a storm.
 //!
-//! Needs root. Touches nothing but namespaces and links of its own.
+//! Needs root. Touches only namespaces and links of its own.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,7 +15,7 @@ use common::forge::{self, Packet, RECEIVER, SENDER, Script, Switch};
 use common::{alone, assert_success};
 use serde_json::Value;
 
-/// A frame that pauses priority 3 for so many quanta (802.1Q, 36.1.3).
+/// Returns a frame that pauses priority 3 for `quanta` quanta (802.1Q, 36.1.3).
 fn pause(quanta: u16) -> Vec<u8> {
     let mut frame = vec![
         1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 1, 3, 0x88, 0x08, 1, 1, 0, 8,
@@ -26,8 +26,8 @@ fn pause(quanta: u16) -> Vec<u8> {
     frame
 }
 
-/// 150 ms of XOFF and a moment of XON, again and again: the watchdog wanted 200 ms without a break, and bystanders stood still for as long as
-/// that went on.
+/// Guards storm detection against flapping: with 150 ms of XOFF and a moment of XON, repeated, the watchdog, which required 200 ms without
+/// a break, never fired, and bystanders were blocked for as long as that went on.
 #[test]
 fn pauses_that_let_go_for_a_moment_are_a_storm() {
     let _alone = alone();

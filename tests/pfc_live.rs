@@ -1,7 +1,7 @@
 //! PFC on a live wire: a host, two switch processes in a chain, a host; veth pairs and `net_af_packet`. The far host pauses
-//! priority 3, the switches hand the pause on hop by hop, and the near host obeys it.
+//! priority 3, the switches propagate the pause hop by hop, and the near host obeys it.
 //!
-//! Needs root. Touches nothing but namespaces and links of its own.
+//! Needs root. Touches only namespaces and links of its own.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,8 +21,8 @@ use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 use serde::Deserialize;
 
-/// A chain of machines, each a namespace, and its links by their ends: near (the host) - a0, a1 - b0, b1 - far. Two switches in one
-/// namespace could be refused their sockets: see dpdk-sys/safe/tests/packet_socket.rs.
+/// Creates a chain of machines, each a namespace, and its links by their ends: near (the host) - a0, a1 - b0, b1 - far. Two switches in
+/// one namespace could be refused their sockets: see dpdk-sys/safe/tests/packet_socket.rs.
 fn net() -> Net {
     let net = Net::of(&["near", "a", "b", "far"], &[]);
     for [(space, end), (other_space, other_end)] in [
@@ -36,7 +36,7 @@ fn net() -> Net {
             "ip -n {here} link add {end} type veth peer name {other_end} netns {there}"
         ));
         for (space, end) in [(here, end), (there, other_end)] {
-            // Nothing but what the test sends.
+            // Keep the kernel's own IPv6 traffic off the link.
             run(&format!(
                 "ip netns exec {space} sysctl -qw net.ipv6.conf.{end}.disable_ipv6=1"
             ));
@@ -59,7 +59,7 @@ fn host(net: &Net, side: &str, args: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Records the MAC control frames that *arrive* at one end: what a switch sends there itself bypasses the kernel's taps.
+/// Capture of the MAC control frames that *arrive* at one end: what a switch sends there itself bypasses the kernel's taps.
 struct Tap {
     child: Child,
 }
@@ -77,7 +77,7 @@ impl Tap {
             .unwrap_or_else(|error| {
                 panic!("dumpcap does not run ({error}): scripts/test installs it with tshark")
             });
-        // It says so when it listens.
+        // dumpcap prints its file name when it listens.
         let stderr = child.stderr.take().unwrap();
         let listens = BufReader::new(stderr)
             .lines()
@@ -101,7 +101,7 @@ impl Drop for Tap {
     }
 }
 
-/// A switch and where it runs.
+/// A running switch and its lab.
 struct Switch {
     lab: Lab,
     child: Running,
@@ -149,7 +149,7 @@ impl Switch {
     }
 }
 
-/// What the near host saw.
+/// Results of the near host.
 #[derive(Debug, Deserialize)]
 struct Sender {
     sent: [u64; 2],
@@ -163,11 +163,11 @@ struct Sender {
 struct Class {
     got: u64,
     disorder: u64,
-    /// While this priority was paused.
+    /// Datagrams that arrived while this priority was paused.
     paused: u64,
 }
 
-/// What the far host saw.
+/// Results of the far host.
 #[derive(Debug, Deserialize)]
 struct Receiver {
     lossless: Class,
@@ -180,8 +180,8 @@ fn said<T: serde::de::DeserializeOwned>(host: Child) -> T {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Both lossless hops: a pool whose first pause comes at about 130 KB, and headroom for a peer that a busy machine may keep from
-/// its core for 100 ms. The hosts send a tenth of the ports' speed: a worker that gets a tenth of a core still keeps up.
+/// Starts one of the two lossless hops: a pool whose first pause comes at about 130 KB, and headroom for a peer that a busy machine may keep
+/// from its core for 100 ms. The hosts send a tenth of the ports' speed: a worker that gets a tenth of a core still keeps up.
 fn switch(net: &Net, space: &str, ports: [(&str, &str, &str); 2], routes: &str) -> Switch {
     let lab = Lab::inside(net.space(space));
     let mut text = "version: 1
@@ -213,8 +213,8 @@ const B1: &str = "02:00:00:00:0b:01";
 const NEAR: &str = "02:00:00:00:00:01";
 const FAR: &str = "02:00:00:00:00:02";
 
-/// Every MAC control frame of a capture is an XOFF or XON of priority 3 alone from `source`, octet by octet as 802.1Qbb
-/// lays it out; the quanta, in order.
+/// Asserts that every MAC control frame of a capture is an XOFF or XON of priority 3 alone from `source`, octet by octet as 802.1Qbb
+/// lays it out; returns the quanta, in order.
 fn quanta(path: &Path, source: &str) -> Vec<u16> {
     let frames = capture::read(path).unwrap();
     let quanta = |frame: &capture::Captured| {
@@ -231,7 +231,7 @@ fn quanta(path: &Path, source: &str) -> Vec<u16> {
     frames.iter().map(quanta).collect()
 }
 
-/// tshark agrees: its own count of PFC frames that name class 3 with no other, by value.
+/// Returns tshark's own count of PFC frames that name class 3 alone, either with quanta (`xoff`) or with 0.
 fn tshark_counts(path: &Path, xoff: bool) -> usize {
     let operator = if xoff { ">" } else { "==" };
     let filter = format!(
@@ -246,9 +246,9 @@ fn tshark_counts(path: &Path, xoff: bool) -> usize {
     String::from_utf8(output.stdout).unwrap().lines().count()
 }
 
-/// docs/testplan/pfc (SONiC), PAUSE_LOSSLESS, over two hops: while the far host pauses priority 3 for a second, nothing of it
+/// Guards SONiC's docs/testplan/pfc, PAUSE_LOSSLESS, over two hops: while the far host pauses priority 3 for a second, nothing of it
 /// arrives and the other priority goes on; each switch pauses the one before it, the near host stops; after XON everything
-/// that was ever sent arrives, in order. No pause frame is handed on.
+/// that was ever sent arrives, in order. No pause frame is forwarded.
 #[test]
 fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
     let _alone = alone();
@@ -289,7 +289,7 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
     taps.into_iter().for_each(Tap::stop);
     let (a, b) = (a.stop(), b.stop());
 
-    // Shown when the test fails.
+    // Printed when the test fails.
     for port in a.ports.iter().chain(&b.ports) {
         println!("{}: {:?}", port.name, port.flow.priorities[3]);
     }
@@ -303,7 +303,7 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
     let said = format!("{receiver:?} {sender:?}");
     assert_eq!(receiver.lossless.got, sender.sent[0], "{said}");
     assert_eq!(receiver.lossless.disorder, 0, "{said}");
-    // A veth loses when the machine is busy; what the switches drop is looked at below.
+    // A veth loses frames on a busy machine; the switches' drops are checked below.
     assert!(receiver.lossy.got * 10 >= sender.sent[1] * 9, "{said}");
     assert!(sender.xoffs >= 1 && sender.xons >= 1, "{sender:?}");
     assert!(
@@ -332,7 +332,7 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
     both_were_paused_and_lost_nothing(&a, &b);
 }
 
-/// The switches' view.
+/// Checks the switches' view: both were paused and lost nothing.
 fn both_were_paused_and_lost_nothing(a: &Snapshot, b: &Snapshot) {
     for (name, snapshot) in [("a", a), ("b", b)] {
         let (heard, told) = (&snapshot.ports[1], &snapshot.ports[0]);

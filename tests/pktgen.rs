@@ -1,4 +1,4 @@
-//! The scripts for pktgen-dpdk, run by Lua against a stand-in that knows pktgen's calls and nothing else.
+//! Scripts for pktgen-dpdk, run by Lua against a stand-in that has pktgen's calls and nothing else.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -12,7 +12,7 @@ use std::process::Command;
 
 use common::{assert_success, root};
 
-/// What a script prints, a line of words each.
+/// Runs a script; returns the words of each line it prints.
 fn run(script: &str, settings: &[(&str, &str)]) -> Vec<Vec<String>> {
     let output = Command::new("lua5.3")
         .current_dir(root())

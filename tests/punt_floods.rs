@@ -1,7 +1,7 @@
-//! A flood of what the switch answers itself, by a port of its own: a neighbour on another port keeps its LLDP, ARP, ping, BFD and BGP, and its
-//! path MTU discovery.
+//! Floods of punted frames by a port of their own: a neighbour on another port keeps its LLDP, ARP, ping, BFD and BGP, and its path MTU
+//! discovery.
 //!
-//! `NPCC_SECONDS` has it last longer. Needs root. Touches nothing but namespaces and links of its own.
+//! `NPCC_SECONDS` makes it last longer. Needs root. Touches only namespaces and links of its own.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,7 +23,7 @@ use npcc_pipeline::wire::checksum;
 use npcc_testkit::capture::{self, Captured};
 use serde_json::Value;
 
-/// What Linux has to answer, from everywhere, and packets whose TTL ends here.
+/// Returns the flood: frames that Linux must answer, from many hosts, and packets whose TTL expires here.
 fn punts() -> Vec<Captured> {
     let ethernet = |kind: [u8; 2], body: &[u8], n: u8| {
         let macs = [[2, 0, 0, 0, 3, 1], [2, 0, 0, 0, 3, 2 + n]];
@@ -87,7 +87,7 @@ fn punts() -> Vec<Captured> {
                 arp
             }
             2 => ip(host, 1, 64, &[8, 0, 0xf7, 0xfe, 0, 0, 0, 1]),
-            // Of hosts that answer no ARP.
+            // From hosts that do not answer ARP.
             5 => ip(200 + host % 8, 1, 64, &[8, 0, 0xf7, 0xfe, 0, 0, 0, 1]),
             3 => ip(
                 host,
@@ -179,8 +179,8 @@ fn said(child: Child) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// One host's frames to the switch ended LLDP, ARP, ping, BFD and BGP of neighbours on other ports, and its packets of TTL 1 their path MTU
-/// discovery.
+/// Guards punt limits per port: one host's frames to the switch ended LLDP, ARP, ping, BFD and BGP of neighbours on other ports, and its
+/// packets of TTL 1 ended their path MTU discovery.
 #[test]
 fn a_neighbor_keeps_its_control_traffic_in_a_flood_of_another_port() {
     let _alone = alone();

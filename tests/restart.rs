@@ -1,4 +1,4 @@
-//! Restarts under a service manager that keeps descriptors: what stays in Linux, and what is closed.
+//! Restarts under a service manager that keeps descriptors: the state that stays in Linux, and the descriptors that are closed.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use common::manager::Manager;
 use common::net::{Space, run};
 use common::rack::{Rack, text, wait};
 
-/// Links, addresses and routes of the switch's namespace, as `ip` prints them; lifetimes and counters are not among them.
+/// Returns links, addresses and routes of the switch's namespace, as `ip` prints them without lifetimes and counters.
 fn linux(rack: &Rack) -> String {
     let links = rack.space.says("ip -o link");
     let addresses = rack.space.says("ip -o addr");
@@ -28,7 +28,7 @@ fn linux(rack: &Rack) -> String {
     format!("{links}\n{addresses}\n{routes}\n{routes6}")
 }
 
-/// Names of what the store keeps, with these TAPs.
+/// Returns the names that the store keeps, with these TAPs.
 fn kept(taps: [&'static str; 2]) -> Vec<&'static str> {
     let memory = ["audit", "counters", "facts", "pairs"];
     memory.into_iter().chain(taps).collect()
@@ -73,10 +73,10 @@ fn taps_addresses_and_routes_stay_over_a_kill_and_a_restart() {
     );
 }
 
-/// Prefixes that one host announces.
+/// Number of prefixes that one host announces.
 const ROUTES: u32 = 10_000;
 
-/// BGP of the switch's namespace with a host on either side.
+/// BGP configuration of the switch's namespace, with a host on either side.
 const SWITCH: &str = "router bgp 65000
  bgp router-id 10.0.1.1
  no bgp ebgp-requires-policy
@@ -89,14 +89,14 @@ const SWITCH: &str = "router bgp 65000
  neighbor 10.0.2.3 advertisement-interval 0
 ";
 
-/// How often a session was established, and for how long it has been, in ms.
+/// Returns the number of times a session was established, and its uptime in ms.
 fn uptime(frr: &Frr, neighbor: &str) -> (u64, u64) {
     let all = frr.json("show bgp neighbors json");
     let up = all[neighbor]["bgpTimerUpMsec"].as_u64().unwrap_or(0);
     (frr.times(neighbor), up)
 }
 
-/// Kills the switch while a host pings another every 10 ms; the longest time in ms without an answer.
+/// Kills the switch while a host pings another every 10 ms; returns the longest time in ms without an answer.
 fn gap_of_a_kill(rack: &Rack, manager: &mut Manager, to: &[&str]) -> u64 {
     let mut ping = Command::new("ip");
     ping.args(["netns", "exec", &rack.net.space("dc")]);
@@ -112,17 +112,17 @@ fn gap_of_a_kill(rack: &Rack, manager: &mut Manager, to: &[&str]) -> u64 {
     longest_gap(&String::from_utf8_lossy(&output.stdout), 10)
 }
 
-/// The longest time without an answer, in ms, of pings one after the other at this pace.
+/// Returns the longest time without an answer, in ms, in the output of a ping at this interval.
 fn longest_gap(said: &str, every_ms: u64) -> u64 {
     let sequence = |line: &str| {
-        // Errors have numbers too.
+        // Error lines have sequence numbers too.
         let rest = line.contains("bytes from").then_some(line)?;
         let rest = rest.split("icmp_seq=").nth(1)?;
         rest.split(' ').next()?.parse::<u64>().ok()
     };
     let answered: Vec<u64> = said.lines().filter_map(sequence).collect();
     assert!(answered.len() > 100, "{said}");
-    // What is never answered again has no end.
+    // A gap that lasts to the end would not be seen.
     let sent = said.split(" packets transmitted").next();
     let sent = sent.and_then(|before| before.rsplit('\n').next()?.parse::<u64>().ok());
     let last = answered.last().unwrap() + 50;
@@ -133,7 +133,7 @@ fn longest_gap(said: &str, every_ms: u64) -> u64 {
     gaps.max().unwrap_or(0) * every_ms
 }
 
-/// Routes of the switch's kernel, one a line, in order.
+/// Returns the routes of the switch's kernel, sorted.
 fn kernel_routes(rack: &Rack) -> BTreeSet<String> {
     let all = rack.space.says("ip route show table main");
     all.lines().map(|line| line.trim().to_owned()).collect()
@@ -185,7 +185,7 @@ fn bgp_with_ten_thousand_routes_does_not_notice_a_kill() {
         assert!(differ.is_empty(), "{differ:?}");
         rack.agrees("after a kill");
     }
-    // The machine may be busy with something else once; BGP waits for longer.
+    // The machine may be busy once; BGP tolerates a longer gap.
     gaps.sort_unstable();
     assert!(gaps[1] <= 1_000, "{gaps:?} ms: {}", manager.said());
     let after = (
@@ -205,7 +205,7 @@ fn bgp_with_ten_thousand_routes_does_not_notice_a_kill() {
     manager.stop();
 }
 
-/// What it takes to be left over: descriptors of the switch, TAPs, namespaces, files of huge pages, names in the store.
+/// Counts what a restart could leak: descriptors of the switch, TAPs, namespaces, files of huge pages, names in the store.
 fn belongings(rack: &Rack, manager: &mut Manager) -> Vec<(&'static str, usize)> {
     let files = |path: &str| std::fs::read_dir(path).map_or(0, Iterator::count);
     let links = rack.space.says("ip -o link");
@@ -221,7 +221,7 @@ fn belongings(rack: &Rack, manager: &mut Manager) -> Vec<(&'static str, usize)> 
         })
         .collect();
     let of = |what: &str| own.iter().filter(|target| target.contains(what)).count();
-    // Others of this machine make some too.
+    // Other processes of this machine create namespaces too.
     let mine = format!("-{}", std::process::id());
     let spaces = std::fs::read_dir("/run/netns").unwrap();
     let spaces = spaces
@@ -239,7 +239,7 @@ fn belongings(rack: &Rack, manager: &mut Manager) -> Vec<(&'static str, usize)> 
     ]
 }
 
-/// `NPCC_RESTARTS` times, every third in order.
+/// Guards against leaks over `NPCC_RESTARTS` restarts (default 5), every third a clean one.
 #[test]
 fn nothing_is_left_over_after_many_restarts() {
     let _alone = alone();
@@ -248,7 +248,7 @@ fn nothing_is_left_over_after_many_restarts() {
     rack.until("hosts reach each other", |rack| {
         rack.pings("dc", "10.0.2.3")
     });
-    // With huge pages in files, as in production, from the first restart on.
+    // Use huge pages in files, as in production, from the first restart on.
     let file = rack.lab.path("switch.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
     let with_files = text.replace(", \"--in-memory\"", "");
@@ -262,7 +262,7 @@ fn nothing_is_left_over_after_many_restarts() {
             manager.kill();
         }
         rack.answers();
-        // The first that found something left is the measure.
+        // The first restart that inherits state is the reference.
         let first = first.get_or_insert_with(|| {
             std::thread::sleep(Duration::from_millis(500));
             belongings(&rack, &mut manager)
@@ -296,7 +296,7 @@ fn what_the_new_file_does_not_want_goes_and_what_is_foreign_is_refused() {
         "ip -n {} route add 10.9.7.0/24 via 10.0.2.3 dev wan0 proto bgp",
         rack.space.0
     ));
-    // Another address, a route less, a port of another name, and descriptors that are no TAP, or of another TAP.
+    // Another address, one route fewer, a renamed port, and descriptors that are not a TAP, or are another TAP.
     let new = text(
         &rack.net,
         &rack.space,
@@ -365,7 +365,7 @@ fn what_the_new_file_does_not_want_goes_and_what_is_foreign_is_refused() {
     manager.stop();
 }
 
-/// `NPCC_ROUTES` routes of the kernel, a million without it.
+/// Guards a restart with a full table: `NPCC_ROUTES` routes of the kernel, a million by default.
 #[test]
 #[ignore = "takes minutes and gigabytes: scripts/test-long restarts"]
 fn a_full_table_is_read_again() {

@@ -1,4 +1,4 @@
-//! Restarts under a service manager that keeps descriptors: what goes on, counters and whom NPCC tells.
+//! Restarts under a service manager that keeps descriptors: counters, and the flows that NPCC signals, continue.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,7 +20,8 @@ use npcc_pipeline::units::Mac;
 use npcc_pipeline::wire::mac_control;
 use npcc_testkit::capture::{self, Captured};
 
-/// Data of one connection to a slow queue and its answers, all by one UDP port; only evidence like the connection manager's is believed.
+/// Creates a lab with data of one connection to a slow queue and its answers, all by one UDP port; only evidence as strong as the connection
+/// manager's is trusted.
 fn telling() -> (Lab, std::net::SocketAddr, &'static str) {
     let (lab, address) = (busy(), http::free());
     let craft = |src: &str, dst: &str, opcode, qpn, len| {
@@ -54,7 +55,7 @@ fn telling() -> (Lab, std::net::SocketAddr, &'static str) {
     )
 }
 
-/// What only grows, of a scrape, by its name and labels.
+/// Returns the counters of a scrape, by name and labels.
 fn counters(address: std::net::SocketAddr) -> Option<BTreeMap<String, f64>> {
     let (_, text) = http::get(address, "/metrics", "")?;
     let mut kinds = BTreeMap::new();
@@ -78,7 +79,7 @@ fn counters(address: std::net::SocketAddr) -> Option<BTreeMap<String, f64>> {
     Some(all)
 }
 
-/// Waits for a scrape, and that no counter is less than it was; returns it.
+/// Waits for a scrape, asserts that no counter went down, and returns it.
 fn next(address: std::net::SocketAddr, before: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
     let deadline = Instant::now() + Duration::from_secs(30);
     let now = loop {
@@ -126,7 +127,7 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
     assert!(all.len() > 500, "{}", all.len());
     let frames = "npcc_port_receive_frames_total{port=\"dc0\"}";
     for round in 0..6 {
-        // Not always a moment after a look.
+        // Vary the delay, so that the kill is not always just after a checkpoint.
         std::thread::sleep(Duration::from_millis(300 + 70 * round));
         all = next(address, &all);
         if round % 3 == 2 {
@@ -151,7 +152,7 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
         );
         assert!(all[frames] > before[frames], "{frames}");
     }
-    // The answers go another way from now on: nothing confirms the pair.
+    // The answers take another path from now on: nothing confirms the pair.
     let far = Craft {
         dst_mac: Mac([2, 0, 0, 0, 2, 1]),
         ..Craft::roce(
@@ -182,7 +183,7 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
     manager.stop();
 }
 
-/// What `show audit --json` has, once the switch answers.
+/// Returns the output of `show audit --json`, once the switch answers.
 fn audit(lab: &Lab, manager: &Manager) -> Vec<serde_json::Value> {
     let socket = lab.path("switch.sock");
     let args = [
@@ -236,7 +237,7 @@ fn the_audit_is_there_with_keys_and_counts_after_a_restart_and_a_kill() {
     assert_eq!(before[1]["keys"], keys);
     manager.restart();
     assert_eq!(audit(&lab, &manager), before);
-    // A change at the last moment is there, too.
+    // A change at the last moment is kept, too.
     ask(&["clear", "counters"]);
     manager.kill();
     let after = audit(&lab, &manager);
@@ -255,7 +256,7 @@ fn the_audit_is_there_with_keys_and_counts_after_a_restart_and_a_kill() {
     manager.stop();
 }
 
-/// Data of priority 4 alone.
+/// Replaces the traffic with data of priority 4 alone.
 fn send_into_the_storm(lab: &Lab) {
     let held = Craft {
         tos: 34 << 2,
@@ -274,7 +275,7 @@ fn send_into_the_storm(lab: &Lab) {
     capture::write(&lab.path("in.pcap"), data.iter(), 1).unwrap();
 }
 
-/// Found anew it would take the watchdog five seconds, and meanwhile frames would be held and not dropped.
+/// Guards storm state over a restart: detected afresh it would take the watchdog five seconds, and meanwhile frames would be held, not dropped.
 #[test]
 fn a_pause_storm_goes_on_over_a_kill_and_ends_once_the_peer_is_quiet() {
     let _alone = alone();
@@ -311,7 +312,7 @@ fn a_pause_storm_goes_on_over_a_kill_and_ends_once_the_peer_is_quiet() {
     };
     next(address, &BTreeMap::new());
     wait("no storm", &storm);
-    // It is written down.
+    // Time for a checkpoint.
     std::thread::sleep(Duration::from_millis(600));
     let slow = text.replace("detect: 100ms", "detect: 5s");
     assert_ne!(slow, text);
@@ -325,7 +326,7 @@ fn a_pause_storm_goes_on_over_a_kill_and_ends_once_the_peer_is_quiet() {
     let began = Instant::now();
     let mut again = next(address, &after);
     while again[dropped] <= after[dropped] {
-        // Less than `detect` is over: found anew there would be none yet.
+        // Less than `detect` has passed: detected afresh, there would be none yet.
         assert!(began.elapsed() < Duration::from_secs(3), "{dropped}");
         std::thread::sleep(Duration::from_millis(20));
         again = next(address, &again);

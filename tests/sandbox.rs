@@ -1,4 +1,4 @@
-//! A running switch can do what it must and nothing more. Skips what needs root where the process has no capabilities.
+//! Sandbox: a running switch can do what it must and nothing more. Skips what needs root where the process has no capabilities.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +14,7 @@ use std::fs;
 use common::crash::{NULL_PORTS, Victim};
 use common::{Lab, alone};
 
-/// CAP_NET_ADMIN.
+/// Bit of CAP_NET_ADMIN in a capability set.
 const NET_ADMIN: u64 = 1 << 12;
 
 fn victim(sandbox: &str) -> Victim {
@@ -23,7 +23,7 @@ fn victim(sandbox: &str) -> Victim {
     Victim::of(lab)
 }
 
-/// What the kernel says of each thread: its name and these lines of its status.
+/// Returns the name of each thread, and its capabilities and other numbers from its status in /proc.
 fn threads(pid: u32) -> Vec<(String, BTreeMap<String, u64>)> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let of = |text: &str| {

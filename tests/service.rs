@@ -1,4 +1,4 @@
-//! The switch as a service: what the service manager hears, what the journal gets, and the archive for whoever helps.
+//! The switch as a service: its notifications to the service manager, its journal entries, and the support archive.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -26,7 +26,7 @@ buffer: { pool: 4MB }
 qos: { profile: lossy }
 ";
 
-/// A running switch whose service manager this test is. It ends with the test.
+/// A running switch; the test acts as its service manager. It ends with the test.
 struct Service {
     lab: Lab,
     socket: UnixDatagram,
@@ -47,7 +47,7 @@ impl Service {
         Service::of(lab, fault)
     }
 
-    /// In a lab whose configuration is written.
+    /// Starts the switch in a lab whose configuration is written.
     fn of(lab: Lab, fault: Option<&str>) -> Service {
         let socket = UnixDatagram::bind(lab.path("notify")).unwrap();
         let timeout = Some(Duration::from_millis(100));
@@ -68,7 +68,7 @@ impl Service {
         }
     }
 
-    /// What is heard for a time, or until a line begins with `until`.
+    /// Returns the notifications received for a time, or until a line begins with `until`.
     fn hear(&self, time: Duration, until: &str) -> Vec<String> {
         let deadline = Instant::now() + time;
         let mut lines = Vec::new();
@@ -109,7 +109,7 @@ fn the_service_manager_hears_that_it_is_ready_alive_how_it_is_and_that_it_stops(
     let mut service = Service::start(None);
     let lines = service.await_line("READY=1");
     assert!(!lines.iter().any(|line| line == "WATCHDOG=1"), "{lines:?}");
-    // Ready means that it answers.
+    // Ready means that the switch answers.
     let socket = service.lab.path("switch.sock");
     let shown = ["show", "ports", "--socket", socket.to_str().unwrap()];
     assert_success(&service.lab.command(&shown).output().unwrap());
@@ -125,7 +125,7 @@ fn the_service_manager_hears_that_it_is_ready_alive_how_it_is_and_that_it_stops(
     assert!(service.child.wait().unwrap().success());
 }
 
-/// A switch whose thread stands still at a place, once that is named.
+/// Starts a switch with a thread that hangs at a place, and waits until the switch has named that thread.
 fn stuck(lab: Lab, fault: &str, name: &str) -> Service {
     let service = Service::of(lab, Some(fault));
     service.await_line("READY=1");
@@ -146,7 +146,7 @@ fn null_ports(more: &str) -> Lab {
     lab
 }
 
-/// Keep-alives end, whoever is stuck is named, and they come again when he goes on.
+/// Asserts that heartbeats stop while a thread hangs, that the thread is named, and that heartbeats resume when it does.
 fn is_noticed(lab: Lab, fault: &str, name: &str) {
     let service = stuck(lab, fault, name);
     service.hear(Duration::from_millis(200), "never");
@@ -188,7 +188,7 @@ fn threads_between_the_switch_and_linux_that_are_stuck_are_named_and_no_keep_ali
     }
 }
 
-/// A restart would cost frames, and the switch forwards without them.
+/// Guards against needless restarts: a restart would cost frames, and the switch forwards without these threads.
 #[test]
 fn a_thread_that_forwarding_does_without_is_named_and_keep_alives_go_on() {
     let _alone = alone();
@@ -217,7 +217,7 @@ fn a_thread_that_forwarding_does_without_is_named_and_keep_alives_go_on() {
     }
 }
 
-/// Fields of an entry as the journal's socket takes them.
+/// Parses the fields of an entry as the journal's socket takes them.
 fn fields(mut entry: &[u8]) -> BTreeMap<String, String> {
     let mut fields = BTreeMap::new();
     while let Some(end) = entry.iter().position(|byte| *byte == b'\n') {
@@ -227,7 +227,7 @@ fn fields(mut entry: &[u8]) -> BTreeMap<String, String> {
             fields.insert(name.to_owned(), value.to_owned());
             continue;
         }
-        // A value of several lines has its length before it.
+        // A value of several lines is preceded by its length.
         let length = u64::from_le_bytes(entry[..8].try_into().unwrap());
         let length = usize::try_from(length).unwrap();
         let value = String::from_utf8_lossy(&entry[8..8 + length]).into_owned();
@@ -237,7 +237,7 @@ fn fields(mut entry: &[u8]) -> BTreeMap<String, String> {
     fields
 }
 
-/// In a mount namespace of its own, whose /run is the test's.
+/// Guards the journal entry of a change, in a mount namespace of its own, whose /run is the test's.
 #[test]
 fn under_systemd_a_change_is_an_entry_of_the_journal_with_who_made_it() {
     let _alone = alone();
@@ -313,7 +313,7 @@ fn under_systemd_a_change_is_an_entry_of_the_journal_with_who_made_it() {
     );
     terminate(&service.child);
     assert!(service.child.wait().unwrap().success());
-    // It went to the journal and nowhere else.
+    // The entry went to the journal only.
     assert!(
         !service.said().contains("port wan0 down"),
         "{}",
@@ -321,7 +321,7 @@ fn under_systemd_a_change_is_an_entry_of_the_journal_with_who_made_it() {
     );
 }
 
-/// Names in an archive, without its folder, and their texts.
+/// Returns the names in an archive, without its folder, and their texts.
 fn unpacked(path: &std::path::Path) -> BTreeMap<String, String> {
     let file = std::fs::File::open(path).unwrap();
     let output = Command::new("tar")
@@ -336,7 +336,7 @@ fn unpacked(path: &std::path::Path) -> BTreeMap<String, String> {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // A recorder is there as it is, too.
+        // The recorder is included as a binary file, too.
         let mut bytes = Vec::new();
         let mut stdout = child.stdout.take().unwrap();
         stdout.read_to_end(&mut bytes).unwrap();
@@ -386,7 +386,7 @@ fn techsupport_has_every_table_the_configuration_and_the_doctors_findings() {
     assert!(parts["recorder.txt"].contains("worker on core 1"));
     assert!(parts["MANIFEST"].contains("recorder-previous.txt: absent: "));
 
-    // A switch that does not answer is when it is wanted.
+    // The archive is needed most when the switch does not answer.
     terminate(&service.child);
     assert!(service.child.wait().unwrap().success());
     collect("dead.tar.gz");

@@ -16,7 +16,7 @@ use npcc_testkit::capture;
 const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");
 const RECEIVER: (&str, &str) = ("10.0.1.2", "02:00:00:00:01:02");
 
-/// `dc0` and `wan0` with these settings; the sender's frames come in by `dc0`, in as many captures as `queues` says.
+/// Creates a lab with `dc0` and `wan0` with these settings; the sender's frames come in by `dc0`, in `queues` captures.
 fn lab(cores: &str, queues: usize, dc: &str, wan: &str, (pool, ecn): (&str, &str)) -> Lab {
     let lab = Lab::new();
     let source = root().join("tests/captures/softroce-write-4qp.pcap");
@@ -52,9 +52,9 @@ npcc: {{ tick: 2ms, recovery: 4ms, evidence: port-hash, gate: off, cnp: {{ earne
     lab
 }
 
-/// No queue comes near a threshold.
+/// Pool and thresholds that no queue comes near.
 const DEEP: (&str, &str) = ("64MB", "{ kmin: 4MB, kmax: 8MB }");
-/// A slow port's queue outgrows its share.
+/// Pool and thresholds with which a slow port's queue outgrows its share.
 const SHALLOW: (&str, &str) = ("1MB", "{ kmin: 20KB, kmax: 100KB }");
 
 const TWO: &str = "{ control: 0, workers: [1, 0] }";
@@ -67,7 +67,7 @@ fn frames(lab: &Lab, name: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Without pause frames: a worker that falls behind sends some.
+/// Returns the frames of a capture without pause frames: a worker that falls behind sends some.
 fn data(lab: &Lab, name: &str) -> Vec<Vec<u8>> {
     let mut frames = frames(lab, name);
     frames.retain(|frame| frame[12..14] != [0x88, 0x08]);
@@ -78,7 +78,8 @@ fn drops(snapshot: &Snapshot) -> u64 {
     snapshot.conservation.drops.packets
 }
 
-/// Every frame crosses once, none is lost, none overtakes another: the far side sees what one worker would have sent.
+/// Guards the hand-over between workers: every frame crosses once, none is lost or reordered, and the far side sees what one worker would have
+/// sent.
 #[test]
 fn two_workers_forward_what_one_does() {
     let _alone = alone();
@@ -129,7 +130,7 @@ fn two_workers_forward_what_one_does() {
     assert_eq!(two.npcc.paired, one.npcc.paired);
 }
 
-/// Workers that sleep when nothing comes forward the same: what one hands over wakes the other.
+/// Guards idle workers: workers that sleep when nothing comes forward the same frames, as a hand-over wakes the other.
 #[test]
 fn two_workers_that_sleep_lose_nothing() {
     let _alone = alone();
@@ -155,7 +156,7 @@ fn two_workers_that_sleep_lose_nothing() {
     }
 }
 
-/// The queue toward the WAN is one worker's and the port it fills from is another's: that one pauses its sender.
+/// Guards pause across workers: one worker owns the queue toward the WAN, another the port it fills from, and the latter pauses its sender.
 #[test]
 fn the_owner_of_the_ingress_port_pauses() {
     let _alone = alone();
@@ -186,7 +187,7 @@ fn the_owner_of_the_ingress_port_pauses() {
     assert_eq!((dc.groups[3].held, snapshot.buffer.used), (0, 0));
 }
 
-/// A port with two receive queues is received by both workers, and owned by the one it was given to.
+/// Guards ownership: a port with two receive queues is polled by both workers, and owned by the one configured.
 #[test]
 fn a_port_with_two_queues_is_shared() {
     let _alone = alone();

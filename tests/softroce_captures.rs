@@ -17,7 +17,7 @@ use common::{Lab, alone, root, scapy_cnps, tshark_cnps};
 use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 
-/// Splits a capture: what `senders` sends comes in by dc0, the rest by wan0; DSCP 0 is priority 3.
+/// Splits a capture: the frames that `sender` sends come in by dc0, the rest by wan0; DSCP 0 is priority 3.
 fn lab(file: &str, sender: (&str, &str), receiver: (&str, &str), wan_speed: &str) -> Lab {
     let lab = Lab::new();
     let source = root().join("tests/captures").join(file);
@@ -52,7 +52,7 @@ npcc: {{ shallow: 20KB, deep: 100KB, gate: off }}
     lab
 }
 
-/// What every run of a capture must show; returns CNPs by QP.
+/// Asserts what every run of a capture must show; returns the number of CNPs by QP.
 fn check(
     lab: &Lab,
     snapshot: &Snapshot,
@@ -67,7 +67,7 @@ fn check(
         assert_eq!((cnp.src.as_str(), cnp.dst.as_str()), (receiver, sender));
         *by_qp.entry(cnp.dqpn).or_insert(0) += 1;
     }
-    // A capture does not slow down, so that its host is soon below even odds: those signalled until then are the senders' queue pairs.
+    // A capture does not slow down, so its host soon counts as unresponsive: those signalled until then are the senders' queue pairs.
     let told: BTreeSet<u32> = by_qp.keys().copied().collect();
     let senders: BTreeSet<u32> = qps.iter().copied().collect();
     assert!(
@@ -165,7 +165,7 @@ fn write_four_qps() {
 #[test]
 fn read_four_qps() {
     let _alone = alone();
-    // The bulk are READ RESPONSES: 10.0.1.2 is the sender of data, and dc0 is on its side.
+    // Most frames are READ RESPONSES: 10.0.1.2 is the sender of data, and dc0 is on its side.
     let lab = lab(
         "softroce-read-4qp.pcap",
         ("10.0.1.2", "02:00:00:00:01:02"),
@@ -191,7 +191,7 @@ fn what_goes_in_comes_out_unchanged_but_for_the_headers_a_router_changes() {
         ("10.0.1.2", "02:00:00:00:01:02"),
         "1G",
     );
-    // Fast enough that a busy machine gets it through in time.
+    // Fast enough for a busy machine to finish in time.
     lab.run_for("2s");
     let sent = capture::read(&lab.path("dc-in.pcap")).unwrap();
     let got = capture::read(&lab.path("wan-out.pcap")).unwrap();

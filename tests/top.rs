@@ -14,10 +14,10 @@ use std::time::Duration;
 use common::http::Watched;
 use common::{alone, root};
 
-/// Leave the alternate screen; show the cursor.
+/// Escape sequences that leave the alternate screen and show the cursor.
 const BACK: [&str; 2] = ["\x1b[?1049l", "\x1b[?25h"];
 
-/// Runs `top` on a pseudo-terminal, and presses these keys after a while; `fault` is asked for, of a debug build.
+/// Runs `top` on a pseudo-terminal, and presses these keys after 2.5 s; `fault` is injected in a debug build.
 fn top(watched: &Watched, keys: &str, fault: &str) -> Output {
     let socket = watched.lab.path("switch.sock");
     let program = env!("CARGO_BIN_EXE_npcc-switch");
@@ -36,7 +36,7 @@ fn top(watched: &Watched, keys: &str, fault: &str) -> Output {
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_millis(2_500));
-    // Who ended already hears no key.
+    // A `top` that has already ended reads no key.
     let _ = child.stdin.take().unwrap().write_all(keys.as_bytes());
     child.wait_with_output().unwrap()
 }

@@ -17,10 +17,10 @@ use common::net::Space;
 use common::{Lab, alone, assert_success, root};
 use serde_json::Value;
 
-/// The oldest version whose configurations and state must start this one.
+/// Oldest version whose configurations and state must start this one.
 const OLD: &str = "7c7eca1";
 
-/// Ports named as those of the run that left the state.
+/// Configuration with ports named as those of the run that left the state.
 const PORTS: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
 ports:

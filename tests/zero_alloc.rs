@@ -1,4 +1,4 @@
-//! The packet path allocates nothing per packet: parse to enqueue, NPCC's flow cache included, schedule, mark, CNP build.
+//! Zero allocation: the packet path allocates nothing per packet from parse to enqueue, NPCC's flow cache included, schedule, mark, CNP build.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -97,7 +97,7 @@ fn nothing_is_allocated_per_packet() {
         );
         let mut out = Outgoing::new();
         let now = Nanos(round * 20_000);
-        // Freeing a heap frame is not counted: with mbufs it is no heap matter at all.
+        // Freeing a heap frame is not counted: mbufs are not on the heap.
         let info = allocation_counter::measure(|| {
             switch.refresh();
             switch.ingress(DC, &mut burst, now);
@@ -113,7 +113,7 @@ fn nothing_is_allocated_per_packet() {
     assert_eq!(allocations, 0);
 }
 
-/// Punting, asking, ICMP errors, and what Linux sends.
+/// Guards zero allocation for Linux: punting, neighbour requests, ICMP errors, and frames that Linux sends.
 #[test]
 fn nothing_is_allocated_for_linux_either() {
     let (_writer, mut readers) = two_ports::routes(&[(IpAddr::from([10, 0, 0, 0]), 8)], 1);

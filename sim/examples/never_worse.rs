@@ -1,20 +1,20 @@
-//! The never-worse matrix: every policy of NPCC beside ECN alone, over the scenarios of `npcc_sim::matrix`, judged by `npcc_sim::harm`.
+//! Never-worse matrix: compares every policy of NPCC with ECN alone, over the scenarios of `npcc_sim::matrix`, as judged by `npcc_sim::harm`.
 //!
 //!     never_worse [--half odd|even] [--seeds N] [--from SEED] [--only WORDS] [--every N] [--schemes NAMES] [--results FILE]
 //!                 [--law LABEL] [--ecn-law LABEL] [--jobs N] [--short] [--calibrate [--fixture FILE]] [--all] [--figures] [--list] [--print]
 //!
 //! Constants are chosen with `--half odd` (seeds 1 to 8) and judged with `--half even` (seeds 21 to 28); without it all cells are run with
-//! seeds 1 to 8. WORDS: a cell counts when its name has all words, each between spaces ("mlx 400G"); several such, separated by
+//! seeds 1 to 8. WORDS: a cell is selected when its name has all words, separated by spaces ("mlx 400G"); several such lists are separated by
 //! commas. `--every N` takes one in N cells, by their hashes: a sample. `--short` takes the cells of scripts/test.
 //!
-//! With `--results FILE` each run is written down at once, and one that is there is not done again: a matrix that was stopped goes on.
-//! A run belongs to its cell, seed, scheme, and to the law: `--law` names that of the schemes and `--ecn-law` that of ECN alone, which a change
-//! of the control law does not concern; each is the hash of this program unless named.
+//! With `--results FILE` each run is appended at once, and one that is there is not repeated: an interrupted matrix resumes.
+//! A run is identified by its cell, seed, scheme, and law: `--law` names that of the schemes and `--ecn-law` that of ECN alone, which a change
+//! of the control law does not affect; each is the hash of this program unless named.
 //!
-//! `--calibrate` holds ECN against ECN with seeds 100 later, and with harm planted, and prints how much of each the measure finds;
-//! `--fixture FILE` writes the figures down, rounded, for sim/tests/measure.rs.
-//! `--figures` prints what each scheme has in each cell, the median of the seeds and the worst, and judges nothing.
-//! `--all` shows cells that hold too, `--list` the names, `--print` the scenario files. Exit code 1 when something is worse.
+//! `--calibrate` compares ECN with ECN at seeds 100 later, and with harm planted, and prints how much of each the measure finds;
+//! `--fixture FILE` writes the figures, rounded, for sim/tests/measure.rs.
+//! `--figures` prints the figures of each scheme in each cell, the median of the seeds and the worst, and judges nothing.
+//! `--all` also shows the cells that hold, `--list` the names, `--print` the scenario files. Exit code 1 when something is worse.
 #![allow(clippy::print_stdout, reason = "what it finds is what it is for")]
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use npcc_sim::matrix::{self, Cell, Half};
 use npcc_sim::results::Results;
 use npcc_sim::scenario::Scheme;
 
-/// Seeds of the ECN that ECN is held against, after those of the matrix.
+/// Offset of the seeds of the second ECN series, which ECN is compared with in `--calibrate`.
 const OTHERS: u64 = 100;
 
 #[derive(Debug)]
@@ -144,7 +144,7 @@ fn main() -> ExitCode {
 fn is_chosen(request: &Request, cell: &Cell) -> bool {
     let has = |word: &String| cell.name.split(' ').any(|part| part == word);
     let is_short = matrix::SHORT.contains(&cell.name.as_str());
-    // The adversary's cells do not count, so nothing is calibrated there.
+    // The adversary's cells do not count, so the measure is not calibrated on them.
     (is_short || !request.short)
         && (cell.judged || !request.calibrate)
         && request.half.is_none_or(|half| cell.half() == half)
@@ -152,7 +152,7 @@ fn is_chosen(request: &Request, cell: &Cell) -> bool {
         && (request.only.is_empty() || request.only.iter().any(|words| words.iter().all(has)))
 }
 
-/// Whether nothing was worse.
+/// Runs the request; returns true if nothing was worse.
 fn work(request: &Request) -> Result<bool, String> {
     let cells = matrix::cells().into_iter();
     let cells: Vec<Cell> = cells.filter(|cell| is_chosen(request, cell)).collect();
@@ -217,7 +217,7 @@ fn work(request: &Request) -> Result<bool, String> {
     Ok(tally.failed == 0)
 }
 
-/// Median and worst of the seeds, cell by cell.
+/// Prints the median and the worst of the seeds, cell by cell.
 fn show_figures(cells: &[Cell], series: &[Series], figures: &[Vec<Vec<Figures>>]) {
     println!(
         "{:<42} {:<10} {:>9} {:>9} {:>8} {:>7} {:>7} {:>7}",
@@ -250,7 +250,7 @@ fn show_figures(cells: &[Cell], series: &[Series], figures: &[Vec<Vec<Figures>>]
     }
 }
 
-/// Jain's index.
+/// Returns Jain's fairness index.
 fn jain(flows: &[f64]) -> f64 {
     let (sum, squares) = flows.iter().fold((0.0, 0.0), |(sum, squares), flow| {
         (sum + flow, squares + flow * flow)
@@ -263,7 +263,7 @@ fn allowance(cell: &Cell) -> Result<u64, String> {
     Ok(harm::allowance(&scenario))
 }
 
-/// ECN, and what is held against it.
+/// Returns the series to run: ECN, and the schemes it is compared with.
 fn series(request: &Request) -> Result<Vec<Series>, String> {
     let program = || -> Result<String, String> {
         let path = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -273,7 +273,7 @@ fn series(request: &Request) -> Result<Vec<Series>, String> {
     let law = request.law.clone().map_or_else(program, Ok)?;
     let ecn_law = request.ecn_law.clone().map_or_else(program, Ok)?;
     let default = request.half.map_or(0, Half::first_seed);
-    // Scenarios have seed 1.
+    // Seeds are offsets from the scenarios' own, which is 1.
     let from = request.from.map_or(default, |seed| seed.saturating_sub(1));
     let of = |scheme: Scheme, from: u64, law: &String| Series {
         scheme,
@@ -291,7 +291,7 @@ fn series(request: &Request) -> Result<Vec<Series>, String> {
     Ok(series)
 }
 
-/// Cell, place of the seed, and figures to five digits, of every run.
+/// Formats every run as a line: cell, seed offset, and figures to five digits.
 fn fixture(cells: &[Cell], series: &[Series], figures: &[Vec<Vec<Figures>>]) -> String {
     let mut text = String::new();
     for (cell, figures) in cells.iter().zip(figures) {
@@ -305,7 +305,7 @@ fn fixture(cells: &[Cell], series: &[Series], figures: &[Vec<Vec<Figures>>]) -> 
     text
 }
 
-/// What the measure finds where there is nothing, and of harm that is planted.
+/// Prints what the measure finds without harm, and with harm that is planted.
 fn calibrate(cells: &[Cell], figures: &[Vec<Vec<Figures>>]) -> Result<bool, String> {
     let mut calibration = Calibration::default();
     for (cell, series) in cells.iter().zip(figures) {
@@ -353,17 +353,17 @@ fn show(request: &Request, cell: &Cell, scheme: Scheme, harms: &[Harm]) {
     }
 }
 
-/// Failed of tried.
+/// Numbers of cells that failed and that were tried.
 type Count = (u32, u32);
 
-/// By word of a cell's name or by figure, and scheme.
+/// Failures by word of a cell's name or by figure, and scheme.
 #[derive(Debug, Default)]
 struct Tally {
     words: BTreeMap<(usize, String), BTreeMap<String, Count>>,
     figures: BTreeMap<String, BTreeMap<String, u32>>,
     tried: u32,
     failed: u32,
-    /// In cells that do not count.
+    /// Failures in cells that do not count.
     adversary: Count,
 }
 

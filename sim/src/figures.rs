@@ -1,21 +1,21 @@
-//! What a run is judged by: the few figures that [`crate::harm`] compares, small enough to be kept of thousands of runs.
+//! Figures that a run is judged by: the few that [`crate::harm`] compares, small enough to be kept for thousands of runs.
 
 use crate::engine::{GroupOutcome, Outcome};
 
 /// The figures of one run. Goodputs are shares of the reported link, over the later part of the run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures {
-    /// Deepest the reported queue was, in wire bytes.
+    /// Peak depth of the reported queue, in wire bytes.
     pub peak: u64,
     /// Pauses that switches began.
     pub pauses: u64,
-    /// Delivered in order by all connections through the reported queue.
+    /// Goodput of all connections through the reported queue together.
     pub goodput: f64,
-    /// By each of them.
+    /// Goodput of each connection through the reported queue.
     pub flows: Vec<f64>,
-    /// Median and 99th percentile of the slowdown of short flows: completion time over that on empty links; of the slowest group.
+    /// Median and 99th percentile of the slowdown of short flows, of the slowest group: completion time over that on empty links.
     pub slowdown: Option<[f64; 2]>,
-    /// Classes of traffic.
+    /// Classes of traffic: the named flow groups.
     pub classes: Vec<Class>,
     /// Frames that left the reported queue marked.
     pub marked: u64,
@@ -24,16 +24,16 @@ pub struct Figures {
 /// A named flow group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Class {
-    /// Its name.
+    /// Name of the flow group.
     pub name: String,
-    /// What it delivered.
+    /// Goodput of the class, as a share of the reported link.
     pub goodput: f64,
-    /// Its part of an equal division.
+    /// Fair share of the class in an equal division, as a share of the reported link.
     pub fair: f64,
 }
 
 impl Figures {
-    /// Those of a run whose reported link has this rate.
+    /// Computes the figures of a run whose reported link has a rate of `gbps` Gb/s.
     #[must_use]
     pub fn of(outcome: &Outcome, gbps: f64) -> Figures {
         let slowdown = |group: &GroupOutcome| Some([group.slowdown(500)?, group.slowdown(990)?]);
@@ -56,7 +56,7 @@ impl Figures {
         }
     }
 
-    /// The same with five digits.
+    /// Returns these figures rounded to five significant digits.
     #[must_use]
     pub fn rounded(&self) -> Figures {
         let round = |value: f64| format!("{value:.4e}").parse().unwrap_or(value);
@@ -74,7 +74,7 @@ impl Figures {
         }
     }
 
-    /// One line of text: fields by tabs, elements by commas.
+    /// Formats the figures as one line of text: fields separated by tabs, elements by commas.
     #[must_use]
     pub fn to_line(&self) -> String {
         let flows: Vec<String> = self.flows.iter().map(f64::to_string).collect();
@@ -93,7 +93,7 @@ impl Figures {
         )
     }
 
-    /// The reverse of [`Figures::to_line`]; `None` for what is not such a line, such as one that was cut off.
+    /// Parses a line of [`Figures::to_line`]; `None` for anything else, such as a truncated line.
     #[must_use]
     pub fn from_line(line: &str) -> Option<Figures> {
         let fields: Vec<&str> = line.split('\t').collect();

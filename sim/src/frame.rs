@@ -1,16 +1,16 @@
-//! Frame buffers of the simulator: taken from and given back to a list of the thread that runs the simulation.
+//! Frame buffers of the simulator, recycled through a free list of the thread that runs the simulation.
 //!
-//! A buffer has the frame's whole length, as the packet path counts bytes by it, but nobody ever touches the payload.
+//! A buffer has the frame's whole length, as the packet path counts bytes by it, but the payload is never touched.
 
 use std::cell::RefCell;
 
 use npcc_pipeline::frame::FrameBuf;
 
-/// Longest header stack and control frame.
+/// Capacity of a small buffer: the longest header stack or control frame.
 const SMALL: usize = 192;
-/// Room to put a VLAN tag on.
+/// Headroom for adding a VLAN tag.
 const HEADROOM: usize = 16;
-/// Buffers kept for another use; beyond it memory goes back.
+/// Buffers kept in a free list; beyond it memory is freed.
 const KEEP: usize = 1 << 16;
 
 thread_local! {
@@ -27,7 +27,7 @@ pub struct SimFrame {
 }
 
 impl SimFrame {
-    /// A frame of `len` bytes whose contents are whatever was there before.
+    /// Returns a frame of `len` bytes with arbitrary contents.
     #[must_use]
     pub fn of_len(len: usize) -> SimFrame {
         let room = len + HEADROOM;
@@ -42,7 +42,7 @@ impl SimFrame {
         }
     }
 
-    /// A frame with these bytes.
+    /// Returns a frame that is a copy of these bytes.
     #[must_use]
     pub fn with(bytes: &[u8]) -> SimFrame {
         let mut frame = SimFrame::of_len(bytes.len());
@@ -55,7 +55,7 @@ impl Drop for SimFrame {
     fn drop(&mut self) {
         let buf = std::mem::take(&mut self.buf);
         let list = if buf.len() <= SMALL { &SMALLS } else { &LARGES };
-        // The list is gone when the thread ends; then the memory goes back.
+        // The list is gone when the thread ends; the memory is freed then.
         let _ = list.try_with(|list| {
             let mut list = list.borrow_mut();
             if list.len() < KEEP {

@@ -1,6 +1,6 @@
-//! A hash that is the same in every build: names of cells and texts of scenarios are told apart by it.
+//! A hash that is stable across builds: it identifies names of cells and texts of scenarios.
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo).
+/// Returns the 64-bit FNV-1a hash (Fowler, Noll, Vo).
 #[must_use]
 pub const fn fnv(bytes: &[u8]) -> u64 {
     let (mut hash, mut at) = (0xcbf2_9ce4_8422_2325u64, 0);

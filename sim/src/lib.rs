@@ -1,4 +1,4 @@
-//! Closed loop in simulated time: model hosts, links with length, and between them the switch's own packet path and NPCC.
+//! Closed-loop simulation: model hosts, links with length, and between them the switch's own packet path and NPCC.
 //!
 //! ```text
 //!   scenario (YAML) -> plan of runs -> engine: hosts <-> links <-> switches(npcc_pipeline + npcc_cnp) -> outcome -> report

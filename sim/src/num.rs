@@ -2,7 +2,7 @@
 
 pub(crate) use npcc_pipeline::num::whole;
 
-/// As an index or a small count; saturates.
+/// Converts to an index or a small count; saturates.
 pub(crate) fn small(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }

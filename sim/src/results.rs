@@ -1,7 +1,7 @@
-//! Results of runs in a file, one line each, so that a matrix that is stopped goes on where it was.
+//! Results of runs in a file, one line each, so that an interrupted matrix resumes.
 //!
-//! A line belongs to a [`Key`]: cell, hash of its scenario, seed, scheme, and the name of the law. A line that was cut off when the
-//! process died is passed over, and its run done again.
+//! A line belongs to a [`Key`]: cell, hash of its scenario, seed, scheme, and the name of the law. A line that was truncated when the
+//! process died is ignored, and its run done again.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,18 +11,18 @@ use std::path::Path;
 
 use crate::figures::Figures;
 
-/// What a result is of.
+/// Identity of a run whose result is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The cell's name.
+    /// Name of the cell.
     pub cell: String,
     /// Hash of its scenario file: a cell that has changed is run again.
     pub text: u64,
-    /// The seed's place after the scenario's own.
+    /// Seed, as an offset from the scenario's own.
     pub seed: u64,
-    /// The scheme's name.
+    /// Name of the scheme.
     pub scheme: String,
-    /// Which law and simulator: a label, or the hash of the program.
+    /// Identity of the law and simulator: a label, or the hash of the program.
     pub law: String,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// What is known, and where it is written.
+/// Store of the known results, and the file they are written to.
 #[derive(Debug, Default)]
 pub struct Results {
     known: HashMap<String, Figures>,
@@ -47,13 +47,13 @@ pub struct Results {
 }
 
 impl Results {
-    /// Without a file: known until the process ends.
+    /// Creates a store without a file, which lasts until the process ends.
     #[must_use]
     pub fn in_memory() -> Results {
         Results::default()
     }
 
-    /// Those of a file, which is made when it is not there.
+    /// Opens the results of a file, which is created if it does not exist.
     ///
     /// # Errors
     /// When it cannot be read or written.
@@ -81,13 +81,13 @@ impl Results {
         })
     }
 
-    /// The result of a run, if it is known.
+    /// Returns the result of a run, if it is known.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<&Figures> {
         self.known.get(&key.to_string())
     }
 
-    /// Adds one, and writes it down at once.
+    /// Adds a result, and appends it to the file at once.
     ///
     /// # Errors
     /// When it cannot be written.

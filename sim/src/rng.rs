@@ -1,6 +1,6 @@
-//! A seeded generator for start times and phases: `SplitMix64` (Steele, Lea, Flood 2014).
+//! Seeded random generator for start times and phases: `SplitMix64` (Steele, Lea, Flood 2014).
 
-/// A generator of numbers that depend on the seed alone.
+/// Generator of pseudo-random numbers that depend on the seed alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
@@ -17,7 +17,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Below `bound`; 0 when that is 0.
+    /// Returns a number below `bound`; 0 when `bound` is 0.
     pub(crate) const fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.next() % bound }
     }

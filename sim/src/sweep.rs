@@ -1,4 +1,4 @@
-//! All runs of a scenario, several at a time.
+//! Runs all cases of a scenario, several at a time.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::engine::{self, BuildError, Outcome};
 use crate::scenario::{Case, Scenario};
 
-/// A run and what came of it.
+/// A run and its outcome.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Which.
+    /// Case that was run.
     pub case: Case,
-    /// What.
+    /// Outcome of the run.
     pub outcome: Outcome,
 }
 
-/// Runs every case on `jobs` threads; `done` is told after each how many are. The order of the answer is that of the cases.
+/// Runs every case on `jobs` threads; `done` is called after each with the number done and the total. Returns the runs in the order of
+/// the cases.
 ///
 /// # Errors
 /// The first case, in order, that could not be built.
@@ -30,7 +31,7 @@ pub fn all(
     Ok(runs.map(|(case, outcome)| Run { case, outcome }).collect())
 }
 
-/// Every case of a scenario with one seed after the other: `runs[n]` are those of the n-th seed, counted from the scenario's.
+/// Runs every case of a scenario with one seed after the other: `runs[n]` are those of the n-th seed, counted from the scenario's.
 ///
 /// # Errors
 /// As [`all`].
@@ -57,10 +58,10 @@ pub fn seeded(
     Ok((0..seeds).map(runs_of).collect())
 }
 
-/// Runs each case of its scenario, on `jobs` threads; outcomes in the order of the cases.
+/// Runs each case of its scenario on `jobs` threads; returns outcomes in the order of the cases.
 ///
 /// # Errors
-/// The first, in order, that could not be built.
+/// The first case, in order, that could not be built.
 pub fn run(
     cases: &[(&Scenario, Case)],
     jobs: usize,
@@ -75,7 +76,7 @@ pub fn run(
     results.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Does `work` on every item, on `jobs` threads, and gives each result back with its item, in the order of the items.
+/// Does `work` on every item, on `jobs` threads, and returns each item with its result, in the order of the items.
 pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],
     jobs: usize,

@@ -1,6 +1,6 @@
-//! The bytes model hosts send, and how they read what comes in: with the switch's own parser, and the CNP's ICRC checked.
+//! Wire format of model hosts: builds the bytes they send, and reads what comes in with the switch's own parser, checking the CNP's ICRC.
 //!
-//! Data frames carry a zero ICRC: nobody on the path reads it, and a real one would cost more than all the rest.
+//! Data frames carry a zero ICRC: no device on the path reads it, and a real one would cost more than all the rest.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -17,14 +17,14 @@ use zerocopy::FromBytes;
 use crate::frame::SimFrame;
 use crate::num::small;
 
-/// DSCP 26 and ECT(0): the lossless priority.
+/// TOS byte of data, DSCP 26 and ECT(0): the lossless priority.
 pub const DATA_TOS: u8 = 26 << 2 | 2;
-/// DSCP 48: acknowledgements and CNPs, out of the data's way.
+/// TOS byte of acknowledgements and CNPs, DSCP 48 and ECT(0): out of the data's way.
 pub const CONTROL_TOS: u8 = 48 << 2 | 2;
-/// Headers before the payload of a middle packet, and the ICRC after it.
+/// Bytes of the headers before the payload of a middle packet, and the ICRC after it.
 pub const OVERHEAD: usize = 14 + 20 + 8 + 12 + 4;
 
-/// Opcodes used (IBTA table 38).
+/// BTH opcodes used (IBTA table 38).
 pub mod opcode {
     /// RDMA WRITE first, middle, last, only.
     pub const WRITE: [u8; 4] = [0x06, 0x07, 0x08, 0x0a];
@@ -32,28 +32,28 @@ pub mod opcode {
     pub const RESPONSE: [u8; 4] = [0x0d, 0x0e, 0x0f, 0x10];
     /// RDMA READ request.
     pub const READ: u8 = 0x0c;
-    /// Acknowledge.
+    /// ACK or NAK.
     pub const ACK: u8 = 0x11;
 }
 
-/// Where packets of one direction of a connection go.
+/// Addressing of packets in one direction of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Direction {
     /// Own MAC address.
     pub src_mac: Mac,
-    /// The first switch's.
+    /// MAC address of the first switch's port.
     pub dst_mac: Mac,
-    /// Own address.
+    /// Own IP address.
     pub src: Ipv4Addr,
-    /// The other's.
+    /// IP address of the other host.
     pub dst: Ipv4Addr,
     /// UDP source port.
     pub port: u16,
-    /// The other's queue pair.
+    /// Queue pair of the other host.
     pub dest_qp: Qpn,
 }
 
-/// One RoCEv2 packet of `payload` bytes after the extended header `extended`.
+/// Builds a RoCEv2 packet of `payload` bytes after the extended header `extended`.
 #[must_use]
 pub fn packet(
     to: &Direction,
@@ -98,25 +98,25 @@ fn seal(bytes: &mut [u8]) {
     }
 }
 
-/// RETH of a WRITE or READ of `length` bytes.
+/// Returns the RETH of a WRITE or READ of `length` bytes.
 #[must_use]
 pub const fn reth(length: u32) -> [u8; 16] {
     let [a, b, c, d] = length.to_be_bytes();
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
 }
 
-/// AETH: an ACK, or a NAK (PSN sequence error); the low 24 bits carry the packet a selective NAK has seen.
+/// Returns an AETH: an ACK, or a NAK (PSN sequence error); the low 24 bits carry the packet a selective NAK has seen.
 #[must_use]
 pub fn aeth(nak: bool, number: u64) -> [u8; 4] {
     let [a, b, c] = bth::to_be24(small(number & 0xff_ffff));
     [if nak { 0x60 } else { 0x1f }, a, b, c]
 }
 
-/// The receiver's CNP for the flow whose packets go `data`-wards from its sender; `period` is DCQCN+'s.
+/// Builds the receiver's CNP, sent in direction `back`; `period` is DCQCN+'s.
 #[must_use]
 pub fn cnp(back: &Direction, period: Option<Nanos>) -> SimFrame {
     let spec = CnpSpec {
-        // The builder swaps the addresses; it asks for the direction of the data.
+        // The builder swaps the addresses; it expects the direction of the data.
         flow: FlowKey::new(IpAddr::V4(back.dst), IpAddr::V4(back.src), Qpn::new(0)),
         sender_qpn: back.dest_qp,
         dst_mac: back.dst_mac,
@@ -134,35 +134,35 @@ pub fn cnp(back: &Direction, period: Option<Nanos>) -> SimFrame {
     frame
 }
 
-/// A received frame, read.
+/// A received frame after parsing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// MAC control; what follows the EtherType starts at 14.
+    /// A MAC control frame; its payload, after the EtherType, starts at byte 14.
     MacControl,
     /// A RoCEv2 packet.
     Packet(Packet),
-    /// Neither, or with a wrong ICRC.
+    /// Any other frame, or one with a wrong ICRC.
     Other,
 }
 
-/// The fields a host reads.
+/// Fields of a RoCEv2 packet that a host reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
-    /// What it is.
+    /// Class of the packet.
     pub class: RoceClass,
     /// Own queue pair.
     pub dest_qp: Qpn,
     /// Low 24 bits of the packet's count.
     pub psn: u32,
-    /// Asks for an answer.
+    /// True if it requests an acknowledgement.
     pub ack: bool,
-    /// Came in marked.
+    /// True if it arrived with CE set.
     pub ce: bool,
-    /// READ request: length in bytes. ACK: AETH. CNP: DCQCN+'s period.
+    /// Extra field by class. READ request: length in bytes. ACK: AETH. CNP: DCQCN+'s period.
     pub extra: u64,
 }
 
-/// Reads a frame as the card at its end would.
+/// Parses a frame as the receiving card would.
 #[must_use]
 pub fn read(frame: &[u8]) -> Seen {
     let Ok(parsed) = parse(frame) else {

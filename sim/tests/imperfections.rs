@@ -1,10 +1,10 @@
-//! Each imperfection does what it says, and a run without them does not know they exist.
+//! Each imperfection has its documented effect, and a run without them is unaffected by their existence.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use npcc_sim::engine::{self, Outcome};
 use npcc_sim::scenario::{Scenario, Scheme};
 
-/// Senders of 100G into 100G over 1 km for 3 ms, with `more` lines. NPCC acts at this distance only with its gate off (`npcc+near`).
+/// Senders into a link of 100G over 1 km for 3 ms, with `more` lines. NPCC acts at this distance only with its gate off (`npcc+near`).
 fn scenario(senders: u32, scheme: &str, more: &str) -> Scenario {
     let text = format!(
         "
@@ -77,11 +77,11 @@ fn a_depth_published_once_a_burst_is_seen_later() {
     };
     assert_eq!(exact, published(1), "as it is");
     assert_ne!(exact, published(32));
-    // 2,000 frames come and go before anybody is told.
+    // 2,000 frames come and go before the control core sees a new depth.
     assert!(published(2_000).peak > exact.peak, "{}", exact.peak);
 }
 
-/// One sender of 60G: the queue holds what came in while the link was paused for 300 us, and nothing is lost.
+/// Guards `pauses` for one sender of 60G: the queue holds what came in while the link was paused for 300 us, and nothing is lost.
 #[test]
 fn a_paused_link_stands_still_for_so_long() {
     let free = run(&scenario(1, "ecn", ""));
@@ -93,7 +93,8 @@ fn a_paused_link_stands_still_for_so_long() {
     assert!(free.peak < 100_000 && paused.dropped == 0, "{}", free.peak);
 }
 
-/// A pause while the start's overload is there adds what the link could have carried, whatever the seed; one after the end adds nothing.
+/// Guards `first`: a pause during the start's overload adds what the link could have carried, for every seed; one after the end adds
+/// nothing.
 #[test]
 fn the_first_pause_comes_when_the_scenario_says() {
     let with = |first: &str| {
@@ -112,7 +113,7 @@ fn the_first_pause_comes_when_the_scenario_says() {
     }
 }
 
-/// Two receivers of one kind of card: the one with a CNP interval of its own answers a tenth as often.
+/// Guards `cnp_interval` of a host group: with 200 us the receivers send less than a quarter of the CNPs that they send with 4 us.
 #[test]
 fn a_host_group_has_a_cnp_interval_of_its_own() {
     let cnps = |interval: &str| {
@@ -149,7 +150,7 @@ fn a_pause_of_a_link_that_is_not_there_is_named() {
     }
 }
 
-/// Hosts with cards of their own beside the run's: one in two does not listen.
+/// Guards `sender` of a host group: beside hosts with the run's card stands one that ignores CNPs.
 #[test]
 fn a_fleet_has_cards_of_several_kinds() {
     let mut scenario = scenario(2, "ecn", "");

@@ -1,4 +1,4 @@
-//! What holds in every run: frames are conserved, rates are kept, a seed gives one outcome, lossless means lossless.
+//! Invariants of every run: frames are conserved, rates are kept, a seed gives one outcome, lossless means lossless.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn is_sound(scenario: &Scenario, run: &Run) {
     );
 }
 
-/// Every scenario that is delivered, a few ms of it, and those of the tests.
+/// Law: frames are conserved and no link exceeds its rate; checked on 2 ms of every shipped scenario, and on those of the tests.
 #[test]
 fn frames_are_conserved_and_no_link_is_faster_than_its_rate() {
     let mut scenarios: Vec<Scenario> = ["small.yaml", "lossy.yaml"].map(small).into();
@@ -84,7 +84,7 @@ fn one_seed_gives_one_outcome_and_another_another() {
     assert_ne!(first, engine::run(&scenario, &case).unwrap());
 }
 
-/// Three senders overload a link by 200G into 8 MB: with PFC nothing is dropped, whatever else the switch does.
+/// Law: lossless means lossless. Three senders overload a link by 200G into 8 MB: with PFC nothing is dropped, in every scheme.
 #[test]
 fn with_pauses_nothing_is_lost() {
     let scenario = small("small.yaml");
@@ -97,7 +97,8 @@ fn with_pauses_nothing_is_lost() {
     assert!(paused >= 2, "the senders without any signal at least");
 }
 
-/// Without pauses the buffer overflows; go-back-N and selective repeat both bring everything, the second with less.
+/// Law: retransmission delivers everything. Without pauses the buffer overflows; go-back-N and selective repeat both recover, the second
+/// with fewer packets.
 #[test]
 fn what_is_lost_comes_again() {
     let scenario = small("lossy.yaml");
@@ -119,7 +120,7 @@ fn what_is_lost_comes_again() {
             recovery,
             ..scenario.clone()
         };
-        // A READ is asked for again from the gap on, whatever the recovery.
+        // A READ is requested again from the gap on, whatever the recovery.
         scenario.flows.truncate(1);
         let runs = run(&scenario);
         runs.iter().map(|done| done.outcome.repeated).sum::<u64>()

@@ -1,4 +1,4 @@
-//! The measure of harm: what it is, that it calls next to nothing harm in ECN held against itself, and that it finds harm that is there.
+//! Measure of harm: its constants, its near-zero rate of false alarms in ECN against itself, and that it finds harm that is there.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -14,12 +14,12 @@ use npcc_sim::matrix::run::{self, Series};
 use npcc_sim::matrix::{self, Half};
 use npcc_sim::results::Results;
 
-/// ECN alone in a third of the even cells, with the seeds 21 to 28 and 121 to 128: cell, place of the seed, figures. Made by
+/// Results of ECN alone in a third of the even cells, with the seeds 21 to 28 and 121 to 128: cell, seed offset, figures. Made by
 /// `scripts/evidence 8 measure`.
 const ECN: &str = include_str!("measure/ecn.tsv");
 
-/// The measure is frozen: a law is changed to do no harm by it, never the reverse. Who changes a number here says in the same commit
-/// why the old one was wrong, and makes every table of docs/evidence.md anew that was judged by it.
+/// Law: the measure is frozen; a law is changed to do no harm by it, never the reverse. A commit that changes a number here says
+/// why the old one was wrong, and regenerates every table of docs/evidence.md that was judged by it.
 #[test]
 fn the_measure_is_what_it_was() {
     let mut text = String::new();
@@ -87,7 +87,7 @@ fn ecn_is_not_worse_than_itself_and_planted_harm_is_found() {
     assert!(calibration.is_good(), "{calibration:?}\n{wrong}");
 }
 
-/// Harm that a switch really does, in runs of its own: no marks at all.
+/// Guards the measure against missing real harm: a switch without any marks, in runs of its own.
 #[test]
 fn a_switch_that_does_not_mark_does_harm() {
     let cells = matrix::cells().into_iter();
@@ -106,7 +106,7 @@ fn a_switch_that_does_not_mark_does_harm() {
     assert_eq!(harms[0].figure, Figure::Peak);
 }
 
-/// A matrix that was stopped does only what is missing, whichever run that is, and one under another law does everything.
+/// Guards resumption: an interrupted matrix runs only what is missing, whichever run that is, and one under another law runs everything.
 #[test]
 fn a_stopped_matrix_goes_on() {
     let cells = matrix::cells().into_iter();

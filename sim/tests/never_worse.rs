@@ -1,5 +1,5 @@
-//! NPCC's policies beside ECN alone, same marks, same seed: never worse, in the scenarios that stand for the matrix. All of it, with
-//! eight seeds, by `scripts/test-long never-worse`.
+//! NPCC's policies against ECN alone, same marks, same seeds: never worse, in the scenarios that stand for the matrix. The whole matrix
+//! runs, with eight seeds, in `scripts/test-long never-worse`.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -21,7 +21,7 @@ use npcc_sim::sweep;
 /// Seeds a cell is run with.
 const SEEDS: u64 = 3;
 
-/// What is worse today with these seeds, and is to become good: nothing is asserted of these.
+/// Cells and schemes that are worse today with these seeds, and should become good: nothing is asserted of these.
 const KNOWN_BAD: [(&str, &str); 1] = [
     // Goodput 0.979 while a backlog of 125 MB drains; ECN has 1.000 over one of 1.9 GB.
     ("cold hpcc-vendor 100G x4.00 100km", "npcc"),
@@ -73,9 +73,9 @@ fn no_policy_is_worse_than_ecn_alone() {
     );
 }
 
-/// A leaf's full uplink, a host's own link that its flows to neighbours share, and one that the flows fill that are told, held senders back that
-/// had been told: nothing of the first cuts was seen, they were taken for deaf, and the queue was left to ECN (30.8 MB instead of 2.9, 19.5
-/// instead of 2.2, 20.1 instead of 5.0).
+/// Guards against a false "unresponsive" verdict. A leaf's full uplink, a host's own link shared with flows to neighbours, and one filled by
+/// the signalled flows themselves, held back senders that had been signalled: no effect of the first cuts was seen, they were taken for
+/// unresponsive, and the queue was left to ECN (30.8 MB instead of 2.9, 19.5 instead of 2.2, 20.1 instead of 5.0).
 #[test]
 fn senders_that_share_a_full_link_are_not_taken_for_deaf() {
     for (name, sender, times) in [

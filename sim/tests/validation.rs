@@ -1,4 +1,4 @@
-//! Known results come out of the model within stated bounds (facts 3.1, 3.3).
+//! Validation: the model reproduces known results within stated bounds (facts 3.1, 3.3).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -20,14 +20,14 @@ fn find(runs: &[Run], wanted: impl Fn(&Case) -> bool) -> &Outcome {
     &runs.iter().find(|run| wanted(&run.case)).unwrap().outcome
 }
 
-/// Mean depth over the last third of the run, in bytes.
+/// Returns the mean depth over the last third of the run, in bytes.
 fn settled(outcome: &Outcome) -> f64 {
     let late = &outcome.samples[outcome.samples.len() * 2 / 3..];
     late.iter().map(|sample| sample.depth as f64).sum::<f64>() / late.len() as f64
 }
 
-/// SIGCOMM'15, sections 5 and 6: with g = 1/256 and the published timers, four flows share a 40G link evenly, keep it busy,
-/// and the queue settles below Kmax.
+/// Reproduces SIGCOMM'15, sections 5 and 6: with g = 1/256 and the published timers, four flows share a 40G link evenly, keep it
+/// busy, and the queue settles below Kmax.
 #[test]
 fn dcqcn_converges_to_a_fair_share() {
     let runs = run("fairness.yaml");
@@ -37,7 +37,7 @@ fn dcqcn_converges_to_a_fair_share() {
     assert!(settled(outcome) < 200_000.0, "{}", settled(outcome));
 }
 
-/// DCQCN+'s observation: at 40G beyond some 160 flows DCQCN's queue runs away from Kmax, as every flow adds 40 Mb/s each
+/// Reproduces DCQCN+'s observation: at 40G beyond some 160 flows DCQCN's queue runs away from Kmax, as every flow adds 40 Mb/s each
 /// 55 us; timers and steps that follow the number of flows hold it.
 #[test]
 fn dcqcn_loses_the_queue_to_many_flows_and_dcqcn_plus_does_not() {
@@ -54,7 +54,7 @@ fn dcqcn_loses_the_queue_to_many_flows_and_dcqcn_plus_does_not() {
     assert!(at(Sender::DcqcnPlus, 20) < kmax, "DCQCN+, 320 flows");
 }
 
-/// Facts 3.3, peak queue in MB by length. A packet model adds to the fluid one what a round trip of rate increases brings.
+/// Reproduces facts 3.3, peak queue in MB by length. A packet model adds to the fluid one the rate increases of a round trip.
 #[test]
 fn the_fluid_table_comes_out() {
     let runs = run("fluid.yaml");

@@ -1,4 +1,4 @@
-//! Frames that come in, go out and are made: by port, queue and filter.
+//! Captures of frames received, sent and originated, selected by port, queue and filter.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ fn what_comes_in_goes_out_and_is_made_is_captured_by_port_queue_and_filter() {
     refuses(&switch);
 }
 
-/// In by dc0, in the queue 3; snaplen, count.
+/// Captures frames received by dc0 for queue 3, with a snaplen and a count.
 fn comes_in(switch: &Switch) {
     let args = [
         "--port",
@@ -58,7 +58,7 @@ fn comes_in(switch: &Switch) {
     }
 }
 
-/// Out by wan0: rewritten, with its queue and its depth.
+/// Captures a frame sent by wan0: rewritten, with its queue and its depth.
 fn goes_out(switch: &Switch) {
     switch.capture(
         &[
@@ -101,7 +101,7 @@ fn goes_out(switch: &Switch) {
     assert!(lines.iter().any(deep), "the queue of a slow port stands");
 }
 
-/// PFC that is heard and that is told, and what was tagged on its way.
+/// Captures PFC frames received and sent, and frames that were tagged on their way.
 fn pauses_and_tags(switch: &Switch) {
     switch.capture(
         &[
@@ -140,7 +140,7 @@ fn pauses_and_tags(switch: &Switch) {
     );
 }
 
-/// A CNP of the switch's own, once it knows whom to tell.
+/// Captures a CNP of the switch's own, once it knows the sender's queue pair.
 fn is_made(switch: &Switch) {
     let pair = ["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x99"];
     switch.done(&pair);
@@ -168,7 +168,7 @@ fn is_made(switch: &Switch) {
     }
 }
 
-/// A time without a frame, and what is refused.
+/// Checks a capture that ends without a frame, and the arguments that are refused.
 fn refuses(switch: &Switch) {
     let begun = Instant::now();
     let said = switch.capture(&["--filter", "arp", "--for", "300ms"], "none.pcapng");

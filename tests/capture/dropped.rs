@@ -1,4 +1,4 @@
-//! Frames that were dropped: each reason that the switch counts is told with a frame.
+//! Captures of dropped frames: each drop reason that the switch counts appears with a frame.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -18,7 +18,7 @@ fn reasons(lines: &[Vec<String>]) -> BTreeSet<String> {
 fn every_reason_for_which_frames_are_dropped_is_told_with_them_through_a_pipe() {
     let _alone = alone();
     let switch = Switch::start(LOSING, &losing(), &[pause()]);
-    // The storm is found, and queues stand.
+    // A pause storm is detected, and queues are blocked.
     switch.until("the storm", |switch| {
         switch.drops().contains_key("pfc_storm")
     });
@@ -60,7 +60,7 @@ fn every_reason_for_which_frames_are_dropped_is_told_with_them_through_a_pipe() 
     goes_down(&switch);
 }
 
-/// What tshark reads of dropped frames through a pipe: comment, interface, bytes kept.
+/// Returns tshark's fields of dropped frames read through a pipe: comment, interface, bytes kept.
 fn piped(switch: &Switch) -> Vec<Vec<String>> {
     let script = format!(
         "'{}' capture --filter dropped --snaplen 100 --for 700ms --socket switch.sock -w - 2>said | tshark -r - -T fields -e frame.comment -e frame.interface_name -e frame.cap_len 2>/dev/null",
@@ -78,12 +78,12 @@ fn piped(switch: &Switch) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// A comment, the interface it stands with, and the bytes kept.
+/// Checks a line of [`piped`]: the comment, its interface, and the bytes kept.
 fn check(line: &[String]) {
     assert!(line[0].starts_with("dropped reason="), "{line:?}");
     assert!(line[2].parse::<u32>().unwrap() <= 100, "{line:?}");
     match word(&line[0], "out") {
-        // A queue's own: where it stands, and how deep.
+        // Dropped at a queue: the egress port, the queue and its depth.
         Some(out) => {
             assert_eq!(line[1], out, "{line:?}");
             assert!(word(&line[0], "queue").is_some() && word(&line[0], "depth").is_some());
@@ -92,7 +92,7 @@ fn check(line: &[String]) {
     }
 }
 
-/// A switch that gives Linux one frame of each class a second.
+/// Returns the configuration of a switch that punts one frame of each class per second to Linux.
 fn miserly(space: &Space) -> String {
     format!(
         "version: 1
@@ -108,7 +108,7 @@ linux: {{ integrate: true, netns: {}, punt: {{ bfd: 1, routing: 1, lldp: 1, arp_
     )
 }
 
-/// A frame of each class that Linux is given.
+/// Returns a frame of each punt class.
 fn for_linux() -> Vec<Vec<u8>> {
     let us = [2, 0, 0, 0, 1, 1];
     let ethernet = |dst: [u8; 6], ethertype: u16, payload: &[u8]| {
@@ -171,7 +171,7 @@ fn frames_that_linux_is_not_given_for_their_rate_are_told_with_their_class() {
     }
 }
 
-/// A link that goes down drops what waits for it.
+/// Checks that a link that goes down drops the frames queued for it.
 fn goes_down(switch: &Switch) {
     let mut capture = switch
         .command(&[

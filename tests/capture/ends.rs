@@ -1,4 +1,4 @@
-//! Captures end, and nothing of them stays on.
+//! Captures end in every way, and none leaves the workers capturing.
 
 use std::process::{Child, Command, Stdio};
 
@@ -23,17 +23,17 @@ fn a_capture_ends_with_its_client_however_that_goes() {
         let output = child.wait_with_output().unwrap();
         (output.status, String::from_utf8(output.stderr).unwrap())
     };
-    // One runs at a time, and the other is told.
+    // One capture runs at a time, and a second is refused.
     let mut first = begin();
     let second = switch.output(&["capture", "-w", "b.pcapng"]);
     assert_eq!(second.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&second.stderr).contains("another capture runs"));
-    // Killed: nothing of it stays on, and the next may begin.
+    // Killed: its capture ends, and the next may begin.
     first.0.as_mut().unwrap().kill().unwrap();
     switch.until("a killed client's capture ends", |switch| {
         !switch.captures()
     });
-    // By SIGINT it is ended well: the file says what was lost.
+    // SIGINT ends it cleanly: the file says what was lost.
     let mut third = begin();
     let child = third.0.take().unwrap();
     run(&format!("kill -INT {}", child.id()));
@@ -45,10 +45,10 @@ fn a_capture_ends_with_its_client_however_that_goes() {
         .arg("-M")
         .arg(switch.lab.path("a.pcapng"))
         .output();
-    // It comes with tshark where that is packaged so; tshark reads to the end in any case.
+    // capinfos comes with tshark on some distributions only; tshark reads to the end in any case.
     assert!(whole.is_err() || whole.unwrap().status.success());
     assert!(!tshark(&switch.lab.path("a.pcapng"), &["frame.number"]).is_empty());
-    // A reader of the pipe that goes away.
+    // A reader of the pipe goes away.
     let script = format!(
         "'{}' capture --socket switch.sock -w - | head -c 100000 >/dev/null",
         env!("CARGO_BIN_EXE_npcc-switch")
@@ -62,7 +62,7 @@ fn a_capture_ends_with_its_client_however_that_goes() {
     switch.until("a capture whose reader left ends", |switch| {
         !switch.captures()
     });
-    // A switch that ends tells its client.
+    // A switch that ends notifies its client.
     let mut last = begin();
     let mut switch = switch;
     let child = switch.run.0.take().unwrap();

@@ -1,4 +1,4 @@
-//! Filters on real soft-RoCE traffic: they choose the frames that tshark's display filters choose.
+//! Capture filters on real soft-RoCE traffic: they select the frames that tshark's display filters select.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use npcc_testkit::capture::{self, Captured};
 
 use super::common::{assert_success, root};
 
-/// A filter of ours, and tshark's for the same frames.
+/// Pairs of a filter of ours and tshark's for the same frames.
 const PAIRS: [(&str, &str); 16] = [
     ("roce", "infiniband"),
     ("udp port 4791", "udp.port == 4791"),
@@ -49,7 +49,7 @@ const PAIRS: [(&str, &str); 16] = [
     ),
 ];
 
-/// Frames and bytes that each of tshark's filters chooses, in one reading of the file.
+/// Returns the frames and bytes that each of tshark's filters selects, in one reading of the file.
 fn statistics(file: &Path) -> Vec<(u64, u64)> {
     let filters: Vec<&str> = PAIRS.iter().map(|(_, theirs)| *theirs).collect();
     let output = Command::new("tshark")

@@ -1,4 +1,4 @@
-//! `capture` and `trace packet` of a running switch: what tshark reads of it is what the switch counted, and nothing stays on.
+//! `capture` and `trace packet` of a running switch: tshark reads the frames that the switch counted, and no capture stays on.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -28,7 +28,7 @@ use npcc_pipeline::wire::{checksum, mac_control};
 use npcc_testkit::capture::{self, Captured};
 use serde_json::Value;
 
-/// Frames that end in as many ways as a switch without Linux knows; wan0 is slow, and its peer pauses priority 4 without end.
+/// Switch without Linux whose traffic meets every outcome possible there; wan0 is slow, and its peer pauses priority 4 without end.
 const LOSING: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
 ports:
@@ -66,7 +66,7 @@ fn roce(dst: &str, dscp: u8, payload: usize) -> Craft {
     }
 }
 
-/// The frame with octets changed, its header checksum right again.
+/// Returns the frame with octets changed and its IP header checksum recomputed.
 fn changed(craft: &Craft, change: impl Fn(&mut [u8])) -> Vec<u8> {
     let mut frame = craft.frame();
     change(&mut frame);
@@ -76,7 +76,7 @@ fn changed(craft: &Craft, change: impl Fn(&mut [u8])) -> Vec<u8> {
     frame
 }
 
-/// What comes in by dc0.
+/// Returns the frames that come in by dc0.
 fn losing() -> Vec<Vec<u8>> {
     let good = roce("10.0.2.2", 26, 200);
     let with = |change: &dyn Fn(&mut Craft)| {
@@ -87,7 +87,7 @@ fn losing() -> Vec<Vec<u8>> {
     vec![
         good.frame(),
         roce("10.0.2.2", 34, 200).frame(),
-        // Early dropped, as it is Not-ECT, and past its share of the pool.
+        // Early-dropped, as it is Not-ECT; and past its share of the pool.
         Craft {
             tos: 0,
             ..roce("10.0.2.2", 0, 200)
@@ -118,7 +118,7 @@ fn losing() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A switch that runs, and what asks it.
+/// A running switch, and the commands sent to it.
 struct Switch {
     lab: Lab,
     run: Running,
@@ -176,27 +176,27 @@ impl Switch {
         output
     }
 
-    /// A table of `show`; null while the switch does not answer.
+    /// Returns a table of `show`; null while the switch does not answer.
     fn show(&self, what: &str) -> Value {
         let output = self.output(&["show", what, "--json"]);
         serde_json::from_slice(&output.stdout).unwrap_or_default()
     }
 
-    /// Captures to a file of this name; what was said at the end.
+    /// Captures to a file of this name; returns the summary printed at the end.
     fn capture(&self, args: &[&str], name: &str) -> String {
         let all = [&["capture", "-w", name], args].concat();
         let output = self.done(&all);
         String::from_utf8(output.stderr).unwrap()
     }
 
-    /// Whether a worker captures.
+    /// Returns true if any worker captures.
     fn captures(&self) -> bool {
         let workers = self.show("workers");
         let mut all = workers.as_array().unwrap().iter();
         all.any(|worker| worker["capture"]["active"] != 0)
     }
 
-    /// Frames dropped so far, by reason, over all ports.
+    /// Returns the number of frames dropped so far, by reason, over all ports.
     fn drops(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         for port in self.show("ports").as_array().unwrap() {
@@ -209,7 +209,7 @@ impl Switch {
     }
 }
 
-/// What tshark prints of these fields, line by line.
+/// Returns what tshark prints of these fields, line by line.
 fn tshark(file: &Path, fields: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
     command.args(["-r", file.to_str().unwrap(), "-T", "fields"]);
@@ -225,7 +225,7 @@ fn tshark(file: &Path, fields: &[&str]) -> Vec<Vec<String>> {
     text.lines().map(line).collect()
 }
 
-/// The word behind `key=` in a comment.
+/// Returns the word after `key=` in a comment.
 fn word<'a>(comment: &'a str, key: &str) -> Option<&'a str> {
     let mut words = comment.split_whitespace();
     words.find_map(|word| word.strip_prefix(key)?.strip_prefix('='))

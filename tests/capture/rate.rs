@@ -1,4 +1,4 @@
-//! Captures of all there is, at full rate.
+//! Captures of all frames, at full rate.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::common::net::run;
 use super::common::{Running, alone};
 use super::{Switch, roce};
 
-/// Two ports without a limit: what goes in goes out, as fast as a worker can.
+/// Two ports without a rate limit: every frame is forwarded, as fast as a worker can.
 const FAST: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
 ports:

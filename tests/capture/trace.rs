@@ -1,4 +1,4 @@
-//! The way of single packets, stage by stage.
+//! Traces of single packets, stage by stage.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ fn a_packets_way_is_told_stage_by_stage() {
     // A PFC frame is consumed.
     assert_eq!(trace(&switch, "pfc", "1")[0]["outcome"], "consumed");
     made_here(&switch);
-    // Nothing that comes.
+    // No packet matches.
     let none = switch.output(&["trace", "packet", "--filter", "arp", "--for", "200ms"]);
     assert_eq!(none.status.code(), Some(1));
     assert!(!switch.captures(), "nothing stays on");
@@ -36,7 +36,7 @@ fn trace(switch: &Switch, filter: &str, count: &str) -> Vec<Value> {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What a stage made of a packet.
+/// Returns the step of a trace for a stage.
 fn step(trace: &Value, stage: &str) -> Value {
     let steps = trace["steps"].as_array().unwrap();
     let found = steps.iter().find(|step| step["stage"] == stage);
@@ -82,7 +82,7 @@ fn through_a_vlan(switch: &Switch) {
     }
 }
 
-/// A packet to wan0 of which this became.
+/// Traces packets to wan0 until one has this outcome, and returns it.
 fn until(switch: &Switch, outcome: &str) -> Value {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -95,7 +95,7 @@ fn until(switch: &Switch, outcome: &str) -> Value {
     }
 }
 
-/// Routed to a queue that stands: it waits there, NPCC looks, and it is marked; or there is no room left.
+/// Checks a packet that is routed to a blocked queue: it waits there, NPCC examines it, and it is marked; or there is no room left.
 fn through_a_queue(switch: &Switch) {
     switch.until("the queue stands", |switch| {
         switch.drops().contains_key("headroom_full")
@@ -144,7 +144,7 @@ fn dropped_where_it_came_in(switch: &Switch) {
     );
 }
 
-/// A CNP of the switch's own.
+/// Checks the trace of a CNP of the switch's own.
 fn made_here(switch: &Switch) {
     switch.done(&["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x99"]);
     let cnp = trace(switch, "cnp", "1");

@@ -1,4 +1,4 @@
-//! A switch with a queue that stands, CNPs, and a pause storm: what shows something in every table.
+//! A switch with a congested queue, CNPs, and a pause storm, so that every table of `show` has content.
 
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
@@ -7,7 +7,7 @@ use npcc_testkit::capture::{self, Captured};
 
 use super::Lab;
 
-/// Data to a slow queue and answers to it; the far side pauses priority 4 without end.
+/// Configuration with data to a slow queue and answers to it; the far side pauses priority 4 without end.
 pub const BUSY: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
 ports:
@@ -25,7 +25,7 @@ pfc: { watchdog: { detect: 100ms, restore: 100ms, poll: 100ms } }
 npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, gate: off, cnp: { cap: 0.1%, earned: 0B } }
 ";
 
-/// A folder with that configuration and its captures.
+/// Creates a lab with [`BUSY`] and its captures.
 pub fn busy() -> Lab {
     let lab = Lab::new();
     lab.config(BUSY);
@@ -33,7 +33,7 @@ pub fn busy() -> Lab {
         Craft::roce(src.parse().unwrap(), dst.parse().unwrap(), opcode, qpn, len)
     };
     let captured = |frame| Captured { time: 0, frame };
-    // Data, one frame that no route leads on, and one for the queue that is paused.
+    // Data, one frame without a route, and one for the queue that is paused.
     let forth = [("10.0.2.2", 0x11), ("10.0.2.2", 0x12), ("10.0.3.9", 0x21)];
     let forth = forth.map(|(dst, qpn)| roce("10.0.1.3", dst, 0x0a, qpn, 1024));
     let held = Craft {

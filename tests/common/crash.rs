@@ -1,4 +1,4 @@
-//! Ways for a switch to end that it did not choose, and what is looked at before and after.
+//! Crashes of a switch of every kind, and the state compared before and after.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{Lab, Running};
 
-/// A switch whose ports need nothing of the machine.
+/// Configuration whose ports need nothing from the machine.
 pub const NULL_PORTS: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\"] }
 ports:
@@ -26,14 +26,14 @@ pub enum Crash {
     Panic(&'static str),
     /// `abort` in the management thread.
     Abort,
-    /// A signal from outside.
+    /// A signal sent by another process.
     Signal(&'static str),
-    /// A thread stands still at a place, and the service manager loses patience as systemd does.
+    /// A thread hangs at a place of `switch/src/fault.rs`, and the process gets SIGABRT, as from systemd's watchdog.
     Stuck(&'static str),
 }
 
 impl Crash {
-    /// All of them.
+    /// Every way to crash.
     pub const ALL: [Crash; 9] = [
         Crash::Panic("worker"),
         Crash::Panic("control"),
@@ -55,17 +55,17 @@ impl Crash {
     }
 }
 
-/// A switch in a lab, whose service manager the test is.
+/// A switch in a lab; the test acts as its service manager.
 pub struct Victim {
     pub lab: Lab,
 }
 
 impl Victim {
-    /// In a lab whose configuration is written.
+    /// Prepares a lab whose configuration is written.
     pub fn of(lab: Lab) -> Victim {
         let socket = UnixDatagram::bind(lab.path("notify")).unwrap();
         fs::create_dir(lab.path("state")).unwrap();
-        // A service manager that does not listen holds up who tells it something.
+        // A service manager that does not read its socket blocks the process that notifies it.
         std::thread::spawn(move || {
             let mut line = [0; 4096];
             while socket.recv(&mut line).is_ok() {}
@@ -73,7 +73,7 @@ impl Victim {
         Victim { lab }
     }
 
-    /// Starts it; a crash is reported if `reports`.
+    /// Starts the switch; a crash is reported if `reports`.
     pub fn start(&self, fault: Option<&str>, reports: bool) -> Running {
         let mut command = self.lab.command(&["run", "-c", "switch.yaml"]);
         command.env("NOTIFY_SOCKET", self.lab.path("notify"));
@@ -93,7 +93,7 @@ impl Victim {
         Running::of(child.unwrap())
     }
 
-    /// Starts it and has it crash in this way.
+    /// Starts the switch and makes it crash in this way.
     pub fn crash(&self, how: Crash) {
         let mut switch = self.start(how.fault(), false);
         let child = switch.0.as_mut().unwrap();
@@ -118,7 +118,7 @@ impl Victim {
         let _ = fs::remove_file(self.lab.path("now"));
     }
 
-    /// Waits until it answers.
+    /// Waits until the switch answers `show ports`.
     pub fn await_answer(&self) {
         let socket = self.lab.path("switch.sock");
         let shown = ["show", "ports", "--socket", socket.to_str().unwrap()];
@@ -128,7 +128,7 @@ impl Victim {
         });
     }
 
-    /// Waits until something is so.
+    /// Waits, at most 40 s, until `so` returns true; panics with `or` if it does not.
     pub fn wait(&self, or: &str, mut so: impl FnMut() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(40);
         while !so() {
@@ -137,12 +137,12 @@ impl Victim {
         }
     }
 
-    /// What all runs said.
+    /// Returns what all runs wrote to standard error.
     pub fn said(&self) -> String {
         fs::read_to_string(self.lab.path("stderr")).unwrap_or_default()
     }
 
-    /// The reports there are.
+    /// Returns the paths of the crash reports, sorted.
     pub fn reports(&self) -> Vec<PathBuf> {
         let all = fs::read_dir(self.lab.path("state")).unwrap();
         let paths = all.map(|entry| entry.unwrap().path());
@@ -153,7 +153,7 @@ impl Victim {
         reports
     }
 
-    /// Names in the lab's folder.
+    /// Returns the names in the lab's folder.
     pub fn names(&self) -> BTreeSet<String> {
         let all = fs::read_dir(self.lab.dir.path()).unwrap();
         all.map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -161,7 +161,7 @@ impl Victim {
     }
 }
 
-/// Sends a signal until the process is gone: a Rust program survives a SIGSEGV that nothing caused, once.
+/// Sends a signal until the process is gone: a Rust program survives one SIGSEGV that no fault caused.
 pub fn signal_until_dead(child: &mut Child, signal: &str) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while child.try_wait().unwrap().is_none() {
@@ -172,26 +172,26 @@ pub fn signal_until_dead(child: &mut Child, signal: &str) {
     }
 }
 
-/// How many descriptors a process has.
+/// Returns the number of descriptors a process has open.
 pub fn descriptors(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-/// Processes that one has started and not waited for.
+/// Returns the IDs of the processes that a process has started and not waited for.
 pub fn children(pid: u32) -> String {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let of = |task: PathBuf| fs::read_to_string(task.join("children")).unwrap_or_default();
     tasks.map(|task| of(task.unwrap().path())).collect()
 }
 
-/// Names of files in a folder that hold this text.
+/// Returns the names in a folder that contain this text.
 pub fn named(folder: &Path, text: &str) -> Vec<String> {
     let all = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.contains(text)).collect()
 }
 
-/// The name EAL gives its files for a socket, as the process's arguments do not tell it: the first file that is there.
+/// Returns the names of EAL's files of this program's switches, as the process's arguments do not tell them.
 pub fn eal_files() -> BTreeSet<String> {
     let folders = ["/dev/hugepages", "/run/dpdk"];
     let all = folders

@@ -1,5 +1,5 @@
-//! A switch between two veth pairs (`net_af_packet`), and hosts that send frames with right ICRCs from raw sockets; CNPs as they arrive at the
-//! senders' side. Needs root.
+//! A switch between two veth pairs (`net_af_packet`), with hosts that send frames with valid ICRCs from raw sockets and report the CNPs that
+//! arrive at the senders' side. Needs root.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,20 +19,20 @@ use npcc_testkit::cnps;
 use super::net::{Net, run};
 use super::{Lab, Running, assert_success, root};
 
-/// A host behind the near port, and one behind the far port.
+/// Address of the host behind the near port; [`B`] is the one behind the far port.
 pub const A: [u8; 4] = [10, 0, 1, 3];
 pub const B: [u8; 4] = [10, 0, 2, 2];
-/// Queue pairs of a connection.
+/// Queue pair of the sender of a connection; [`RECEIVER`] is the other one.
 pub const SENDER: u32 = 0x18;
 pub const RECEIVER: u32 = 0x11;
-/// A queue pair of A that has nothing to do with it.
+/// Queue pair of [`A`] that has no part in the connection.
 pub const BYSTANDER: u32 = 0x999;
 
 pub const WRITE_ONLY: u8 = 0x0a;
 pub const ACKNOWLEDGE: u8 = 0x11;
 pub const UD_SEND: u8 = 0x64;
 
-/// Links: the switch's ends `dc` and `wan`, the hosts' ends in one namespace.
+/// Creates the links: the switch's ends `dc` and `wan`, and the hosts' ends in one namespace.
 pub fn net() -> Net {
     let net = Net::of(&["hosts"], &["dc", "wan"]);
     let space = net.space("hosts");
@@ -41,7 +41,7 @@ pub fn net() -> Net {
         run(&format!(
             "ip link add {outside} type veth peer name {inside} netns {space}"
         ));
-        // Nothing but what the test sends.
+        // Keep the kernel's own IPv6 traffic off the link.
         run(&format!(
             "sysctl -qw net.ipv6.conf.{outside}.disable_ipv6=1"
         ));
@@ -54,7 +54,7 @@ pub fn net() -> Net {
     net
 }
 
-/// `cnp` are settings of `npcc.cnp`.
+/// Creates a lab with the switch's configuration; `cnp` are settings of `npcc.cnp`.
 pub fn lab(net: &Net, cnp: &str) -> Lab {
     let lab = Lab::new();
     let device = |index: u8, side: &str| {
@@ -81,7 +81,7 @@ npcc: {{ shallow: 20KB, deep: 100KB, gate: off, cnp: {{ {cnp} }} }}
     lab
 }
 
-/// A switch and where it runs.
+/// A running switch and its lab.
 pub struct Switch<'a> {
     lab: &'a Lab,
     child: Running,
@@ -94,7 +94,7 @@ impl Switch<'_> {
         let running = Switch { lab, child };
         for _ in 0..400 {
             if std::os::unix::net::UnixStream::connect(lab.path("switch.sock")).is_ok() {
-                // It listens before its threads run.
+                // The socket listens before the switch's threads run.
                 std::thread::sleep(std::time::Duration::from_millis(500));
                 return running;
             }
@@ -107,7 +107,7 @@ impl Switch<'_> {
         panic!("the switch does not answer: {:?}", child.wait_with_output());
     }
 
-    /// Ends it as a crash does.
+    /// Ends the switch with SIGKILL, as a crash does.
     pub fn kill(self) {
         run(&format!("kill -KILL {}", self.child.id()));
         self.child.wait_with_output().unwrap();
@@ -121,12 +121,12 @@ impl Switch<'_> {
     }
 }
 
-/// What the hosts send, in order.
+/// Frames the hosts send, in order.
 #[derive(Default)]
 pub struct Script(String);
 
 impl Script {
-    /// By a port, whoever its source is.
+    /// Adds a packet sent through a given port, whatever its source address.
     pub fn packet_by(&mut self, side: &str, packet: &Packet) {
         self.frame_by(side, &packet.frame(side == "near"));
     }
@@ -143,12 +143,12 @@ impl Script {
         writeln!(self.0, "wait {millis}").unwrap();
     }
 
-    /// By the port its source is behind.
+    /// Adds a packet sent through the port that its source is behind.
     pub fn packet(&mut self, packet: &Packet) {
         self.packet_by(if packet.from == A { "near" } else { "far" }, packet);
     }
 
-    /// A connection's data and their acknowledgements for a while, more than the far port takes.
+    /// Adds a connection's data and their acknowledgements for a while, more than the far port can take.
     pub fn congest(&mut self, (sender, receiver): (u32, u32)) {
         for psn in 0..600 {
             let data = Packet::data((sender, receiver), psn);
@@ -158,16 +158,16 @@ impl Script {
                 self.wait(3);
             }
         }
-        // Until the queue has drained.
+        // Time for the queue to drain.
         self.wait(700);
     }
 
-    /// Sends all of it, and says who was sent a CNP: the queue pairs at the near side.
+    /// Sends the script, and returns the queue pairs at the near side that were sent a CNP.
     pub fn play(self, net: &Net) -> BTreeSet<u32> {
         self.count(net).into_keys().collect()
     }
 
-    /// The same, with the number of CNPs each was sent.
+    /// Sends the script, and returns the number of CNPs per queue pair at the near side.
     pub fn count(self, net: &Net) -> BTreeMap<u32, u64> {
         let mut peer = Command::new("ip")
             .args(["netns", "exec", &net.space("hosts"), "/usr/bin/python3"])
@@ -220,7 +220,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Data of a connection from A to B that ask for an answer; the UDP port is Linux's hash.
+    /// Returns data of a connection from A to B that requests an acknowledgement; the UDP port is Linux's hash.
     pub fn data((sender, receiver): (u32, u32), psn: u32) -> Packet {
         Packet {
             from: A,
@@ -233,7 +233,7 @@ impl Packet {
         }
     }
 
-    /// What acknowledges it to this queue pair.
+    /// Returns the acknowledgement of the packet, to this queue pair.
     pub fn answer(&self, sender: u32) -> Packet {
         Packet {
             from: self.to,
@@ -245,7 +245,7 @@ impl Packet {
         }
     }
 
-    /// A datagram to a queue pair that says it comes from another.
+    /// Returns a datagram to a queue pair with a given source queue pair.
     pub fn datagram(from: [u8; 4], to: [u8; 4], qpn: u32, source: u32) -> Packet {
         let mut payload = vec![0; 8 + 64];
         payload[4..8].copy_from_slice(&source.to_be_bytes());
@@ -260,7 +260,7 @@ impl Packet {
         }
     }
 
-    /// A message of the connection manager.
+    /// Returns a message of the connection manager.
     pub fn management(
         from: [u8; 4],
         to: [u8; 4],
@@ -278,7 +278,7 @@ impl Packet {
         packet
     }
 
-    /// As it comes to the near port or to the far one.
+    /// Returns the packet as a frame addressed to the near or the far port.
     pub fn frame(&self, near: bool) -> Vec<u8> {
         let mut craft = Craft::roce(self.from.into(), self.to.into(), self.opcode, self.qpn, 0);
         let macs = |side: u8, host: u8| ([2, 0, 0, 0, side, 1], [2, 0, 0, 0, side, host]);
@@ -296,9 +296,9 @@ impl Packet {
     }
 }
 
-/// REQ and REP of a connection; `id` is the asking side's name of it.
+/// Returns REQ and REP of a connection; `id` is the requester's communication ID.
 pub fn connect(id: u32, sender: u32, receiver: u32) -> [Packet; 2] {
-    // With a flow label, as rdma_cm has it: the UDP port tells nothing.
+    // With a flow label, as rdma_cm sets it: the UDP port does not identify the queue pairs.
     let req = [(0, id), (32, sender << 8), (88, 0x1234_5000)];
     let rep = [(0, id + 100), (4, id), (12, receiver << 8)];
     [

@@ -1,4 +1,4 @@
-//! FRR as Debian ships it, its daemons started one by one in a namespace of the test's own.
+//! FRR as Debian ships it, with its daemons started one by one in a namespace of the test's own.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,24 @@ use tempfile::TempDir;
 use super::net::run;
 use super::rack::Rack;
 
-/// The daemons that speak for a router, in the order they start.
+/// Daemons of a router, in the order they start.
 const DAEMONS: [&str; 4] = ["zebra", "bgpd", "bfdd", "ospfd"];
 
-/// A router of the test's own. When this is dropped its daemons end.
+/// A router of the test's own; its daemons end when it is dropped.
 pub struct Frr {
     space: String,
     folder: TempDir,
     daemons: Vec<(&'static str, Child)>,
 }
 
-/// Whether bfdd has a control socket, which several in one place would take from each other: FRR had it until 10.0.
+/// Returns true if bfdd has a control socket, which several daemons in one place would take from each other: FRR had it until 10.0.
 fn has_control_socket() -> bool {
     let help = Command::new("/usr/lib/frr/bfdd").arg("--help").output();
     String::from_utf8_lossy(&help.unwrap().stdout).contains("--bfdctl")
 }
 
 impl Frr {
-    /// Starts FRR in a namespace, with a configuration for each daemon but bfdd; one without is not started.
+    /// Starts FRR in a namespace, with a configuration for each daemon but bfdd; a daemon without one is not started.
     pub fn start(space: &str, zebra: &str, bgpd: &str, ospfd: &str) -> Frr {
         let folder = tempfile::tempdir().unwrap();
         run(&format!("chown frr:frr {}", folder.path().display()));
@@ -50,12 +50,12 @@ impl Frr {
         self.folder.path().join(name)
     }
 
-    /// Where its daemons' sockets are.
+    /// Returns the folder of its daemons' sockets.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Starts a daemon, also again after [`Frr::signal`].
+    /// Starts a daemon; also restarts one that was ended by [`Frr::signal`].
     pub fn launch(&mut self, daemon: &'static str) {
         let of = |name: &str| self.path(name).into_os_string();
         let mut command = Command::new("ip");
@@ -81,7 +81,7 @@ impl Frr {
             _ => {}
         }
         if daemon == "bgpd" {
-            // Its client of BFD goes by the session's own socket in zebra, not by this one.
+            // Its BFD client uses the session's own socket in zebra, not this one.
             command.args(["-p", "179"]);
         }
         let child = command
@@ -115,9 +115,9 @@ impl Frr {
         }
     }
 
-    /// What it says to a command; commands for `configure terminal` one after the other.
+    /// Runs commands in vtysh and returns the output; commands after `configure terminal` apply in sequence.
     pub fn vtysh(&self, commands: &[&str]) -> String {
-        // A daemon that does not answer would be waited for until the test is ended, which says nothing.
+        // Without a timeout, a daemon that does not answer would block until the test is ended, which explains nothing.
         let mut vtysh = Command::new("timeout");
         vtysh.args(["10", "vtysh", "--vty_socket"]);
         vtysh.arg(self.folder.path());
@@ -128,7 +128,7 @@ impl Frr {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Has it take in a file of configuration.
+    /// Loads a configuration file.
     pub fn vtysh_file(&self, file: &Path) {
         let mut vtysh = Command::new("vtysh");
         vtysh.arg("--vty_socket").arg(self.folder.path());
@@ -136,19 +136,19 @@ impl Frr {
         super::assert_success(&output.unwrap());
     }
 
-    /// What it says to a command that ends in `json`.
+    /// Returns the parsed output of a command that ends in `json`.
     pub fn json(&self, command: &str) -> Value {
         serde_json::from_str(&self.vtysh(&[command])).unwrap_or_default()
     }
 
-    /// Whether all of these BGP neighbours are established.
+    /// Returns true if all of these BGP neighbours are established.
     pub fn established(&self, neighbors: &[&str]) -> bool {
         let all = self.json("show bgp neighbors json");
         let is = |name: &&str| all[*name]["bgpState"] == "Established";
         neighbors.iter().all(is)
     }
 
-    /// How often a neighbour's session was established.
+    /// Returns the number of times a neighbour's session was established.
     pub fn times(&self, neighbor: &str) -> u64 {
         let all = self.json("show bgp neighbors json");
         all[neighbor]["connectionsEstablished"]
@@ -156,14 +156,14 @@ impl Frr {
             .unwrap_or(0)
     }
 
-    /// Whether BFD says that all of its peers are up, and it has so many.
+    /// Returns true if BFD has exactly `peers` peers and all are up.
     pub fn bfd_up(&self, peers: usize) -> bool {
         let all = self.json("show bfd peers json");
         let all = all.as_array().cloned().unwrap_or_default();
         all.len() == peers && all.iter().all(|peer| peer["status"] == "up")
     }
 
-    /// How often BFD's sessions went down.
+    /// Returns the number of times BFD's sessions went down.
     pub fn downs(&self) -> u64 {
         let all = self.json("show bfd peers counters json");
         let all = all.as_array().cloned().unwrap_or_default();
@@ -172,7 +172,7 @@ impl Frr {
             .sum()
     }
 
-    /// What its daemons logged.
+    /// Returns the logs of its daemons.
     pub fn logs(&self) -> String {
         let texts = DAEMONS.map(|daemon| {
             std::fs::read_to_string(self.path(&format!("{daemon}.log"))).unwrap_or_default()
@@ -180,7 +180,7 @@ impl Frr {
         texts.concat()
     }
 
-    /// Writes lines to a file of its own, as of a configuration to be loaded.
+    /// Writes lines to a file in its folder, for example a configuration to be loaded.
     pub fn write(&self, name: &str, lines: impl Iterator<Item = String>) -> PathBuf {
         let path = self.path(name);
         let mut file = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
@@ -210,7 +210,7 @@ impl Drop for Frr {
     }
 }
 
-/// A host that speaks BGP with the switch and has a prefix of either family.
+/// Starts FRR on a host that speaks BGP with the switch and has a prefix of each family.
 pub fn bgp_host(rack: &Rack, side: &str, number: u8, peer: &str, remote: &str) -> Frr {
     let (space, link) = (rack.net.space(side), rack.net.link(&format!("h{side}")));
     for command in [

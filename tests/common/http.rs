@@ -1,4 +1,4 @@
-//! A switch that serves HTTP, and who asks it.
+//! A switch that serves HTTP, and its client.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -9,18 +9,18 @@ use super::Lab;
 use super::Running;
 use super::busy::{BUSY, busy};
 
-/// A port that was free a moment ago.
+/// Returns an address with a port that was free a moment ago.
 pub fn free() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }
 
-/// The head and the body of what is answered; none where nobody answers.
+/// Sends a GET; returns the head and the body of the response, or none if the server does not answer.
 pub fn get(address: SocketAddr, path: &str, headers: &str) -> Option<(String, String)> {
     get_by(address, &address.to_string(), path, headers)
 }
 
-/// The same for who asks by another name.
+/// Sends a GET with another host name in `Host`.
 pub fn get_by(
     address: SocketAddr,
     host: &str,
@@ -39,7 +39,7 @@ pub fn get_by(
     Some((head.to_owned(), body.to_owned()))
 }
 
-/// A busy switch that is watched.
+/// A busy switch that serves HTTP.
 pub struct Watched {
     pub lab: Lab,
     pub address: SocketAddr,
@@ -47,7 +47,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Answers, and has told a sender.
+    /// Starts the switch, and waits until it answers and has signalled a sender.
     pub fn new() -> Watched {
         let (lab, address) = (busy(), free());
         let mut text = BUSY.to_owned();
@@ -80,7 +80,7 @@ impl Watched {
         watched
     }
 
-    /// Waits for something that must come.
+    /// Waits, at most 30 s, for something that must come.
     pub fn soon(&self, what: &str, holds: impl Fn(&Watched) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !holds(self) {
@@ -89,19 +89,19 @@ impl Watched {
         }
     }
 
-    /// A scrape in the classic form.
+    /// Returns a scrape in the classic text format.
     pub fn scrape(&self) -> String {
         get(self.address, "/metrics", "").unwrap().1
     }
 
-    /// A sample of a scrape, by its name and labels.
+    /// Returns a sample of a scrape, by its name and labels.
     pub fn sample(&self, series: &str) -> Option<f64> {
         let scrape = self.scrape();
         let line = scrape.lines().find(|line| line.starts_with(series))?;
         line.rsplit(' ').next()?.parse().ok()
     }
 
-    /// Ends the switch at once.
+    /// Kills the switch.
     pub fn kill(&mut self) {
         drop(Running(self.running.0.take()));
     }

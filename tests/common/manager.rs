@@ -8,22 +8,22 @@ use std::time::Duration;
 
 use super::{Running, root};
 
-/// Longest wait for a line.
+/// Longest wait for a line of the service manager.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// See the module's text. When it is dropped, it and what it runs end at once.
+/// Service manager with a descriptor store. When it is dropped, it and the command it runs end at once.
 pub struct Manager {
     _python: Running,
     orders: ChildStdin,
     lines: Receiver<String>,
-    /// The process that runs.
+    /// ID of the process that runs.
     pub pid: u32,
-    /// What all processes wrote to standard error, one after the other.
+    /// File with what all processes wrote to standard error, one after the other.
     said: PathBuf,
 }
 
 impl Manager {
-    /// Runs a command, which it starts again whenever that ends; `folder` is where its socket and its log are.
+    /// Runs a command, which is restarted whenever it ends; `folder` holds the manager's socket and log.
     pub fn start(folder: &Path, command: &Command) -> Manager {
         let said = folder.join("stderr");
         let mut python = Command::new("/usr/bin/python3");
@@ -42,7 +42,7 @@ impl Manager {
         let (tell, told) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
-                // What the switch itself prints at its end is not asked for.
+                // Lines after the test's end, which the switch itself prints, have no receiver.
                 let _ = tell.send(line);
             }
         });
@@ -61,7 +61,7 @@ impl Manager {
         writeln!(self.orders, "{what}").unwrap();
     }
 
-    /// The rest of the next line that begins with a word.
+    /// Returns the rest of the next line that begins with `word`.
     fn line(&self, word: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -76,49 +76,49 @@ impl Manager {
         self.line("started ").parse().unwrap()
     }
 
-    /// Kills what runs and waits until the next is started.
+    /// Kills the process and waits until the next is started.
     pub fn kill(&mut self) {
         self.order("kill");
         assert_eq!(self.line("ended "), "-9");
         self.pid = self.started();
     }
 
-    /// Stops what runs in order and waits until the next is started.
+    /// Stops the process cleanly and waits until the next is started.
     pub fn restart(&mut self) {
         self.order("restart");
         assert_eq!(self.line("ended "), "0", "{}", self.said());
         self.pid = self.started();
     }
 
-    /// Stops what runs in order, and the store goes.
+    /// Stops the process cleanly, and discards the store.
     pub fn stop(mut self) {
         self.order("stop");
         assert_eq!(self.line("ended "), "0", "{}", self.said());
     }
 
-    /// The names in the store, in order.
+    /// Returns the names in the store, in order.
     pub fn names(&mut self) -> Vec<String> {
         self.order("names");
         let line = self.line("names");
         line.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Keeps a file by a name.
+    /// Stores a descriptor of a file under a name.
     pub fn put(&mut self, name: &str, path: &str) {
         self.order(&format!("put {name} {path}"));
     }
 
-    /// Keeps the bytes of a gzip file by a name, in sealed memory, in place of what had the name.
+    /// Stores the unpacked bytes of a gzip file under a name, in sealed memory, replacing what had the name.
     pub fn seal(&mut self, name: &str, path: &Path) {
         self.order(&format!("seal {name} {}", path.display()));
     }
 
-    /// Forgets a descriptor.
+    /// Removes a descriptor from the store.
     pub fn forget(&mut self, name: &str) {
         self.order(&format!("drop {name}"));
     }
 
-    /// What all processes wrote to standard error.
+    /// Returns what all processes wrote to standard error.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.said).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! A switch as a child process on captures, and the oracles that read what came out.
+//! A switch as a child process on captures, and the oracles that read its output.
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(unreachable_pub, reason = "shared by test files as a module")]
 
@@ -22,13 +22,13 @@ use npcc_appliance::report::model::Snapshot;
 use serde::Deserialize;
 use tempfile::TempDir;
 
-/// Switches poll two cores: one at a time in this process (and in others by nextest's test group).
+/// Serialises tests, as switches poll two cores: one at a time in this process (and in others by nextest's test group).
 pub fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a test lasts that can last longer: as many seconds as `NPCC_SECONDS` says, or these.
+/// Returns the duration in seconds of a test that can last longer: `NPCC_SECONDS` if set, or `least`.
 pub fn seconds(least: u64) -> u64 {
     std::env::var("NPCC_SECONDS").map_or(least, |text| text.parse().unwrap())
 }
@@ -43,16 +43,16 @@ pub fn switch() -> Command {
     command
 }
 
-/// A child process that is killed when the test ends, however that ends: a switch left behind would poll two cores for ever.
+/// A child process that is killed however the test ends: a switch left behind would poll two cores for ever.
 pub struct Running(pub Option<Child>);
 
 impl Running {
-    /// A process that was started.
+    /// Takes over a process that was started.
     pub fn of(child: Child) -> Running {
         Running(Some(child))
     }
 
-    /// Waits until it has ended by itself, or by a signal sent before.
+    /// Waits until the process has ended by itself, or by a signal sent before.
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         self.0.take().unwrap().wait_with_output()
     }
@@ -84,7 +84,7 @@ impl Drop for Running {
 /// A folder with a configuration in it.
 pub struct Lab {
     pub dir: TempDir,
-    /// The network namespace its commands run in; none is this process's.
+    /// Network namespace its commands run in; `None` for this process's own.
     space: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl Lab {
         }
     }
 
-    /// Whose commands run in a network namespace, as on a machine of their own.
+    /// Creates a lab whose commands run in a network namespace, as on a machine of their own.
     pub fn inside(space: String) -> Lab {
         Lab {
             space: Some(space),
@@ -150,7 +150,7 @@ impl Lab {
         Running::of(command.unwrap())
     }
 
-    /// Runs for a time and returns the totals; the account of all frames must close.
+    /// Runs the switch for a time and returns the totals; the account of all frames must close.
     pub fn run_for(&self, time: &str) -> Snapshot {
         let output = self
             .command(&[
@@ -217,7 +217,7 @@ pub struct ScapyCnp {
 }
 
 impl ScapyCnp {
-    /// Everything facts 4.2 fixes about a CNP.
+    /// Asserts everything that facts 4.2 fix about a CNP.
     pub fn assert_well_formed(&self) {
         assert!(self.icrc_ok && self.checksums_ok, "{self:?}");
         assert!(self.zeros, "{self:?}");
@@ -235,12 +235,12 @@ impl ScapyCnp {
     }
 }
 
-/// The interpreter with scapy.
+/// Returns the path of the Python interpreter with scapy.
 pub fn python() -> PathBuf {
     std::env::var_os("NPCC_PYTHON").map_or_else(|| root().join(".venv/bin/python"), PathBuf::from)
 }
 
-/// The CNPs of a capture, by scapy.
+/// Returns the CNPs of a capture, as scapy reads them.
 pub fn scapy_cnps(capture: &Path) -> Vec<ScapyCnp> {
     let python = python();
     let output = Command::new(&python)
@@ -258,7 +258,7 @@ pub fn scapy_cnps(capture: &Path) -> Vec<ScapyCnp> {
     all.remove(0)
 }
 
-/// `(destination address, destination QP)` of every CNP of a capture, by tshark.
+/// Returns `(destination address, destination QP)` of every CNP of a capture, as tshark reads them.
 pub fn tshark_cnps(capture: &Path) -> Vec<(String, u32)> {
     let output = Command::new("tshark")
         .args([

@@ -1,8 +1,8 @@
-//! Network namespaces and links with names of this process, gone when the test is.
+//! Network namespaces and links with names of this process, removed when the test ends.
 
 use std::process::{Command, Stdio};
 
-/// See the module's text.
+/// Network namespaces and links of a test; removed on drop.
 pub struct Net {
     id: u32,
     spaces: &'static [&'static str],
@@ -10,7 +10,7 @@ pub struct Net {
 }
 
 impl Net {
-    /// For hosts in these namespaces, and links of which these ends are in none. The namespaces are made.
+    /// Creates the namespaces of these hosts; `links` are the ends of links that are in none.
     pub fn of(spaces: &'static [&'static str], links: &'static [&'static str]) -> Net {
         let net = Net {
             id: std::process::id(),
@@ -23,18 +23,18 @@ impl Net {
         net
     }
 
-    /// The namespace of a host.
+    /// Returns the name of a host's namespace.
     pub fn space(&self, host: &str) -> String {
         format!("npcc-{host}-{}", self.id)
     }
 
-    /// A packet socket on an end of a link as a device, whose ring takes frames of 9,200 octets.
+    /// Returns the device arguments of a packet socket on an end of a link, whose ring takes frames of 9,200 octets.
     pub fn jumbo_device(&self, index: u8, end: &str) -> String {
         let link = self.link(end);
         format!("net_af_packet{index},iface={link},blocksz=73728,framesz=9216,framecnt=512")
     }
 
-    /// An end of a link.
+    /// Returns the interface name of an end of a link.
     pub fn link(&self, end: &str) -> String {
         format!("p{end}{}", self.id)
     }
@@ -44,7 +44,7 @@ impl Drop for Net {
     fn drop(&mut self) {
         let spaces = self.spaces.iter().map(|space| ("netns", self.space(space)));
         let links = self.links.iter().map(|end| ("link", self.link(end)));
-        // A link goes with the namespace of an end. What was never made is no loss.
+        // A link is deleted with the namespace of either end. Failures do not matter: some may never have been made.
         for (kind, name) in spaces.chain(links) {
             let _ = Command::new("ip")
                 .args([kind, "del", &name])
@@ -54,16 +54,16 @@ impl Drop for Net {
     }
 }
 
-/// A network namespace for a switch that Linux is integrated with; the switch makes it.
+/// A network namespace for a switch with Linux integrated; the switch creates it.
 pub struct Space(pub String);
 
 impl Space {
-    /// With a name of this test's and this process's.
+    /// Names the namespace after this test and this process.
     pub fn of(test: &str) -> Space {
         Space(format!("npcc-{test}-{}", std::process::id()))
     }
 
-    /// Runs a command in it; what it says.
+    /// Runs a command in the namespace and returns its output.
     pub fn says(&self, command: &str) -> String {
         let words = command.split_whitespace();
         let output = Command::new("ip")
@@ -85,8 +85,8 @@ impl Drop for Space {
     }
 }
 
-/// Hosts of the kernel in the namespaces `dc` and `wan`, 10.0.1.x and 10.0.2.x, 2001:db8:1::x and 2001:db8:2::x, each with a link of this MTU
-/// to the switch, which has no interface in Linux: its addresses' neighbours are written down.
+/// Creates hosts of the kernel in the namespaces `dc` and `wan`, 10.0.1.x and 10.0.2.x, 2001:db8:1::x and 2001:db8:2::x, each with a link of
+/// this MTU to the switch, which has no interface in Linux: its addresses are static neighbours of the hosts.
 pub fn two_hosts(mtu: u32, hosts: [u8; 2]) -> Net {
     let net = Net::of(&["dc", "wan"], &["dc", "wan"]);
     for ((side, subnet), host) in [("dc", 1), ("wan", 2)].into_iter().zip(hosts) {
@@ -119,7 +119,7 @@ pub fn two_hosts(mtu: u32, hosts: [u8; 2]) -> Net {
     net
 }
 
-/// Hosts .3 of the kernel in the namespaces `dc` and `wan` as [`two_hosts`] makes them, that know no MAC address of the switch.
+/// Creates hosts .3 of the kernel in the namespaces `dc` and `wan` as [`two_hosts`] does, but without neighbour entries for the switch.
 pub fn strange_hosts() -> Net {
     let net = two_hosts(9000, [3, 3]);
     for side in ["dc", "wan"] {

@@ -1,4 +1,4 @@
-//! A switch that Linux is integrated with, between two hosts of the kernel that know no MAC address of it.
+//! A switch with Linux integrated, between two hosts of the kernel that know no MAC address of it.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub struct Rack {
 }
 
 impl Rack {
-    /// Started, and answering.
+    /// Starts the switch and waits until it answers.
     pub fn new(test: &str, more: &str) -> Rack {
         let net = strange_hosts();
         let space = Space::of(test);
@@ -35,7 +35,7 @@ impl Rack {
         rack
     }
 
-    /// As [`Rack::new`], with a service manager that keeps descriptors for the switch.
+    /// Starts the switch like [`Rack::new`], under a service manager that keeps descriptors for it.
     pub fn managed(test: &str, more: &str) -> (Rack, Manager) {
         let net = strange_hosts();
         let space = Space::of(test);
@@ -53,14 +53,14 @@ impl Rack {
         (rack, manager)
     }
 
-    /// Waits until it does.
+    /// Waits until the switch answers.
     pub fn answers(&self) {
         self.until("it answers", |rack| {
             rack.lab.path("switch.sock").exists() && !rack.show("ports").is_null()
         });
     }
 
-    /// What a command says in the namespace of a host.
+    /// Runs a command in the namespace of a host; returns whether it succeeded, and its output.
     pub fn host(&self, side: &str, command: &str) -> (bool, String) {
         let words = command.split_whitespace();
         let output = std::process::Command::new("ip")
@@ -76,12 +76,12 @@ impl Rack {
         )
     }
 
-    /// Whether a host reaches an address.
+    /// Returns true if a host reaches an address.
     pub fn pings(&self, side: &str, address: &str) -> bool {
         self.host(side, &format!("ping -n -c 1 -W 1 {address}")).0
     }
 
-    /// A table of `show`; null while the switch does not answer.
+    /// Returns a table of `show`; null while the switch does not answer.
     pub fn show(&self, what: &str) -> Value {
         let mut all = vec!["show"];
         all.extend(what.split_whitespace());
@@ -90,14 +90,14 @@ impl Rack {
         serde_json::from_slice(&output.stdout).unwrap_or_default()
     }
 
-    /// Gives an order that must be obeyed.
+    /// Runs a command of the switch's CLI that must succeed.
     pub fn order(&self, what: &str) {
         let mut all: Vec<&str> = what.split_whitespace().collect();
         all.extend(["--socket", "switch.sock"]);
         assert_success(&self.lab.command(&all).output().unwrap());
     }
 
-    /// Waits until something holds, 20 s at most.
+    /// Waits, at most 20 s, until `holds` returns true.
     pub fn until(&self, what: &str, holds: impl Fn(&Rack) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !holds(self) {
@@ -111,7 +111,7 @@ impl Rack {
         }
     }
 
-    /// What is said of a port.
+    /// Returns a text value of a port in `show ports`.
     pub fn port(&self, index: usize, key: &str) -> String {
         self.show("ports")[index][key]
             .as_str()
@@ -119,13 +119,13 @@ impl Rack {
             .to_owned()
     }
 
-    /// No route differs from the kernel's.
+    /// Asserts that no route differs from the kernel's.
     pub fn agrees(&self, when: &str) {
         let differs = self.show("routes --diff");
         assert_eq!(differs, Value::Array(vec![]), "{when}");
     }
 
-    /// Ends the switch; what it said, and its account of all frames.
+    /// Ends the switch; returns its output, and its account of all frames.
     pub fn end(mut self) -> (String, Value) {
         let switch = self.switch.0.take().unwrap();
         run(&format!("kill -TERM {}", switch.id()));
@@ -137,7 +137,7 @@ impl Rack {
     }
 }
 
-/// A configuration of it; `wan` are the addresses of its second port, `more` what stands behind.
+/// Returns the configuration of the switch; `wan` are the addresses of its second port, `more` is appended.
 pub fn text(net: &Net, space: &Space, wan: &str, more: &str) -> String {
     format!(
         "version: 1
@@ -155,7 +155,7 @@ linux: {{ integrate: true, netns: {} }}
     )
 }
 
-/// Waits until something holds; how long that took.
+/// Waits, at most `most`, until `holds` returns true; returns the time it took.
 pub fn wait(what: &str, most: Duration, holds: impl Fn() -> bool) -> Duration {
     let began = Instant::now();
     while !holds() {

@@ -10,7 +10,7 @@ class GuestError(Exception):
 
 
 class Machine:
-    """`name` tells its files in `folder` apart; `arguments` are QEMU's beside those of every guest, `append` goes on the kernel's
+    """A running guest. `name` names its files in `folder`; `arguments` are QEMU's beside those of every guest, `append` goes on the kernel's
     command line, `launcher` stands before QEMU's name."""
 
     def __init__(self, folder, name, image, arguments, append="", launcher=(), initrd=None):
@@ -28,7 +28,7 @@ class Machine:
         self.unread = b""
 
     def connected(self, path):
-        """A connection to a socket of QEMU's."""
+        """Connects to a socket of QEMU's."""
         line = socket.socket(socket.AF_UNIX)
         for _ in range(100):
             try:
@@ -42,7 +42,7 @@ class Machine:
         raise GuestError(f"QEMU of {self.name} opens no {path}")
 
     def answer(self, timeout):
-        """What the last command printed, and its exit code."""
+        """Returns what the last command printed, and its exit code."""
         self.line.settimeout(timeout)
         while not (found := re.search(rb"^@end (\d+)\n", self.unread, re.M)):
             try:
@@ -57,7 +57,7 @@ class Machine:
         return text.decode(errors="replace"), code
 
     def broken(self, how):
-        """What happened, and the last that the guest's kernel said."""
+        """Returns an error with what happened, and the end of the guest's console."""
         with open(self.console, errors="replace") as console:
             last = "".join(console.readlines()[-20:])
         return GuestError(f"{self.name} {how}; the end of its console:\n{last}")

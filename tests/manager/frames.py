@@ -1,6 +1,6 @@
-"""Datagrams that are counted one by one: frames.py send FROM TO FLOWS PPS | frames.py count AT
+"""Sends datagrams, or counts them one by one: frames.py send FROM TO FLOWS PPS | frames.py count AT
 
-Both run until standard input is closed and print what they did as `sent N` or `counted N`; who counts counts each datagram once.
+Both run until standard input is closed and print what they did as `sent N` or `counted N`; each datagram is counted once.
 """
 import select
 import socket

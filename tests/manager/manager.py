@@ -57,7 +57,7 @@ def ended(pidfd):
     global child
     waits.unregister(pidfd)
     os.close(pidfd)
-    # What it said last comes before its end.
+    # Its last notifications come before its end.
     while heard():
         pass
     _, status = os.waitpid(child, 0)

@@ -3,7 +3,7 @@
 usage: verify_roce.py CAPTURE
 
 A list of groups of equal frames with their count: opcode, addresses, queue pair, port, TOS, VLAN, length, and whether ICRC, IPv4
-checksum and (IPv6) UDP checksum are those scapy computes. Sequence numbers are checked for going on by one per queue pair and opcode.
+checksum and (IPv6) UDP checksum are those scapy computes. `gaps` counts breaks in the sequence numbers, per queue pair and kind of packet.
 """
 import collections
 import json

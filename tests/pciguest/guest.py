@@ -14,17 +14,17 @@ from machine import GuestError, Machine
 MODELS = {
     "e1000e": "e1000e",
     "vmxnet3": "vmxnet3",
-    # As behind an IOMMU it must be.
+    # Options required behind an IOMMU.
     "virtio": "virtio-net-pci,disable-legacy=on,iommu_platform=on",
 }
-# What the switch gives a driver beside the address.
+# Driver arguments that the switch passes after the address.
 ARGUMENTS = {"virtio": ",speed=25000"}
 HUGEPAGES = 400
 HOST = "127.0.0.1"
 
 
 class Card:
-    """The `slot`-th card, counted from 1, in a PCI Express slot of its own: without one it could not be taken away."""
+    """The `slot`-th card, counted from 1, in a PCI Express slot of its own: without one it could not be hot-removed."""
 
     def __init__(self, model, slot):
         self.model, self.name, self.slot = model, f"nic{slot}", slot
@@ -55,14 +55,14 @@ class Card:
         self.wire.sendto(frame, self.far)
 
     def drain(self):
-        """Forgets what has arrived."""
+        """Discards the frames that have arrived."""
         self.wire.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             while True:
                 self.wire.recv(65536)
 
     def received(self, wanted, timeout):
-        """Which of these frames arrived, in time, each once."""
+        """Returns the number of these frames that arrived in time, each counted once."""
         missing, deadline = list(wanted), time.monotonic() + timeout
         while missing and (left := deadline - time.monotonic()) > 0:
             self.wire.settimeout(left)
@@ -76,7 +76,7 @@ class Card:
 
 
 class Guest(Machine):
-    """Two cards of each model."""
+    """A guest with two cards of each model."""
 
     def __init__(self, folder, switch, image, models):
         self.cards = {model: (Card(model, 2 * at + 1), Card(model, 2 * at + 2)) for at, model in enumerate(models)}
@@ -93,7 +93,7 @@ class Guest(Machine):
         self.order("")
 
     def order(self, command):
-        """What QEMU's monitor answers."""
+        """Runs a command in QEMU's monitor and returns its answer."""
         self.monitor.settimeout(10)
         self.monitor.sendall(command.encode() + b"\n" if command else b"")
         text = b""
@@ -117,16 +117,16 @@ class Guest(Machine):
         self.order(f"set_link {card.name} {'on' if up else 'off'}")
 
     def remove(self, card):
-        """Asks for a card: vfio hands it over when whoever has it open lets go."""
+        """Requests the removal of a card: vfio releases it when the process that has it open closes it."""
         self.order(f"device_del {card.name}")
 
     def put_back(self, card):
-        """The card, anew, in its slot, once it has been handed over."""
+        """Adds the card to its slot again, once it has been released."""
         for _ in range(100):
             if f'"{card.name}"' not in self.order("info pci"):
                 break
             time.sleep(0.1)
-        # The network's end outlives the device.
+        # The netdev outlives the device.
         self.order(f"netdev_del net{card.slot}")
         self.order(f"netdev_add {card.netdev}")
         self.order(f"device_add {card.device}")
@@ -154,7 +154,7 @@ buffer: {{ pool: 16MB }}
         # One line: the guest reads no more at a time.
         text = config.replace("\n", "\\n")
         guest.check(f"printf '{text}' > /tmp/switch.yaml")
-        # One that was killed leaves it behind.
+        # A killed switch leaves its socket behind.
         guest.check("rm -f /tmp/switch.sock")
         guest.check("npcc-switch run -c /tmp/switch.yaml > /tmp/switch.log 2>&1 < /dev/null & switch=$!")
         # It listens before it has its devices, and answers when it forwards.
@@ -162,10 +162,10 @@ buffer: {{ pool: 16MB }}
             raise GuestError(f"the switch does not answer:\n{self.said()}")
 
     def wait(self, seconds, holds, what):
-        """How long it took until something holds; none when it does not in time."""
+        """Waits until `holds` returns true; returns the time it took, or none if it does not in time."""
         begun = time.monotonic()
         while True:
-            # A question takes a second itself: what counts is when it is asked.
+            # A request takes a second itself: the time counts from when it is sent.
             asked = time.monotonic() - begun
             if holds():
                 return asked
@@ -185,7 +185,7 @@ buffer: {{ pool: 16MB }}
         return self.guest.run("npcc-switch show ports --json --socket /tmp/switch.sock")
 
     def port(self, name):
-        """A row of `show ports`."""
+        """Returns a row of `show ports`."""
         text, code = self.show()
         if code:
             raise GuestError(f"the switch does not answer: {text}\n{self.said()}")
@@ -193,18 +193,18 @@ buffer: {{ pool: 16MB }}
         return next(row for row in rows if row["name"] == name)
 
     def opened(self):
-        """How many cards it has open: each is in an IOMMU group of its own."""
+        """Returns the number of cards it has open: each is in an IOMMU group of its own."""
         return int(self.guest.check("ls -l /proc/$switch/fd | grep -c '/dev/vfio/[0-9]'"))
 
     def kill(self):
-        """Ends it as the kernel does when memory is short."""
+        """Kills it as the kernel's OOM killer does."""
         self.guest.run("kill -KILL $switch; wait $switch; true")
 
     def stop(self):
-        """Its exit code, after SIGTERM."""
+        """Stops it with SIGTERM and returns its exit code."""
         return int(self.guest.check("kill $switch; wait $switch; echo $?", 60).split()[-1])
 
 
 def neighbor(host):
-    """The MAC address of the host behind a port."""
+    """Returns the MAC address of the host behind a port."""
     return bytes((2, 0, 0, 0, host, 2))

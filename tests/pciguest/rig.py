@@ -1,4 +1,4 @@
-"""The switch on PCI devices in a guest: rig.py SWITCH IMAGE [--short] [--keep FOLDER]
+"""Tests the switch on PCI devices in a guest: rig.py SWITCH IMAGE [--short] [--keep FOLDER]
 
 Prints a line for each thing that must hold and ends with 1 if one did not. For each model of card:
 
@@ -28,12 +28,12 @@ import time
 from guest import HUGEPAGES, Guest, Switch, neighbor
 
 FRAMES = 20
-# What is expected and not yet so. Who mends one takes it off: what holds although it stands here is a failure, too.
+# Laws that do not hold yet. The fix of one removes it here: a law that holds although it is listed is a failure, too.
 NOT_YET = set()
 
 
 def frame(at, dst, src, ttl, hosts):
-    """An untagged UDP packet of 100 bytes, the `at`-th, from the first of two hosts to the second."""
+    """Returns the `at`-th untagged UDP packet of 100 bytes from the first of two hosts to the second."""
     addresses = b"".join(socket.inet_aton(f"10.0.{host}.2") for host in hosts)
     payload = struct.pack("!HHHH", 5000 + at, 9, 66, 0) + bytes(58)
     header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), at, 0x4000, ttl, 17, 0) + addresses
@@ -55,7 +55,7 @@ class Rig:
         print(f"{time.monotonic() - self.begun:6.1f} s  {what}{f': {found}' if found else ''}  {word}", flush=True)
 
     def pass_one_way(self, cards, hosts, seconds=5):
-        """How many of the frames from the first card's host arrive at the second's as they must, in so many seconds."""
+        """Returns the number of frames from the first card's host that arrive correctly at the second's, in so many seconds."""
         first, second = cards
         came = [frame(at, first.mac, neighbor(hosts[0]), 64, hosts) for at in range(FRAMES)]
         go = [frame(at, neighbor(hosts[1]), second.mac, 63, hosts) for at in range(FRAMES)]
@@ -70,7 +70,7 @@ class Rig:
         self.law(what, there == back == FRAMES, f"{there} and {back} of {FRAMES}")
 
     def becomes(self, switch, port, up, seconds):
-        """How long it took `show ports` to say so; none when it did not."""
+        """Returns the time until `show ports` has the port up or down; none when it did not."""
         return switch.wait(seconds, lambda: switch.port(port)["up"] == up, f"{port} is {'up' if up else 'down'}")
 
     def change(self, what, switch, port, up, seconds):
@@ -94,7 +94,7 @@ class Rig:
             print(said)
 
     def links(self, model, ports):
-        """Frames, and links of these ports that go down and up."""
+        """Checks that frames pass, and that links of these ports go down and up."""
         cards = self.guest.cards[model]
         switch = self.started(model)
         driver = switch.port("left")["driver"]
@@ -115,7 +115,7 @@ class Rig:
         self.ended(model, switch)
 
     def starts_down(self, model):
-        """A start with a link that is down: it comes up five seconds later, and what follows from its speed is right."""
+        """Checks a start with a link that is down: it comes up five seconds later, and what follows from its speed is right."""
         cards = self.guest.cards[model]
         self.guest.link(cards[0], False)
         switch = Switch(self.guest, *cards)
@@ -134,13 +134,13 @@ class Rig:
         self.ended(model, switch)
 
     def left_behind(self):
-        """Hugepages that are not free, files that stand for them, and folders of EAL's."""
+        """Returns the numbers of hugepages that are not free, of files in hugetlbfs, and of EAL's folders."""
         said = self.guest.check("awk '/HugePages_Free/ { print $2 }' /proc/meminfo; ls /dev/hugepages | wc -l; ls /var/run/dpdk | wc -l")
         free, files, folders = map(int, said.split())
         return HUGEPAGES - free, files, folders
 
     def crashes(self, model, rounds):
-        """A dead process's hugepages, then switches that are killed."""
+        """Checks a start with a dead process's hugepages, then restarts of killed switches."""
         self.guest.check(f"fallocate -l $((({HUGEPAGES} - 8) * 2))M /dev/hugepages/deadmap_0")
         seen = set()
         for at in range(rounds):
@@ -157,7 +157,7 @@ class Rig:
                  f"(hugepages, files, folders) {sorted(seen)}")
 
     def removal(self, model):
-        """A card that is taken away, and put back."""
+        """Checks a card that is hot-removed, and put back."""
         left, right = self.guest.cards[model]
         switch = self.started(model)
         self.forwards(f"{model}: frames pass before the removal", (left, right))

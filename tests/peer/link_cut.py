@@ -1,4 +1,4 @@
-"""Sends frames into a switch by one TAP while the link of one of two others is cut and mended, and tells what was lost.
+"""Sends frames into a switch by one TAP while the link of one of two others is cut and restored, and reports what was lost.
 
     link_cut.py IN OUT_A OUT_B FRAMES RATE SECONDS CUT_AT MEND_AT
 
@@ -63,7 +63,7 @@ def main():
         listener.join()
 
     def paths(since, until):
-        """The ways of each flow in a time."""
+        """Returns the paths of each flow in a period."""
         ways = {}
         for number, at in enumerate(sent):
             if since <= at < until and number in seen:

@@ -1,8 +1,8 @@
-"""A neighbour of the switch that sends it what routers and hosts send, and counts what comes of it. Nothing but the standard library.
+"""A neighbour of the switch that sends it what routers and hosts send, and counts the results. Standard library only.
 
     neighbor.py talk IFACE SECONDS       the host 10.0.2.3: 100 times a second LLDP, ARP, ping, BFD and BGP to 10.0.2.1; counts answers
     neighbor.py hear IFACE SECONDS       the switch's Linux: counts LLDP, BFD and BGP of 10.0.2.3 on its interface
-    neighbor.py discover IFACE SECONDS   the host 10.0.1.3: 30 times a second a packet too big for the way to 10.0.2.3; counts ICMP errors
+    neighbor.py discover IFACE SECONDS   the host 10.0.1.3: 30 times a second a packet too big for the path to 10.0.2.3; counts ICMP errors
 """
 import json
 import select
@@ -76,7 +76,7 @@ def main():
     frames = {"talk": talk, "discover": discover, "hear": list}[what]()
     counts = dict.fromkeys(["sent", "lldp", "arp", "ping", "told", "bfd", "bgp"], 0)
     began = time.monotonic()
-    # Who listens does so from before the others begin until after they end.
+    # A listener listens from before the others begin until after they end.
     end = began + seconds + (1.5 if what == "hear" else 0)
     due = began + (0 if what == "hear" else 0.5)
     while (now := time.monotonic()) < end + 0.5:

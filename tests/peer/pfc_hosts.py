@@ -5,7 +5,7 @@
 
 The sender sends numbered UDP datagrams of 1,000 bytes, 8 Mb/s with DSCP 26 and 1 Mb/s with DSCP 0. The receiver counts
 what comes, and PAUSE_FROM seconds after the first datagram pauses priority 3 for PAUSE_FOR seconds, refreshed every 50 ms,
-and then ends the pause with a time of 0. It stops when nothing came for a second after that, or after SECONDS. Both print what they saw as JSON. Nothing but the standard library.
+and then ends the pause with a time of 0. It stops when nothing came for a second after that, or after SECONDS. Both print what they saw as JSON. Standard library only.
 """
 import json
 import socket
@@ -37,7 +37,7 @@ def checksum(header):
 
 
 def header(dscp, port):
-    """IPv4 and UDP from 10.0.1.2 to 10.0.2.2, ECN-capable."""
+    """Returns IPv4 and UDP headers from 10.0.1.2 to 10.0.2.2, ECN-capable."""
     ip = bytearray(
         struct.pack("!BBHHHBBH4s4s", 0x45, dscp << 2 | 2, LENGTH - 14, 0, 0x4000, 64, 17, 0,
                     bytes([10, 0, 1, 2]), bytes([10, 0, 2, 2])))
@@ -81,7 +81,7 @@ def send(interface, source, gateway, seconds):
                 continue
             if flow["class"] == 3 and paused_at:
                 held, longest, paused_at, last = held + now - paused_at, max(longest, now - paused_at), None, now
-            # What the scheduler took from us is not made up for by a flood.
+            # Time lost to the scheduler is not made up for by a flood.
             flow["due"] = max(flow["due"], now - 0.005)
             burst = 8
             while flow["due"] <= now and burst:
@@ -130,7 +130,7 @@ def receive(interface, source, seconds, pause_from, pause_for):
         count["got"] += 1
         count["disorder"] += number != count["next"]
         count["next"] = number + 1
-        # What was in flight, or in our socket, when the pause was told is not held against the switch for 100 ms.
+        # For 100 ms after the pause was sent, frames in flight or in our socket are not held against the switch.
         if told and not ended and now > told + 0.1:
             count["paused"] += 1
     print(json.dumps({"lossless": counts[7003], "lossy": counts[7000]}))

@@ -1,9 +1,9 @@
-"""A host on each side of a switch that sends what it is told, frame by frame, and says which frames came back on the near side.
+"""A host on each side of a switch that sends frames on command, and reports the frames that came back on the near side.
 
     send_frames.py NEAR_IFACE FAR_IFACE < ORDERS
 
-An order a line: `near HEX` and `far HEX` send a frame, `wait MS` lets time pass, `end` ends. Every frame that arrives on the near
-side is printed in hex. Nothing but the standard library.
+One command per line: `near HEX` and `far HEX` send a frame, `wait MS` lets time pass, `end` ends. Every frame that arrives on the near
+side is printed in hex. Standard library only.
 """
 import select
 import socket

@@ -9,14 +9,14 @@ MTU = 4200          # of the device: room for a path MTU of 4096
 
 
 class Guest(Machine):
-    """`host` is its number: subnet 10.0.HOST.0/24 and 2001:db8:HOST::/64, itself .2, the switch .1."""
+    """A guest with soft-RoCE. `host` is its number: subnet 10.0.HOST.0/24 and 2001:db8:HOST::/64, itself .2, the switch .1."""
 
     def __init__(self, folder, space, image, host, tap):
         self.host = host
         super().__init__(
             folder, f"guest{host}", image,
             # Room for a second processor: with one alone the emulation leaves out the guest's memory barriers, though the devices
-            # run on a thread of their own, and now and then a packet of the guest's waits for ever for a kick that was not sent.
+            # run on a thread of their own, and sometimes a packet of the guest's waits for ever for a kick that was not sent.
             ["-accel", "tcg", "-smp", "1,maxcpus=2", "-m", "256",
              "-netdev", f"tap,id=n0,ifname={tap},script=no,downscript=no",
              # Whole frames with their checksums: what a wire would carry.
@@ -31,11 +31,11 @@ class Guest(Machine):
         return f"10.0.{self.host}.2" if version == 4 else f"2001:db8:{self.host}::2"
 
     def gid(self, version):
-        """Index of the GID of its address."""
+        """Returns the index of the GID of its address."""
         wanted = "0000:ffff:0a00" if version == 4 else "2001:0db8"
         return int(self.check(f"cd {GIDS} && grep -l {wanted} *").split()[0])
 
     def counters(self):
-        """rxe's own counters."""
+        """Returns rxe's own counters."""
         text = self.check(f"cd {COUNTERS} && grep -s . *")
         return {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", text)}

@@ -14,7 +14,7 @@ class Namespace:
     def __init__(self):
         self.name = f"npcc-softroce-{os.getpid()}"
         run("ip", "netns", "add", self.name)
-        # Nothing of the kernel's own may appear on the TAP devices.
+        # The kernel's own traffic must not appear on the TAP devices.
         self.run("sysctl", "-q", "-w", "net.ipv6.conf.default.disable_ipv6=1")
         for tap in ("tap1", "tap2"):
             self.run("ip", "tuntap", "add", tap, "mode", "tap")
@@ -73,14 +73,14 @@ npcc: {{ shallow: 50KB, deep: 200KB, gate: off }}
         return json.loads(subprocess.check_output([self.binary, "show", what, "--json", "--socket", self.socket]))
 
     def stop(self):
-        """Its totals."""
+        """Stops the switch and returns its totals."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
         return json.load(open(self.stats))
 
 
 class Watch:
-    """What the switch believed of each flow, at any time until the end: {(source, destination, QP): {(sender's QP, evidence)}}."""
+    """Records what the switch took for the sender of each flow, at any time until the end: {(source, destination, QP): {(sender's QP, evidence)}}."""
 
     def __init__(self, switch):
         self.switch, self.seen, self.over = switch, {}, threading.Event()
@@ -93,7 +93,7 @@ class Watch:
             try:
                 flows = self.switch.show("flows")
             except subprocess.CalledProcessError:
-                # The switch is gone; who started it says so.
+                # The switch is gone; its starter reports that.
                 return
             for flow in flows:
                 key = flow["src"], flow["dst"], flow["dest_qp"]
@@ -108,7 +108,7 @@ class Watch:
 
 
 class Capture:
-    """The CNPs that leave toward one guest, by dumpcap."""
+    """Captures the CNPs that leave toward one guest, with dumpcap."""
 
     def __init__(self, folder, space, tap):
         self.path = f"{folder}/cnps-{tap}.pcap"

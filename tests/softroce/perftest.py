@@ -1,4 +1,4 @@
-"""One transfer between the guests by perftest, and which queue pairs it says it used."""
+"""Runs one transfer between the guests by perftest, and reads the queue pairs it reports."""
 import re
 from dataclasses import dataclass
 
@@ -37,12 +37,12 @@ def qpns(text, end):
 def transfer(what, guests, iterations, size=65536, patience=120):
     """Runs it so that the data go from guest 1 to guest 2; returns the pairs of its flows and MB/s."""
     sender, receiver = guests
-    # READ: the receiver of data is the client that asks for them.
+    # READ: the receiver of data is the client that requests them.
     client, server = (receiver, sender) if what.verb == "read" else (sender, receiver)
     common = f"timeout {patience} {VERBS[what.verb]} -F -d rxe0 -i 1 -q {what.qps} -m {what.mtu} -s {size} -n {iterations} -u 20 -p {PORT}"
     common += f" -R -T {DSCP_ROCE}" if what.cm else f" --tclass={DSCP_ROCE}"
     server.check(f"{common} -x {server.gid(what.version)} > /tmp/server.log 2>&1 < /dev/null &")
-    # perftest's output is lazy in a file: ask the kernel whether it listens. rdma_cm listens where nobody can see it.
+    # perftest's output is lazy in a file: ask the kernel whether it listens. rdma_cm's listener is not visible.
     port = f"{PORT:04X}"
     listening = f"i=0; until cat /proc/net/tcp /proc/net/tcp6 | grep -q ':{port} .* 0A ' || [ $i -ge 100 ]; do i=$((i+1)); sleep 0.1; done"
     server.check("sleep 1" if what.cm else listening)

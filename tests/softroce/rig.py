@@ -1,4 +1,4 @@
-"""Two Linux hosts with soft-RoCE, the real switch between them: rig.py SWITCH IMAGE [--short] [--part fast|slow] [--keep FOLDER]
+"""Tests two Linux hosts with soft-RoCE and the real switch between them: rig.py SWITCH IMAGE [--short] [--part fast|slow] [--keep FOLDER]
 
 Prints a line for each transfer and ends with 1 if one broke a law:
 
@@ -25,7 +25,7 @@ from network import Capture, Namespace, Switch, Watch
 from perftest import Transfer, transfer
 
 ORACLE = __file__.replace("softroce/rig.py", "oracle/verify_cnps.py")
-# rxe's counters of what a lossless path never shows.
+# rxe's counters that stay 0 on a lossless path.
 BROKEN = ("rcvd_seq_err", "out_of_seq_request", "retry_exceeded_err", "send_err", "rcvd_rnr_err", "retry_rnr_exceeded_err")
 REPEATED = ("duplicate_request", "completer_retry_err")
 
@@ -51,7 +51,7 @@ def cnps(python, path):
 
 
 def lost(ports):
-    """Drops by reason. Martians are the guests' own greetings to their links: link-local, not for a router."""
+    """Returns drops by reason. Martians are the guests' own greetings to their links: link-local, not for a router."""
     found = Counter()
     for port in ports:
         found.update(port["drops"])
@@ -65,7 +65,7 @@ class Rig:
         self.failed = 0
 
     def one(self, switch, what, iterations, slowed):
-        """One transfer; prints its line and returns what was wrong."""
+        """Runs one transfer; prints its line and returns what was wrong."""
         before = [guest.counters() for guest in self.guests]
         dropped = lost(switch.show("ports"))
         capture = Capture(self.folder, self.space, "tap1") if slowed else None

@@ -1,11 +1,11 @@
-//! The clock: what happens next. Events of one time happen in the order they were asked for.
+//! Event queue and clock of the simulation. Events at the same time run in the order they were scheduled.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use npcc_pipeline::units::Nanos;
 
-/// What may happen.
+/// A simulation event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// The first frame in flight on a link arrives.
@@ -14,40 +14,40 @@ pub(crate) enum Event {
     Host(u32),
     /// A switch's port may have something to send.
     Port(u32, u8),
-    /// A switch's control core looks.
+    /// A switch's control core runs its tick.
     Control(u32),
-    /// A switch's worker turns: pauses are refreshed, paused ports looked at.
+    /// A switch's worker iterates: pauses are refreshed, paused ports are checked.
     Turn(u32),
-    /// A connection gets its next data.
+    /// A connection is given its next data to send.
     Offer(u32),
-    /// A connection is used for the first time, before the start.
+    /// A connection is used for the first time, before the traffic starts.
     Warm(u32),
-    /// Connections that heard nothing for too long.
+    /// Retransmission timeouts of all connections are checked.
     Expire,
-    /// Something is written down.
+    /// A measurement is recorded.
     Mark(Mark),
-    /// The n-th failure of the scenario, and the routes' answer.
+    /// The n-th failure of the scenario: its link goes down.
     Fail(u32),
-    /// See [`Event::Fail`].
+    /// Routes move away from the link of the n-th failure.
     Reroute(u32),
-    /// The far end of the n-th link that is paused now and then says its next pause frame.
+    /// The far end of the n-th intermittently paused link sends its next pause frame.
     FarPause(u32),
 }
 
-/// What is written down.
+/// A measurement to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mark {
     /// The traffic starts.
     Start,
-    /// A point of the curves.
+    /// One point of the curves is sampled.
     Sample,
-    /// Utilisation is taken.
+    /// The utilisation since the start is recorded.
     Utilisation,
-    /// Goodput counts from here.
+    /// Goodput is counted from here on.
     Goodput,
 }
 
-/// The events to come, by time.
+/// Pending events, ordered by time, then by the order of scheduling.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     heap: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
@@ -60,7 +60,7 @@ impl EventQueue {
         self.heap.push(Reverse((time, self.sequence, event)));
     }
 
-    /// When the next event is.
+    /// Returns the time of the next event.
     pub(crate) fn next(&self) -> Option<Nanos> {
         self.heap.peek().map(|Reverse((time, ..))| *time)
     }

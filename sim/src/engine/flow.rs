@@ -1,4 +1,4 @@
-//! One connection: both ends' state, what it has to send, and what is remembered for the report.
+//! One connection: the state of both ends, its pending data, and what the report needs.
 
 use std::collections::VecDeque;
 
@@ -13,26 +13,26 @@ use crate::host::rc::{RcReceiver, RcSender};
 use crate::scenario::Verb;
 use crate::wire::{self, Direction, opcode};
 
-/// Every so many packets the sender asks for an acknowledgement, besides the end of a message.
+/// Packets between two acknowledgement requests of the sender, besides the one at the end of a message.
 const ACK_EVERY: u64 = 16;
-/// And when it has not asked for this long, so that a slow sender measures its round trip too.
+/// Time after which the sender requests an acknowledgement anyway, so that a slow sender measures its round trip too.
 const ACK_AFTER: Nanos = Nanos::from_micros(50);
-/// A slow sender looks again after this time, as its rate may have risen.
+/// Longest wait before a slow sender re-evaluates its rate, which may have risen.
 const LOOK: Nanos = Nanos::from_micros(100);
-/// READ: messages requested ahead.
+/// READ: limit on messages requested ahead of delivery.
 const READ_AHEAD: u64 = 64;
 /// First queue pair numbers of senders and of receivers; connections count on from there.
 const SENDERS: u32 = 0x10_0000;
 const RECEIVERS: u32 = 0x20_0000;
 
-/// A burst of which not everything has arrived.
+/// A burst that has not fully arrived.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Burst {
     pub(crate) begun: Nanos,
     pub(crate) end: u64,
 }
 
-/// A flow of the scenario: where it goes, and how far it has come.
+/// A flow of the scenario: its endpoints, its state and its progress.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) src: u32,
@@ -43,51 +43,51 @@ pub(crate) struct Flow {
     pub(crate) rx: RcReceiver,
     pub(crate) rate: Box<dyn RateControl>,
     pub(crate) np: NotificationPoint,
-    /// Shortest time between two CNPs of its receiver, and whether they tell a period (DCQCN+).
+    /// Minimum CNP interval of its receiver; `adaptive`: its CNPs carry a period (DCQCN+).
     pub(crate) cnp_interval: Nanos,
     pub(crate) adaptive: bool,
-    /// From data's sender to its receiver.
+    /// Addressing from the data's sender to its receiver.
     pub(crate) forward: Direction,
-    /// Back.
+    /// Addressing from the receiver back to the sender.
     pub(crate) back: Direction,
-    /// Packets of a message, and the count of the first packet of the first one.
+    /// Packets per message; `base`: count of the first packet of the first message.
     pub(crate) message: u64,
     pub(crate) base: u64,
     pub(crate) mtu: usize,
-    /// In its host's list of those with something to send.
+    /// True while it is in its host's `ready` heap.
     pub(crate) armed: bool,
     pub(crate) next_at: Nanos,
-    /// Bits it must still earn then, at the rate it has then.
+    /// Bits of pacing still to be earned at `next_at`, at the rate of that time.
     pub(crate) debt: f64,
     /// Packets whose acknowledgement gives a round-trip time, and when they were sent.
     pub(crate) timed: VecDeque<(u64, Nanos)>,
-    /// When an acknowledgement was last asked for.
+    /// Time of the last acknowledgement request.
     pub(crate) asked: Nanos,
-    /// Its path goes through the reported queue.
+    /// True if its path crosses the reported queue.
     pub(crate) crosses: bool,
     pub(crate) bursts: VecDeque<Burst>,
-    /// READ: packets requested, and when the last one that was expected came.
+    /// READ: packets requested; `progress`: when the last expected one arrived.
     pub(crate) requested: u64,
     pub(crate) progress: Nanos,
-    /// READ: packets the requester wants in all.
+    /// READ: total packets the requester wants.
     pub(crate) wanted: u64,
-    /// Delivered in order before the measured time.
+    /// Packets delivered in order before goodput was counted.
     pub(crate) delivered_before: u64,
-    /// THEMIS: when its sender was last told by the switch.
+    /// THEMIS: time of the last CNP from the switch to its sender.
     pub(crate) told: Option<Nanos>,
 }
 
-/// The queue pair of connection `index` at the data's sender.
+/// Returns the queue pair of connection `index` at the data's sender.
 pub(crate) const fn sender_qpn(index: u32) -> Qpn {
     Qpn::new(SENDERS + index)
 }
 
-/// The queue pair of a flow's receiver.
+/// Returns the queue pair of connection `index` at the data's receiver.
 pub(crate) const fn receiver_qpn(index: u32) -> Qpn {
     Qpn::new(RECEIVERS + index)
 }
 
-/// The connection a packet to this queue pair belongs to, and whether it reached the data's sender.
+/// Returns the connection that a packet to this queue pair belongs to, and whether the queue pair is the data sender's.
 pub(crate) const fn of_qpn(qpn: Qpn) -> Option<(usize, bool)> {
     let qpn = qpn.get();
     if qpn >= RECEIVERS {
@@ -100,7 +100,7 @@ pub(crate) const fn of_qpn(qpn: Qpn) -> Option<(usize, bool)> {
 }
 
 impl Flow {
-    /// Whether the sender has a packet that its window lets go.
+    /// Returns true if the sender has a packet to send and its window permits it.
     pub(crate) fn can_send(&self) -> bool {
         let window = match self.verb {
             Verb::Write => self.rate.window(),
@@ -110,7 +110,7 @@ impl Flow {
             && window.is_none_or(|window| self.tx.flying() * (self.mtu as u64) < window)
     }
 
-    /// The next data packet.
+    /// Builds the next data packet and schedules the one after it.
     pub(crate) fn data(&mut self, now: Nanos) -> Option<SimFrame> {
         let packet = self.tx.take(now)?;
         let place = if packet < self.base {
@@ -150,13 +150,13 @@ impl Flow {
         }
         let wire = u64::from(wire_len(frame.data().len()));
         self.rate.sent(wire, now);
-        // A host that was held up may catch up by a few packets, not more.
+        // A delayed host may catch up by 2 us, not more.
         let due = self.next_at.max(now.since(Nanos(2_000)));
         self.owe((wire * 8) as f64, due, now);
         Some(frame)
     }
 
-    /// Waits until `bits` are earned from `from` on, and no longer than until it should look again.
+    /// Sets `next_at` to when `bits` are earned counting from `from`, at most [`LOOK`] later; the rest stays in `debt`.
     fn owe(&mut self, bits: f64, from: Nanos, now: Nanos) {
         let rate = self.rate.rate(now).max(1e-6);
         let gap = bits / rate;
@@ -165,7 +165,7 @@ impl Flow {
         self.next_at = from + Nanos(crate::num::whole(gap.min(look)));
     }
 
-    /// Whether its turn has come; if not, `next_at` is when it should look again.
+    /// Returns true if its pacing debt is paid; otherwise `next_at` is when to check again.
     pub(crate) fn has_earned(&mut self, now: Nanos) -> bool {
         if self.debt <= 0.0 {
             return true;
@@ -174,7 +174,7 @@ impl Flow {
         false
     }
 
-    /// READ: the next request, while fewer than enough are on their way.
+    /// READ: builds the next request, while fewer than [`READ_AHEAD`] messages are outstanding.
     pub(crate) fn request(&mut self) -> Option<SimFrame> {
         let ahead = self.requested - self.rx.expected();
         if self.requested >= self.wanted || ahead >= READ_AHEAD * self.message {
@@ -191,7 +191,7 @@ impl Flow {
         Some(frame)
     }
 
-    /// READ: asks for these packets, perhaps again.
+    /// READ: builds a request for these packets, for the first time or again.
     pub(crate) fn request_for(&self, first: u64, packets: u64) -> SimFrame {
         let length = crate::num::small(packets * self.mtu as u64);
         wire::packet(

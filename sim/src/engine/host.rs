@@ -1,4 +1,4 @@
-//! A host: one link, connections taking turns at their rates, control packets first, pauses obeyed.
+//! A host with one link: connections take turns at their rates, control packets go first, pauses are obeyed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -22,21 +22,21 @@ use crate::wire::{self, Packet, Seen, opcode};
 /// A host of the simulation, with its one link.
 #[derive(Debug)]
 pub(crate) struct Host {
-    /// Its way out.
+    /// Engine index of its outgoing link.
     pub(crate) link: usize,
     pub(crate) line: Gbps,
-    /// Its card, where it is not the run's.
+    /// Sender parameter set of its card, where it is not the run's.
     pub(crate) sender: Option<Sender>,
-    /// Its shortest time between two CNPs for a flow it receives, where it is not the run's.
+    /// Minimum CNP interval for a flow it receives, where it is not the run's.
     pub(crate) cnp_interval: Option<Nanos>,
     pub(crate) ready: BinaryHeap<Reverse<(Nanos, u32)>>,
     pub(crate) control: VecDeque<SimFrame>,
     pub(crate) pause: PauseState,
-    /// The next time it was promised to be asked.
+    /// Time of its next scheduled [`Event::Host`](super::event::Event::Host).
     pub(crate) wake: Nanos,
     /// Connections that end here as receivers.
     pub(crate) receives: Vec<u32>,
-    /// Frames that came in.
+    /// Frames it received.
     pub(crate) received: super::link::Tally,
     pub(crate) cnps_sent: u64,
     pub(crate) cnps_received: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Host {
 }
 
 impl Engine {
-    /// The host may send now: does, if its link is free and somebody's turn has come.
+    /// Sends one frame if the host's link is free and a connection is due.
     pub(crate) fn host_turn(&mut self, host: u32) {
         let now = self.now;
         let at = host as usize;
@@ -107,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// The connection has something to send: its host's list gets it.
+    /// Adds the connection to its host's `ready` heap if it can send and is not yet there.
     pub(crate) fn arm(&mut self, index: usize) {
         let now = self.now;
         let flow = &mut self.flows[index];
@@ -127,7 +127,7 @@ impl Engine {
         self.wake_host(host, self.now);
     }
 
-    /// A frame reached its host.
+    /// Handles a frame that reached its host.
     pub(crate) fn host_receive(&mut self, host: u32, frame: &SimFrame) {
         let now = self.now;
         let state = &mut self.hosts[host as usize];
@@ -233,7 +233,7 @@ impl Engine {
         }
     }
 
-    /// READ: asks for more, while fewer than enough requests are on their way.
+    /// READ: sends requests until [`Flow::request`](super::flow::Flow::request) has enough outstanding.
     pub(crate) fn request_more(&mut self, index: usize) {
         while let Some(frame) = self.flows[index].request() {
             let host = self.flows[index].dst;
@@ -241,7 +241,7 @@ impl Engine {
         }
     }
 
-    /// The notification point of a flow saw a mark.
+    /// Handles a marked packet at a flow's notification point: sends a CNP if one is due.
     fn notify(&mut self, host: u32, index: usize) {
         let now = self.now;
         let flow = &mut self.flows[index];

@@ -1,5 +1,5 @@
-//! Late ticks, lost CNPs, pauses from afar: chance draws from a generator of its own, so that a run without imperfections is
-//! the same whatever they are.
+//! Imperfections: late ticks, lost CNPs, far-end pauses. They draw from a generator of their own, so that a run without them is
+//! unchanged by their existence.
 
 use npcc_config::units::Percent;
 use npcc_pipeline::frame::wire_len;
@@ -13,25 +13,25 @@ use crate::num::small;
 use crate::rng::Rng;
 use crate::scenario::Imperfections;
 
-/// A pause that lasts is said again after this time: 65,535 quanta are 84 us at 400 Gb/s.
+/// Refresh interval of a lasting pause: 65,535 quanta are 84 us at 400 Gb/s.
 const REFRESH: Nanos = Nanos::from_micros(40);
 
-/// What chance did to a run.
+/// Random imperfections of a run.
 #[derive(Debug)]
 pub(crate) struct Chance {
     rng: Rng,
-    /// Until when each far end pauses its link.
+    /// End of each far end's current pause; zero while it does not pause.
     pausing: Vec<Nanos>,
-    /// The generator of the pauses that are the same whatever the seed.
+    /// Generators, by pause, of those whose times are the same for every seed.
     fixed: Vec<Option<Rng>>,
-    /// Pause frames of far ends, for the audit.
+    /// Pause frames sent by far ends, for the audit.
     pub(crate) pause_frames: u64,
 }
 
 impl Chance {
     pub(crate) fn new(seed: u64, given: &Imperfections) -> Chance {
         Chance {
-            // Another sequence than that of the start times, from the same seed.
+            // A different sequence from that of the start times, out of the same seed.
             rng: Rng::new(!seed),
             pausing: vec![Nanos::ZERO; given.pauses.len()],
             fixed: given
@@ -43,12 +43,12 @@ impl Chance {
         }
     }
 
-    /// Whether something of this probability happens now.
+    /// Draws whether an event of this probability happens now.
     fn happens(&mut self, share: Percent) -> bool {
         share.basis_points() > 0 && self.rng.below(10_000) < u64::from(share.basis_points())
     }
 
-    /// How late the next tick of a control core is.
+    /// Draws the delay of a control core's next tick.
     pub(crate) fn lateness(&mut self, given: &Imperfections) -> Nanos {
         let mut late = self.rng.below(given.tick_jitter.0);
         if self.happens(given.tick_late) {
@@ -57,14 +57,14 @@ impl Chance {
         Nanos(late)
     }
 
-    /// Whether a CNP is lost on its last metre.
+    /// Draws whether a CNP is lost at the sender's card.
     pub(crate) fn loses_cnp(&mut self, given: &Imperfections) -> bool {
         self.happens(given.cnp_loss)
     }
 }
 
 impl Engine {
-    /// The first pause of each link that is paused now and then.
+    /// Schedules the first pause of each intermittently paused link.
     pub(super) fn first_pauses(&mut self) {
         let pauses = &self.scenario.imperfections.pauses;
         for (pause, index) in pauses.iter().zip(0u32..) {
@@ -74,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// A pause of a far end begins, goes on, or ends.
+    /// Begins, refreshes or ends a far end's pause.
     pub(super) fn far_pause(&mut self, index: usize) {
         let now = self.now;
         let Some(pause) = self.scenario.imperfections.pauses.get(index) else {

@@ -1,4 +1,4 @@
-//! One direction of a cable: takes one frame at a time at its rate, and delivers it one length of light later.
+//! One direction of a cable: serialises one frame at a time at its rate, and delivers it one propagation delay later.
 
 use std::collections::VecDeque;
 
@@ -7,22 +7,22 @@ use npcc_pipeline::units::{BitRate, Nanos};
 
 use crate::frame::SimFrame;
 
-/// Femtoseconds in a nanosecond: a byte at 400 Gb/s is 20,000 fs, so rates are exact.
+/// Femtoseconds per nanosecond: a byte at 400 Gb/s is 20,000 fs, so rates are exact.
 const FS: u64 = 1_000_000;
 
-/// Where a link ends.
+/// Receiving end of a link: a host, or a switch and its port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Host(u32),
     Switch(u32, u8),
 }
 
-/// Frames and bytes of them, overhead included.
+/// Count of frames and their wire bytes, overhead included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Wire bytes.
+    /// Wire bytes of these frames.
     pub bytes: u64,
 }
 
@@ -42,9 +42,9 @@ pub(crate) struct Link {
     busy_fs: u64,
     flight: VecDeque<(Nanos, SimFrame)>,
     up: bool,
-    /// Put on the wire.
+    /// Frames and bytes put on the wire.
     pub(crate) sent: Tally,
-    /// Lost because the link was down.
+    /// Frames and bytes lost because the link was down.
     pub(crate) lost: Tally,
 }
 
@@ -62,25 +62,25 @@ impl Link {
         }
     }
 
-    /// Bits a second, rounded to what a whole number of femtoseconds a byte is.
+    /// Returns the rate in bits per second, rounded to a whole number of femtoseconds per byte.
     pub(crate) const fn rate(&self) -> BitRate {
         BitRate(8 * 1_000_000_000 * FS / self.fs_per_byte)
     }
 
-    /// How long light takes.
+    /// Returns the propagation delay.
     pub(crate) const fn delay(&self) -> Nanos {
         self.delay
     }
 
-    /// When the next frame can start.
+    /// Returns the time at which the next frame can start.
     pub(crate) const fn free_at(&self) -> Nanos {
         Nanos(self.busy_fs.div_ceil(FS))
     }
 
-    /// Puts a frame on the wire behind what is there. Returns when it arrives if that is the next arrival.
+    /// Puts a frame on the wire behind those already there. Returns its arrival time if that is the next arrival.
     pub(crate) fn send(&mut self, frame: SimFrame, now: Nanos) -> Option<Nanos> {
         let wire = u64::from(wire_len(frame.data().len()));
-        // Who waited for the link to be free follows at once, not at the next whole nanosecond.
+        // A sender that waited for the link to be free follows at once, not at the next whole nanosecond.
         let begins = if now == self.free_at() {
             self.busy_fs
         } else {
@@ -98,9 +98,9 @@ impl Link {
         first.then_some(arrives)
     }
 
-    /// The frame that arrives now, and when the next one will.
+    /// Takes the frame that arrives now, and returns the time of the next arrival.
     pub(crate) fn arrive(&mut self, now: Nanos) -> (Option<SimFrame>, Option<Nanos>) {
-        // After a failure an arrival may be announced that never comes.
+        // After a failure an event may announce an arrival that never comes.
         if self.flight.front().is_none_or(|(at, _)| *at > now) {
             return (None, None);
         }
@@ -108,7 +108,7 @@ impl Link {
         (frame, self.flight.front().map(|(at, _)| *at))
     }
 
-    /// The cable breaks: what is on it is lost.
+    /// Takes the link down; the frames in flight are lost.
     pub(crate) fn fail(&mut self) {
         self.up = false;
         for (_, frame) in self.flight.drain(..) {

@@ -1,7 +1,7 @@
-//! Real time: the scenario's hosts, links and other switches as ever, but the watched switch is somebody else's process.
+//! Real-time mode: the scenario's hosts, links and other switches are simulated, but the watched switch is an external process.
 //!
-//! Law: nothing of this end decides about congestion. Frames reach the process as bytes and come back as bytes; its queue is
-//! what it says itself; CNPs are counted where hosts read them. Time here is the reader's: `now` is the simulated time that
+//! Law: nothing at this end decides about congestion. Frames reach the process as bytes and come back as bytes; its queue depth is
+//! what it reports itself; CNPs are counted where hosts read them. Time here is the reader's: `now` is the simulated time that
 //! the real clock has reached, so that the same dilation holds on both sides.
 
 use std::net::Ipv4Addr;
@@ -16,7 +16,7 @@ use super::{BuildError, Engine, Sample};
 use crate::frame::SimFrame;
 use crate::scenario::{Case, Scenario};
 
-/// A scenario around a switch that is not here.
+/// A scenario around an external switch.
 #[derive(Debug)]
 pub struct Live {
     engine: Engine,
@@ -24,42 +24,42 @@ pub struct Live {
     latest: Nanos,
 }
 
-/// What hangs on one port of the switch that is not here.
+/// Link and hosts attached to one port of the external switch.
 #[derive(Debug, Clone)]
 pub struct Attachment {
-    /// The port's own address, which the hosts send to.
+    /// MAC address of the port, which the hosts send to.
     pub mac: Mac,
-    /// Its link's rate.
+    /// Rate of its link.
     pub rate: BitRate,
-    /// Hosts behind it, and the address frames to them go to.
+    /// IP address of each host behind it, and the MAC address frames to it are sent to.
     pub hosts: Vec<(Ipv4Addr, Mac)>,
-    /// Whether it is the port whose queue is watched.
+    /// True if it is the port whose queue is watched.
     pub watched: bool,
 }
 
-/// What hosts saw in a run. Times are simulated.
+/// Results as the hosts saw them. Times are simulated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     /// CNPs that reached senders, read from their bytes.
     pub cnps_received: u64,
     /// CNPs that receivers sent.
     pub cnps_host: u64,
-    /// Data packets sent again: frames got lost, or came too late.
+    /// Data packets retransmitted: frames got lost, or came too late.
     pub repeated: u64,
     /// Share of the watched link used over the scenario's `utilisation_over`.
     pub utilisation: f64,
-    /// Share of it that carried data delivered in order, over the later part.
+    /// Share of the watched link that carried data delivered in order, over the later part.
     pub goodput: f64,
     /// Jain's index of the connections, over the later part.
     pub jain: f64,
-    /// Longest that something happened after its time.
+    /// Longest delay of an event after its scheduled time.
     pub latest: Nanos,
-    /// Curves.
+    /// Points of the curves, in order of time.
     pub samples: Vec<Sample>,
 }
 
 impl Live {
-    /// Everything but the watched switch.
+    /// Builds everything but the watched switch.
     ///
     /// # Errors
     /// As [`super::run`].
@@ -74,7 +74,7 @@ impl Live {
         })
     }
 
-    /// The ports the process needs, by number.
+    /// Returns the ports the process needs, by number.
     #[must_use]
     pub fn attachments(&self) -> Vec<Attachment> {
         let engine = &self.engine;
@@ -98,13 +98,13 @@ impl Live {
         switch.ports.iter().enumerate().map(attachment).collect()
     }
 
-    /// When the traffic starts, and when the run is over.
+    /// Returns the times at which the traffic starts and the run ends.
     #[must_use]
     pub const fn span(&self) -> (Nanos, Nanos) {
         (self.engine.start, self.engine.end)
     }
 
-    /// All that is to happen up to `now` happens. Returns when the next thing is to.
+    /// Runs all events up to and including `now`. Returns the time of the next one.
     pub fn advance(&mut self, now: Nanos) -> Option<Nanos> {
         let engine = &mut self.engine;
         while let Some(time) = engine.queue.next().filter(|time| *time <= now) {
@@ -121,15 +121,15 @@ impl Live {
         engine.queue.next()
     }
 
-    /// The next frame for the switch, and the port it goes into.
+    /// Takes the next frame for the switch, and the port it goes into.
     pub fn leaving(&mut self) -> Option<(u8, SimFrame)> {
         self.engine.leaving.pop_front()
     }
 
-    /// The switch sent this frame by this port. [`Live::advance`] says how late it is.
+    /// Accepts a frame that the switch sent by this port. [`Live::advance`] keeps account of how late it is.
     pub fn entering(&mut self, port: u8, frame: &[u8]) {
         let switch = &self.engine.switches[self.outside as usize];
-        // What does not fit is not from the scenario's hosts.
+        // A frame that is too long is not from the scenario's hosts.
         if let Some(port) = switch.ports.get(usize::from(port))
             && frame.len() <= usize::from(self.engine.frame_wire)
         {
@@ -138,12 +138,12 @@ impl Live {
         }
     }
 
-    /// The switch says that its watched queue is this deep.
+    /// Records the depth that the switch reports for its watched queue.
     pub fn depth(&mut self, depth: u64) {
         self.engine.record.high = depth;
     }
 
-    /// What hosts saw.
+    /// Ends the run and returns what the hosts saw.
     #[must_use]
     pub fn seen(self) -> Seen {
         let latest = self.latest;
@@ -162,7 +162,7 @@ impl Live {
 }
 
 impl Engine {
-    /// A frame reached a switch that is not here.
+    /// Queues a frame that reached the external switch.
     pub(super) fn leave(&mut self, port: u8, frame: SimFrame) {
         debug_assert!(frame.data().len() <= usize::from(self.frame_wire));
         self.leaving.push_back((port, frame));
@@ -188,7 +188,7 @@ utilisation_over: 2ms
 goodput_from: 1ms
 ";
 
-    /// A switch that has no queue: every frame leaves at once by the port its destination hangs on.
+    /// Stands in for a switch that has no queue: every frame leaves at once by the port of its destination.
     fn forward(live: &mut Live, attachments: &[Attachment]) -> u32 {
         let mut frames = 0;
         while let Some((_, mut frame)) = live.leaving() {
@@ -226,7 +226,7 @@ goodput_from: 1ms
             now += Nanos(200);
         }
         let seen = live.seen();
-        // 2 ms at 20 of 40 Gb/s are 1,200 frames, the answers besides.
+        // 2 ms at 20 of 40 Gb/s are 1,200 frames, plus the acknowledgements.
         assert!(frames > 1_100, "{frames}");
         assert_eq!((seen.repeated, seen.cnps_received), (0, 0));
         assert!(

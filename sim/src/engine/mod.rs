@@ -1,7 +1,7 @@
 //! The discrete-event engine: one thread, one clock, one seed.
 //!
-//! Before the traffic starts, connections that are to be warm are used once: one packet and its answer. Time 0 of reports is
-//! the start of the traffic.
+//! Before the traffic starts, warm connections are used once: one packet and its answer. Time 0 of reports is the start of the
+//! traffic.
 
 mod build;
 mod event;
@@ -39,10 +39,10 @@ use switch::Switch;
 const DATA: u8 = 3;
 /// Priority of acknowledgements and CNPs.
 const CONTROL: u8 = 6;
-/// How often connections are looked at that hear nothing.
+/// Interval at which retransmission timeouts are checked.
 const EXPIRE: Nanos = Nanos::from_millis(1);
 
-/// A simulation at work.
+/// A running simulation.
 #[derive(Debug)]
 pub struct Engine {
     now: Nanos,
@@ -57,20 +57,20 @@ pub struct Engine {
     sender: Sender,
     recovery: Recovery,
     patience: Nanos,
-    /// The reported queue, and its rate in Gb/s.
+    /// The reported queue, as (switch, port); `watch_rate` is its rate in Gb/s.
     watch: (u32, u8),
     watch_rate: f64,
     /// Wire bytes of the longest data packet.
     frame_wire: u16,
     start: Nanos,
     end: Nanos,
-    /// Between two points of the curves.
+    /// Time between two points of the curves.
     step: Nanos,
-    /// Links between switches by scenario index: both directions and where they attach.
+    /// Links between switches, by scenario index: both directions and their attachment points.
     trunks: Vec<build::Trunk>,
-    /// What reality does besides.
+    /// Random imperfections and their generator.
     chance: imperfect::Chance,
-    /// The switch that is somebody else's process, and frames on their way to it with the port they go into.
+    /// The switch that is an external process; `leaving`: frames on their way to it, with the port they go into.
     outside: Option<u32>,
     leaving: VecDeque<(u8, SimFrame)>,
 }
@@ -78,7 +78,7 @@ pub struct Engine {
 /// Runs one case of a scenario.
 ///
 /// # Errors
-/// When the topology does not fit the switch (ports), or somebody cannot be reached.
+/// When the topology does not fit the switch (ports), or a host cannot be reached.
 pub fn run(scenario: &Scenario, case: &Case) -> Result<Outcome, BuildError> {
     let mut engine = Engine::build(scenario, case)?;
     engine.go();
@@ -151,14 +151,14 @@ impl Engine {
         }
     }
 
-    /// One packet there and its answer back, so that the switch can know the connection.
+    /// Sends one packet and gets its answer, so that the switch can learn the connection.
     fn warm(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         flow.base = 1;
         self.wants(index, 1);
     }
 
-    /// The connection has so many more packets to move.
+    /// Gives the connection `packets` more packets to move.
     fn wants(&mut self, index: usize, packets: u64) {
         let flow = &mut self.flows[index];
         match flow.verb {

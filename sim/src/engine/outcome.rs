@@ -1,4 +1,4 @@
-//! What came of a run.
+//! Outcome of a run, computed from the engine's final state.
 
 use npcc_pipeline::frame::wire_len;
 use npcc_pipeline::units::Nanos;
@@ -9,14 +9,14 @@ use super::{DATA, Engine};
 use crate::scenario::Verb;
 use crate::wire::OVERHEAD;
 
-/// What came of a run. Depths in wire bytes; rates as shares of the reported link's.
+/// Outcome of a run. Depths in wire bytes; rates as shares of the reported link's.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// Deepest the reported queue was.
+    /// Peak depth of the reported queue.
     pub peak: u64,
-    /// Mean of the deepest values of each sampled interval.
+    /// Mean of the peak depths of the sampled intervals.
     pub mean: u64,
-    /// From the start until the queue was first back at `kmin` after its deepest; `None` when it was never above, or not back.
+    /// Time from the start until the queue was first back at `kmin` after its peak; `None` when it was never above, or not back.
     pub drained: Option<Nanos>,
     /// Share of the link used from the start.
     pub utilisation: f64,
@@ -24,15 +24,15 @@ pub struct Outcome {
     pub goodput: f64,
     /// Jain's index of the connections through the reported queue, over the later part; 1 is equal.
     pub jain: f64,
-    /// What each connection through the reported queue delivered in order over the later part, as a share of its link.
+    /// Goodput of each connection through the reported queue over the later part, as a share of the reported link.
     pub flows: Vec<f64>,
-    /// Pauses begun by switches.
+    /// Pauses begun by switches, for the data priority.
     pub pauses: u64,
-    /// Time hosts were paused, all together.
+    /// Total time hosts were paused, summed over the hosts.
     pub paused: Nanos,
-    /// CNPs of the switches.
+    /// CNPs sent by switches.
     pub cnps_switch: u64,
-    /// CNPs of receivers.
+    /// CNPs sent by receivers.
     pub cnps_host: u64,
     /// CNPs that reached senders.
     pub cnps_received: u64,
@@ -40,38 +40,38 @@ pub struct Outcome {
     pub marked: u64,
     /// Frames dropped by switches.
     pub dropped: u64,
-    /// Data packets sent again.
+    /// Data packets retransmitted.
     pub repeated: u64,
-    /// By flow group.
+    /// Outcome of each flow group.
     pub groups: Vec<GroupOutcome>,
-    /// Curves.
+    /// Points of the curves, in order of time.
     pub samples: Vec<Sample>,
-    /// Where every frame is.
+    /// Conservation audit: where every frame is.
     pub audit: Audit,
 }
 
-/// One flow group's part.
+/// Outcome of one flow group.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupOutcome {
-    /// Its name.
+    /// Name of the flow group.
     pub name: String,
-    /// Delivered in order over the later part, in Gb/s on the wire.
+    /// Goodput: delivered in order over the later part, in Gb/s on the wire.
     pub goodput: f64,
-    /// Whether the scenario names it: a class of traffic whose goodput counts by itself.
+    /// True if the scenario names it: it is a class of traffic whose goodput counts by itself.
     pub is_class: bool,
-    /// Its part, in Gb/s, when the reported link is divided equally among the connections through it, and each sender's link among its
+    /// Fair share, in Gb/s: the reported link divided equally among the connections through it, and each sender's link among its
     /// own.
     pub fair: f64,
-    /// Times from the start of a burst to its last packet's arrival, sorted.
+    /// Completion times, from the start of a burst to its last packet's arrival, sorted.
     pub bursts: Vec<Nanos>,
     /// Ages of the bursts that had not arrived at the end.
     pub unfinished: Vec<Nanos>,
-    /// What a burst takes on links that carry nothing else.
+    /// Shortest possible completion time of a burst, on otherwise idle links.
     pub ideal: Option<Nanos>,
 }
 
 impl GroupOutcome {
-    /// The time that this share (in thousandths) of the bursts took at most.
+    /// Returns the completion time that this share (in thousandths) of the bursts did not exceed.
     #[must_use]
     pub fn quantile(&self, thousandths: usize) -> Option<Nanos> {
         let last = self.bursts.len().checked_sub(1)?;
@@ -80,8 +80,8 @@ impl GroupOutcome {
             .copied()
     }
 
-    /// Flow completion time over what it would be on links that carry nothing else: no more than that for this share (in
-    /// thousandths) of the bursts. A burst that has not arrived counts with its age once that is longer than the median of the others.
+    /// Returns the slowdown that this share (in thousandths) of the bursts did not exceed: flow completion time over that on links that
+    /// carry nothing else. A burst that has not arrived counts with its age once that is longer than the median of the others.
     #[must_use]
     pub fn slowdown(&self, thousandths: usize) -> Option<f64> {
         let median = self.quantile(500);
@@ -100,26 +100,26 @@ impl GroupOutcome {
 /// Conservation: `made = received + consumed + dropped + lost + flying + held`, in frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Put on the first link by hosts, and made by switches.
+    /// Frames sent by hosts and far-end pauses, or originated by switches.
     pub made: u64,
-    /// Reached a host.
+    /// Frames that reached a host.
     pub received: u64,
-    /// MAC control taken in by switches.
+    /// MAC control frames consumed by switches.
     pub consumed: u64,
-    /// Dropped by switches.
+    /// Frames dropped by switches.
     pub dropped: u64,
-    /// On a link that failed.
+    /// Frames lost on a link that failed.
     pub lost: u64,
-    /// On links.
+    /// Frames in flight on links.
     pub flying: u64,
-    /// In switches.
+    /// Frames held in switches.
     pub held: u64,
-    /// Frames hosts could not make sense of: 0.
+    /// Frames hosts could not parse or assign to a connection; must be 0.
     pub not_understood: u64,
 }
 
 impl Audit {
-    /// Frames nobody can account for.
+    /// Returns the number of frames that are unaccounted for.
     #[must_use]
     pub const fn missing(&self) -> u64 {
         let found =
@@ -141,7 +141,7 @@ impl Engine {
     pub(crate) fn outcome(self) -> Outcome {
         let audit = self.audit();
         let window = self.now.since(self.record.goodput_since).0.max(1) as f64;
-        // What a full packet costs on the wire.
+        // Wire bytes of a full packet.
         let frame = f64::from(wire_len(OVERHEAD + usize::from(self.scenario.mtu)));
         let rates: Vec<f64> = self
             .flows
@@ -158,7 +158,7 @@ impl Engine {
             .filter(|(flow, _)| flow.crosses)
             .map(|(_, rate)| *rate)
             .collect();
-        // An equal division of the reported link, or of the sender's own where a connection takes another way.
+        // Equal division of the reported link, or of the sender's own where a connection takes another path.
         let fair = self.watch_rate / crossing.len().max(1) as f64;
         let part = |flow: &super::flow::Flow| {
             let of_host = self.flows.iter().filter(|other| other.src == flow.src);
@@ -246,7 +246,7 @@ impl Engine {
         audit
     }
 
-    /// One connection's rate control, delivered packets and READ state are not for the report; their sum is.
+    /// Returns the sum of the rates, in Gb/s, of the connections that send now: those armed, and all READs.
     pub(crate) fn offered(&mut self) -> f64 {
         let now = self.now;
         let active = self
@@ -258,7 +258,7 @@ impl Engine {
 }
 
 impl Tally {
-    /// Whether nothing was counted.
+    /// Returns true if no frame was counted.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.frames == 0
@@ -293,7 +293,7 @@ mod tests {
             ..GroupOutcome::default()
         };
         assert_eq!(group.slowdown(990), Some(2.0));
-        // One that has just begun says nothing yet.
+        // A burst that has just begun does not count yet.
         group.unfinished = vec![Nanos(5)];
         assert_eq!(group.slowdown(990), Some(2.0));
         group.unfinished = vec![Nanos(90), Nanos(5)];

@@ -1,33 +1,33 @@
-//! What is written down while a run goes on.
+//! Measurements recorded while a run goes on.
 
 use std::net::Ipv4Addr;
 
 use npcc_pipeline::units::Nanos;
 
-/// Points of the curves, at most.
+/// Maximum number of points of the curves.
 pub(crate) const POINTS: u64 = 600;
 
 /// One point of a run's curves.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sample {
-    /// Since the start of the traffic.
+    /// Time since the start of the traffic.
     pub at: Nanos,
-    /// Deepest the reported queue was since the last point, in wire bytes.
+    /// Peak depth of the reported queue since the last point, in wire bytes.
     pub depth: u64,
     /// Sum of the senders' rates, in Gb/s.
     pub offered: f64,
-    /// What left by the reported queue since the last point, in Gb/s.
+    /// Throughput of the reported link since the last point, in Gb/s.
     pub through: f64,
-    /// Time senders were paused until now, all together.
+    /// Total time hosts were paused until now, summed over the hosts.
     pub paused: Nanos,
     /// CNPs that reached senders until now.
     pub cnps: u64,
 }
 
-/// What is written down of a run while it goes on.
+/// Measurements of a run in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// By switch: the port toward each host.
+    /// Port toward each host, by switch.
     pub(crate) routes: Vec<Vec<u8>>,
     pub(crate) started: Option<Nanos>,
     pub(crate) peak: u64,
@@ -40,19 +40,19 @@ pub(crate) struct Record {
     pub(crate) through_before: u64,
     pub(crate) utilisation: Option<f64>,
     pub(crate) goodput_since: Nanos,
-    /// Time each burst took, by group.
+    /// Completion time of each burst, by group.
     pub(crate) bursts: Vec<Vec<Nanos>>,
-    /// By group, what a burst takes on links that carry nothing else.
+    /// Shortest possible completion time of a burst, on otherwise idle links, by group.
     pub(crate) ideals: Vec<Option<Nanos>>,
 }
 
-/// The address of host `index`: 10.x.y.z counted up from 10.0.0.1.
+/// Returns the address of host `index`: 10.x.y.z counted up from 10.0.0.1.
 pub(crate) const fn address(index: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(0x0a00_0001 + index)
 }
 
 impl Record {
-    /// The port a frame leaves by, as the routes are now; `None` for MAC control.
+    /// Returns the egress port of a frame under the current routes; `None` for MAC control.
     pub(crate) fn route_of(&self, switch: u32, frame: &[u8]) -> Option<u8> {
         if frame[12..14] != [8, 0] {
             return None;
@@ -61,7 +61,7 @@ impl Record {
         self.routes[switch as usize].get(host as usize).copied()
     }
 
-    /// The reported queue has this depth after a frame joined it.
+    /// Records the depth of the reported queue after a frame joined it.
     pub(crate) fn depth(&mut self, depth: u64) {
         if self.started.is_some() {
             if depth > self.peak {
@@ -73,14 +73,14 @@ impl Record {
         }
     }
 
-    /// Notes the depth after a frame left.
+    /// Records the depth of the reported queue after a frame left: the queue has drained when it is at `kmin` or below.
     pub(crate) fn drained(&mut self, depth: u64, now: Nanos) {
         if self.exceeded && self.drained_at.is_none() && depth <= self.kmin {
             self.drained_at = Some(now);
         }
     }
 
-    /// A burst of this group arrived whole.
+    /// Records that a burst of this group arrived whole, and the time it took.
     pub(crate) fn completed(&mut self, group: usize, time: Nanos) {
         self.bursts[group].push(time);
     }

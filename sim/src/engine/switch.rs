@@ -1,7 +1,7 @@
-//! A switch: the production packet path and control core between links.
+//! A simulated switch: the production packet path and control core between links.
 //!
-//! A port takes one frame at a time when its link is free, so that everything that waits, waits in the queue where it is
-//! measured, marked and watched. The control core is called as often as it asks; its CNPs are built from the routes and
+//! A port takes one frame at a time when its link is free, so that everything that waits does so in the queue where it is
+//! measured, marked and watched. The control core is called at the period it requests; its CNPs are built from the routes and
 //! queued at once, as the switch's injector does.
 
 use arrayvec::ArrayVec;
@@ -26,12 +26,12 @@ use super::{CONTROL, DATA, Engine};
 use crate::frame::SimFrame;
 use crate::wire::{self, Seen};
 
-/// Time between two turns of a worker as far as pauses are concerned.
+/// Time between two iterations of a worker, as far as pauses are concerned.
 const TURN: Nanos = Nanos::from_micros(2);
 /// THEMIS: shortest time between two CNPs of one flow.
 const THEMIS: Nanos = Nanos::from_micros(5);
 
-/// See the module's text.
+/// A switch: its packet path, control core, routes and ports.
 #[derive(Debug)]
 pub(crate) struct Switch {
     pub(crate) path: Datapath<SimFrame, Option<FlowCache>>,
@@ -39,31 +39,31 @@ pub(crate) struct Switch {
     pub(crate) fib: FibReader,
     pub(crate) routes: RouteWriter,
     pub(crate) ports: Vec<Port>,
-    /// Ports with THEMIS, as a port set.
+    /// Port set (bit per port) of the ports with THEMIS.
     pub(crate) themis: u32,
-    /// Whether neighbours are paused.
+    /// True if it pauses its neighbours (PFC).
     pub(crate) pfc: bool,
-    /// Full but for one place, so that a port hands out one frame at a time.
+    /// Output burst, full but for one slot, so that a port hands out one frame at a time.
     pub(crate) out: Outgoing<SimFrame>,
     pub(crate) cnps: u64,
 }
 
-/// One port.
+/// One port of a simulated switch.
 #[derive(Debug)]
 pub(crate) struct Port {
-    /// Its way out.
+    /// Engine index of its outgoing link.
     pub(crate) link: usize,
-    /// The next time it was promised to be asked.
+    /// Time of its next scheduled [`Event::Port`](super::event::Event::Port).
     pub(crate) wake: Nanos,
-    /// CE and the rest seen leaving, for the report.
+    /// Frames that left with CE set, for the report.
     pub(crate) marked: u64,
-    /// Depth of its data queue when it was last published, and frames that came and went since.
+    /// Depth of its data queue when last published; `unpublished`: frames that came and went since.
     pub(crate) published: u64,
     pub(crate) unpublished: u32,
 }
 
 impl Engine {
-    /// A frame reached a switch.
+    /// Handles a frame that reached a switch.
     pub(crate) fn switch_receive(&mut self, index: u32, port: u8, frame: SimFrame) {
         let now = self.now;
         let switch = &mut self.switches[index as usize];
@@ -80,13 +80,13 @@ impl Engine {
         }
         match to {
             Some(to) => self.port_turn(index, to),
-            // MAC control: somebody may go on.
+            // MAC control: a paused port may resume.
             None => self.all_ports(index),
         }
         self.pauses(index, port);
     }
 
-    /// A port may send now: does, if its link is free and the scheduler finds something.
+    /// Sends one frame by a port if its link is free and the scheduler finds one.
     pub(crate) fn port_turn(&mut self, index: u32, port: u8) {
         let now = self.now;
         let switch = &mut self.switches[index as usize];
@@ -134,7 +134,7 @@ impl Engine {
         }
     }
 
-    /// A frame came to or left by a port: its depth is published once a burst, and when nothing waits.
+    /// Publishes a port's depth once every `depth_every` frames that come or go, and when nothing waits.
     fn publish(&mut self, index: u32, port: u8) {
         let every = self.scenario.imperfections.depth_every;
         if every <= 1 {
@@ -181,7 +181,7 @@ impl Engine {
         }
     }
 
-    /// A turn of the worker: pauses are begun, refreshed and ended, ports whose pause ran out go on.
+    /// Runs an iteration of the worker: pauses are begun, refreshed and ended; ports whose pause ran out resume.
     pub(crate) fn turn(&mut self, index: u32) {
         for port in 0..self.switches[index as usize].ports.len() {
             self.pauses(index, u8::try_from(port).unwrap_or(u8::MAX));
@@ -190,7 +190,7 @@ impl Engine {
         self.queue.at(self.now + TURN, Event::Turn(index));
     }
 
-    /// The control core looks at its queues and tells whom it will.
+    /// Runs a tick of the control core on its queues, and sends the CNPs it orders.
     pub(crate) fn control(&mut self, index: u32) {
         let now = self.now;
         let switch = &mut self.switches[index as usize];
@@ -249,7 +249,7 @@ impl Engine {
         self.queue.at(now + period + late, Event::Control(index));
     }
 
-    /// THEMIS: a marked packet leaves; its sender is told, and the mark taken off again.
+    /// THEMIS: handles a marked packet that leaves: its sender is signalled, and the mark is cleared.
     fn themis(&mut self, index: u32, frame: &mut SimFrame) {
         let Seen::Packet(packet) = wire::read(frame.data()) else {
             return;
@@ -266,7 +266,7 @@ impl Engine {
             let (src, dst) = (state.forward.src, state.forward.dst);
             let order = FlowKey::new(src.into(), dst.into(), packet.dest_qp);
             let switch = &mut self.switches[index as usize];
-            // The pair is known from the hosts, as its testbed does it.
+            // The queue pair of the sender is known from the hosts, as in the THEMIS testbed.
             let built = spec(
                 &switch.fib,
                 order,
@@ -291,7 +291,7 @@ impl Engine {
     }
 }
 
-/// The CNP of an order, and the port it leaves by.
+/// Builds the CNP of an order, and returns it with the port it leaves by.
 fn build(fib: &FibReader, order: &CnpOrder) -> Option<(PortId, SimFrame)> {
     spec(fib, order.flow, order.sender_qpn, Some(order.ingress))
 }

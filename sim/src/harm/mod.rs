@@ -1,26 +1,26 @@
-//! Harm: what a scheme did held against what ECN alone did in the same place, over several seeds of each.
+//! Harm: compares a scheme's results with those of ECN alone in the same scenario, over several seeds of each.
 //!
 //! A figure is harm when both hold:
 //!
-//! 1. **It matters**: the median of what is lost, over all pairs of a run of ECN's and a run of the scheme's, is beyond the figure's limit.
-//! 2. **It is no chance**: in [`Figure::pairs`] of these pairs the scheme's run is the worse one (the rank-sum test of Mann and Whitney).
+//! 1. **It matters**: the median loss, over all pairs of a run of ECN's and a run of the scheme's, is beyond the figure's limit.
+//! 2. **It is not chance**: in [`Figure::pairs`] of these pairs the scheme's run is the worse one (the rank-sum test of Mann and Whitney).
 //!
 //! Every run is paired with every one of ECN's, not with that of the same seed alone: a queue is chaotic, and two runs of one seed are as
-//! unlike as any two a few round trips later, so the scatter of ECN's own runs is what the difference has to stand out from.
+//! unlike as any two a few round trips later, so the difference has to stand out from the scatter of ECN's own runs.
 //!
-//! | figure | lost is | limit |
+//! | figure | loss | limit |
 //! |---|---|---|
-//! | `peak` of the queue | what it is deeper than ECN's, as a share of ECN's; of the median, less the [`allowance`] | 0.05 |
-//! | `pauses` | more than ECN's, as a share | 0 |
-//! | `goodput` | less than ECN's, as a share | 0.01 |
-//! | `fairness` | generalised Lorenz curve: for the worst k, what the k slowest connections together get less than ECN's k slowest do, each, as a share of the mean that ECN's get | 0.05 |
-//! | `slowdown p50`, `slowdown p99` | completion times of short flows, longer than ECN's, as a share | 0.05 |
-//! | `class NAME` | goodput of a class less than ECN's, or than its part of an equal division where ECN's is more, as a share | 0.01 |
+//! | `peak` of the queue | its excess over ECN's, as a share of ECN's; of the median, less the [`allowance`] | 0.05 |
+//! | `pauses` | excess over ECN's, as a share | 0 |
+//! | `goodput` | shortfall from ECN's, as a share | 0.01 |
+//! | `fairness` | generalised Lorenz curve: for the worst k, how much less the k slowest connections get together than ECN's k slowest, divided by k, as a share of ECN's mean | 0.05 |
+//! | `slowdown p50`, `slowdown p99` | excess of the completion times of short flows over ECN's, as a share | 0.05 |
+//! | `class NAME` | shortfall of a class's goodput from ECN's, or from its fair share where ECN's is more, as a share | 0.01 |
 //!
 //! The generalised Lorenz curve is not Jain's index: a run in which every connection gets more is never less fair by it.
 //!
 //! The measure is frozen: laws are changed to do no harm by it, not the reverse. Its constants were chosen on the odd cells of the
-//! matrix with seeds 1 to 8 and judged on the even cells with seeds 21 to 28 (docs/evidence.md), and `sim/tests/measure.rs` holds them.
+//! matrix with seeds 1 to 8 and judged on the even cells with seeds 21 to 28 (docs/evidence.md), and `sim/tests/measure.rs` pins them.
 
 mod planted;
 
@@ -33,20 +33,20 @@ use crate::scenario::Scenario;
 use crate::wire::OVERHEAD;
 pub use planted::{Calibration, Planted};
 
-/// What is compared.
+/// A figure that is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Figure {
-    /// Deepest the queue was.
+    /// Peak depth of the queue.
     Peak,
-    /// Pauses begun.
+    /// Pauses begun by switches.
     Pauses,
     /// Goodput of all connections.
     Goodput,
-    /// Generalised Lorenz curve.
+    /// Fairness by the generalised Lorenz curve.
     Fairness,
-    /// Slowdown of short flows: 0 the median, 1 the 99th percentile.
+    /// Slowdown of short flows: 0 is the median, 1 the 99th percentile.
     Slowdown(usize),
-    /// Goodput of a class, by its place and name.
+    /// Goodput of a class, by its index and name.
     Class(usize, String),
 }
 
@@ -65,7 +65,7 @@ impl std::fmt::Display for Figure {
 }
 
 impl Figure {
-    /// Those that a run has.
+    /// Returns the figures that apply to a run.
     fn of(run: &Figures) -> Vec<Figure> {
         let mut figures = vec![
             Figure::Peak,
@@ -81,7 +81,7 @@ impl Figure {
         figures
     }
 
-    /// What may be lost, as [`Figure::loss`] has it.
+    /// Returns the largest loss, as [`Figure::loss`] computes it, that is not harm.
     #[must_use]
     pub const fn limit(&self) -> f64 {
         match self {
@@ -91,9 +91,9 @@ impl Figure {
         }
     }
 
-    /// Share of all pairs in which the scheme's run is the worse one where there is harm; equal ones count half. Two sets of eight runs of
-    /// one kind reach 0.82 in 1.4 % of cases and 0.9 in 0.2 %; a run has one peak and one goodput, but fairness is of every k, and classes
-    /// and percentiles are several, so that chance has more to choose from.
+    /// Returns the share of all pairs in which the scheme's run must be the worse one for harm; equal ones count half. Two sets of eight
+    /// runs of one kind reach 0.82 in 1.4 % of cases and 0.9 in 0.2 %; a run has one peak and one goodput, but fairness is of every k, and
+    /// classes and percentiles are several, so that chance has more to choose from.
     #[must_use]
     pub const fn pairs(&self) -> f64 {
         match self {
@@ -102,7 +102,7 @@ impl Figure {
         }
     }
 
-    /// The figure itself, for people: of fairness, what the slowest connection gets of the mean.
+    /// Returns the value of the figure, as shown to people; for fairness, the slowest connection's goodput over the mean.
     fn value(&self, run: &Figures) -> f64 {
         match self {
             Figure::Peak => run.peak as f64,
@@ -117,7 +117,7 @@ impl Figure {
         }
     }
 
-    /// What a class need not have more of than this, and the figure itself of others.
+    /// Returns the value that is due: for a class ECN's goodput, at most its fair share; for the others ECN's value.
     fn due(&self, ecn: &Figures) -> f64 {
         let value = self.value(ecn);
         match self {
@@ -129,7 +129,7 @@ impl Figure {
         }
     }
 
-    /// How much worse the scheme's run is than ECN's, as a share; negative when it is better.
+    /// Returns the loss of the scheme's run against ECN's, as a share; negative when it is better.
     fn loss(&self, ecn: &Figures, with: &Figures) -> f64 {
         let (due, value) = (self.due(ecn), self.value(with));
         match self {
@@ -141,20 +141,20 @@ impl Figure {
     }
 }
 
-/// What was worse than it may be.
+/// A figure that was worse than its limit allows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Harm {
-    /// Which figure.
+    /// The figure that was worse.
     pub figure: Figure,
-    /// ECN's, the median of its runs.
+    /// Median value of ECN's runs.
     pub ecn: f64,
-    /// The scheme's.
+    /// Median value of the scheme's runs.
     pub with: f64,
-    /// Median of what is lost, over all pairs.
+    /// Median loss over all pairs.
     pub loss: f64,
 }
 
-/// Bytes that no peak is held against: two bursts of full frames, or 10 us of the drain rate, whichever is more.
+/// Returns the bytes of excess peak that are forgiven: two bursts of full frames, or 10 us of the drain rate, whichever is more.
 #[must_use]
 pub fn allowance(scenario: &Scenario) -> u64 {
     let frame = u64::from(wire_len(OVERHEAD + usize::from(scenario.mtu)));
@@ -163,7 +163,7 @@ pub fn allowance(scenario: &Scenario) -> u64 {
     drain.max(2 * BURST as u64 * frame)
 }
 
-/// All that was worse, of the runs of ECN alone and those of a scheme; none is what is wanted. No runs, no harm.
+/// Returns every harm of a scheme's runs against those of ECN alone; empty is good, and without runs there is no harm.
 #[must_use]
 pub fn of(ecn: &[Figures], with: &[Figures], allowance: u64) -> Vec<Harm> {
     let figures = ecn.first().map(Figure::of).unwrap_or_default();
@@ -173,7 +173,7 @@ pub fn of(ecn: &[Figures], with: &[Figures], allowance: u64) -> Vec<Harm> {
                 .flat_map(|ecn| with.iter().map(move |with| (ecn, with)))
         };
         let losses: Vec<f64> = pairs().map(|(ecn, with)| figure.loss(ecn, with)).collect();
-        // The sum of k slowest is not symmetric by chance: fairness is worse where it is beyond its limit.
+        // The sum of the k slowest is not symmetric by chance: fairness counts as worse only beyond its limit.
         let least = if figure == Figure::Fairness {
             figure.limit()
         } else {
@@ -191,7 +191,7 @@ pub fn of(ecn: &[Figures], with: &[Figures], allowance: u64) -> Vec<Harm> {
         };
         let beyond = losses.iter().zip(pairs());
         let loss = median(beyond.map(|(loss, pair)| loss - forgiven(pair)))?;
-        // What rounding makes of a bound is not beyond it.
+        // A rounding error at the bound is not beyond it.
         (loss > figure.limit() + 1e-9 && worse >= figure.pairs()).then(|| Harm {
             ecn: median(ecn.iter().map(|run| figure.value(run))).unwrap_or_default(),
             with: median(with.iter().map(|run| figure.value(run))).unwrap_or_default(),
@@ -206,7 +206,7 @@ fn mean(values: &[f64]) -> f64 {
     (values.iter().sum::<f64>() / values.len().max(1) as f64).max(1e-9)
 }
 
-/// The middle one, or the mean of the two in the middle.
+/// Returns the middle value, or the mean of the two in the middle.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -219,7 +219,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     })
 }
 
-/// The most that any k slowest connections lose together, each, of the mean that ECN's have.
+/// Returns the largest loss over all k of the k slowest connections, per connection, as a share of ECN's mean.
 fn lorenz(ecn: &[f64], with: &[f64]) -> f64 {
     let sorted = |flows: &[f64]| {
         let mut flows = flows.to_vec();

@@ -1,24 +1,24 @@
-//! Harm of a known kind in a run that has none, to see whether the measure finds it.
+//! Plants harm of a known kind in a run that has none, to see whether the measure finds it.
 
 use super::{Figure, Harm};
 use crate::figures::Figures;
 
-/// A kind of harm.
+/// A kind of harm to plant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planted {
-    /// Every connection delivers three hundredths less.
+    /// Every connection delivers 3 % less.
     Goodput,
-    /// The queue is 1.3 times as deep, and by the allowance.
+    /// The queue is 1.3 times as deep, plus the allowance.
     Queue,
-    /// The slowest connection has half of what it had, and the fastest the other half.
+    /// The slowest connection keeps half of its goodput, and the fastest gets the other half.
     Flow,
 }
 
 impl Planted {
-    /// Each.
+    /// Every kind.
     pub const ALL: [Planted; 3] = [Planted::Goodput, Planted::Queue, Planted::Flow];
 
-    /// A run with it.
+    /// Returns a copy of the run with this harm planted.
     #[must_use]
     pub fn plant(self, run: &Figures, allowance: u64) -> Figures {
         let mut run = run.clone();
@@ -39,15 +39,15 @@ impl Planted {
         run
     }
 
-    /// Whether it is harm by the measure's own bounds: half of a connection is none where ECN's slowest has less than a fifth of the mean, as
-    /// a tenth of the mean is what is taken then, and each may lose a twentieth.
+    /// Returns true if it is harm by the measure's own bounds: halving a connection is not, where ECN's slowest has less than a fifth of the
+    /// mean, as less than a tenth of the mean is taken then, and each may lose a twentieth.
     #[must_use]
     pub fn is_harm_in(self, ecn: &[Figures]) -> bool {
         let slowest = super::median(ecn.iter().map(|run| Figure::Fairness.value(run)));
         self != Planted::Flow || slowest.is_some_and(|slowest| slowest >= 0.2)
     }
 
-    /// Whether this is what was found.
+    /// Returns true if `harm` is the finding that this kind must cause.
     #[must_use]
     pub fn is(self, harm: &Harm) -> bool {
         match self {
@@ -58,19 +58,19 @@ impl Planted {
     }
 }
 
-/// What the measure finds in runs of ECN alone held against others of ECN alone, and in these with harm planted.
+/// Calibration of the measure: its findings in runs of ECN alone against others of ECN alone, and in these with harm planted.
 #[derive(Debug, Clone, Default)]
 pub struct Calibration {
-    /// Cells.
+    /// Number of cells added.
     pub cells: usize,
-    /// Of these, in which something is called harm where none was planted.
+    /// Cells in which harm was reported although none was planted.
     pub false_alarms: usize,
-    /// By kind, in the order of [`Planted::ALL`]: found, and of how many cells.
+    /// Number of cells where the harm was found, and of cells where it was planted, by kind in the order of [`Planted::ALL`].
     pub planted: [(usize, usize); Planted::ALL.len()],
 }
 
 impl Calibration {
-    /// Adds a cell: two sets of runs with other seeds. Returns what is wrong with it, a line each.
+    /// Adds a cell: two sets of runs with different seeds. Returns a line for each wrong finding.
     pub fn add(&mut self, ecn: &[Figures], others: &[Figures], allowance: u64) -> Vec<String> {
         let alarms = super::of(ecn, others, allowance);
         self.cells += 1;
@@ -95,14 +95,14 @@ impl Calibration {
         wrong
     }
 
-    /// Found and planted, all kinds together.
+    /// Returns the numbers of harms found and planted, over all kinds.
     #[must_use]
     pub fn all_planted(&self) -> (usize, usize) {
         let add = |sum: (usize, usize), one: &(usize, usize)| (sum.0 + one.0, sum.1 + one.1);
         self.planted.iter().fold((0, 0), add)
     }
 
-    /// At most one cell in a hundred is a false alarm, and at least 95 of 100 planted harms are found.
+    /// Returns true if at most one cell in a hundred is a false alarm, and at least 95 of 100 planted harms are found.
     #[must_use]
     pub fn is_good(&self) -> bool {
         let (found, of) = self.all_planted();

@@ -92,7 +92,7 @@ fn a_difference_that_ecn_has_with_itself_is_none() {
     // Three of eight are no median, however deep.
     let some = runs([5_000, 9_000, 6_000, 8_000, 7_000, 50_000, 50_000, 50_000]);
     assert!(found(&ecn, &some).is_empty());
-    // And a harm that is always there and too small to matter is none.
+    // A difference that is always there but too small to matter is not harm.
     let little = ecn.clone().map(|mut run| {
         run.peak += 200;
         run

@@ -1,4 +1,4 @@
-//! Model hosts: what a RoCEv2 network card does, as pure state machines. Time is an argument; nothing here knows the engine.
+//! Model hosts: the behaviour of a RoCEv2 network card, as pure state machines. Time is an argument; nothing here knows the engine.
 //!
 //! - a *rate control* ([`RateControl`]): DCQCN's reaction point and senders to compare with, one file each;
 //! - the notification point ([`np`]): when a receiver sends a CNP;
@@ -16,24 +16,24 @@ pub mod vendor;
 
 use npcc_pipeline::units::Nanos;
 
-/// Gigabits per second, which is bits per nanosecond.
+/// Rate in gigabits per second, which is bits per nanosecond.
 pub type Gbps = f64;
 
-/// How fast one queue pair may send.
+/// Rate control of one queue pair.
 pub trait RateControl: std::fmt::Debug + Send {
-    /// The rate now.
+    /// Returns the rate now.
     fn rate(&mut self, now: Nanos) -> Gbps;
 
-    /// A data packet of `bytes` on the wire was sent.
+    /// Records that a data packet of `bytes` on the wire was sent.
     fn sent(&mut self, bytes: u64, now: Nanos);
 
-    /// A CNP for this queue pair came in; DCQCN+ reads `period` from it.
+    /// Handles a CNP for this queue pair; DCQCN+ reads `period` from it.
     fn cnp(&mut self, period: Option<Nanos>, now: Nanos);
 
-    /// An acknowledgement came `rtt` after its packet was sent.
+    /// Handles an acknowledgement that came `rtt` after its packet was sent.
     fn rtt(&mut self, rtt: Nanos, now: Nanos);
 
-    /// Most bytes on the way at once, if this sender bounds them.
+    /// Returns the limit on bytes in flight, if this sender has one.
     fn window(&self) -> Option<u64> {
         None
     }

@@ -2,9 +2,9 @@
 
 use npcc_pipeline::units::Nanos;
 
-/// Flows counted as congested when they were told within this time (DCQCN+).
+/// Time after its last CNP for which a flow counts as congested (DCQCN+).
 const RECENT: Nanos = Nanos::from_millis(2);
-/// Flows a DCQCN+ receiver can serve in one basic period; with more the period it tells grows in proportion.
+/// Flows a DCQCN+ receiver can serve in one basic period; with more, the period in its CNPs grows in proportion.
 const FLOWS_PER_PERIOD: usize = 16;
 
 /// One flow's notification point.
@@ -14,7 +14,7 @@ pub struct NotificationPoint {
 }
 
 impl NotificationPoint {
-    /// A marked packet came in: whether a CNP goes out.
+    /// Handles a marked packet; returns true if a CNP must be sent.
     pub fn marked(&mut self, interval: Nanos, now: Nanos) -> bool {
         let due = self.last.is_none_or(|last| now.since(last) >= interval);
         if due {
@@ -23,14 +23,14 @@ impl NotificationPoint {
         due
     }
 
-    /// Whether it was told a short time ago.
+    /// Returns true if its last CNP was sent less than 2 ms ago.
     #[must_use]
     pub fn is_recent(&self, now: Nanos) -> bool {
         self.last.is_some_and(|last| now.since(last) < RECENT)
     }
 }
 
-/// The period a DCQCN+ receiver with so many congested flows tells in its CNPs, for timers and steps to follow.
+/// Returns the period that a DCQCN+ receiver with `congested` congested flows puts in its CNPs, for timers and steps to follow.
 #[must_use]
 pub fn adaptive_period(basic: Nanos, congested: usize) -> Nanos {
     Nanos(basic.0 * (congested.div_ceil(FLOWS_PER_PERIOD).max(1) as u64))

@@ -1,9 +1,9 @@
 //! DCQCN's reaction point as published (Zhu et al., SIGCOMM'15, section 3.1), and the timers of DCQCN+ on top.
 //!
-//! Every CNP cuts at once: target = rate, rate *= 1 - alpha / 2, alpha moves to 1 by g. Without one for `K`, alpha decays.
+//! Every CNP cuts at once: target = rate, rate *= 1 - alpha / 2, alpha moves toward 1 by g. Without one for `K`, alpha decays.
 //! A timer and a byte counter each count increases: F of fast recovery, then additive, then (both beyond F) hyper.
 //!
-//! DCQCN+ (adaptive): a CNP tells the receiver's period between CNPs of one flow; the timers become at least a tenth longer
+//! DCQCN+ (adaptive): a CNP carries the receiver's period between CNPs of one flow; the timers become at least a tenth longer
 //! than it, and the additive step shrinks by as much as it exceeds 50 us. That is the idea of the work, not its
 //! exact constants, which the text at hand does not give.
 
@@ -11,33 +11,33 @@ use npcc_pipeline::units::Nanos;
 
 use super::{Gbps, RateControl};
 
-/// Parameters; rates in Gb/s.
+/// Parameters of the published reaction point; rates in Gb/s.
 #[derive(Debug, Clone, Copy)]
 pub struct PaperParams {
-    /// Gain g.
+    /// Gain g of alpha.
     pub g: f64,
-    /// K: alpha decays after this time without a CNP.
+    /// K: time without a CNP after which alpha decays.
     pub alpha_timer: Nanos,
     /// T: time between increases.
     pub increase_timer: Nanos,
     /// B: bytes between increases.
     pub byte_counter: u64,
-    /// F.
+    /// F: increases of fast recovery.
     pub fast_recovery: u32,
-    /// Additive step.
+    /// Step of the target in additive increase.
     pub additive: Gbps,
-    /// Hyper step (the paper names no number; five additive steps).
+    /// Step of the target in hyper increase (the paper names no number; five additive steps).
     pub hyper: Gbps,
-    /// Never below.
+    /// Lower bound of the rate.
     pub min: Gbps,
-    /// Never above.
+    /// Upper bound of the rate: the line rate.
     pub line: Gbps,
-    /// Timers and steps follow the period told in CNPs.
+    /// True for DCQCN+: timers and steps follow the period in the CNPs.
     pub adaptive: bool,
 }
 
 impl PaperParams {
-    /// As published.
+    /// Returns the parameters as published.
     #[must_use]
     pub const fn published(line: Gbps) -> PaperParams {
         PaperParams {
@@ -55,7 +55,7 @@ impl PaperParams {
     }
 }
 
-/// The state of one queue pair.
+/// State of one queue pair under the published reaction point.
 #[derive(Debug, Clone)]
 pub struct Paper {
     params: PaperParams,
@@ -66,7 +66,7 @@ pub struct Paper {
     time_stage: u32,
     byte_stage: u32,
     bytes: u64,
-    /// How much longer timers and shorter steps are; 1 unless adaptive.
+    /// Factor by which timers are longer and steps shorter; 1 unless adaptive.
     stretch: f64,
 }
 
@@ -77,7 +77,7 @@ struct Timers {
 }
 
 impl Paper {
-    /// At line rate, no CNP yet.
+    /// Creates a queue pair at line rate that has seen no CNP.
     #[must_use]
     pub const fn new(params: PaperParams) -> Paper {
         Paper {

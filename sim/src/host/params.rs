@@ -11,39 +11,39 @@ use super::{Gbps, RateControl};
 
 /// `rpg_byte_reset` of a ConnectX at its defaults, as `mlxconfig` prints it.
 const BYTE_RESET: u64 = 32_767;
-/// Bytes of one unit of it, by inference (docs/evidence.md): 2,097,088 bytes are 335 us at 50 Gb/s, 32,767 would be 5.
+/// Bytes per unit of `rpg_byte_reset`, by inference (docs/evidence.md): 2,097,088 bytes are 335 us at 50 Gb/s, 32,767 would be 5.
 const BYTE_RESET_UNIT: u64 = 64;
 
-/// Which sender, and with which parameters.
+/// A sender model with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sender {
     /// The vendor variant of the HPCC simulator: alpha 1 us, decrease 4 us, increase 300 us, no byte counter.
     HpccVendor,
-    /// The same, and alpha starts anew at the first CNP after the rate was back at the line.
+    /// [`HpccVendor`](Sender::HpccVendor), with alpha starting anew at the first CNP after the rate was back at the line.
     HpccReset,
-    /// DCQCN as published (SIGCOMM'15).
+    /// DCQCN's reaction point as published (SIGCOMM'15).
     Paper,
     /// ConnectX defaults with the byte counter of 2,097,088 bytes: `rpg_byte_reset` in units of 64.
     Mlx,
-    /// The same, and alpha starts anew at the first CNP after the rate was back at the line.
+    /// [`Mlx`](Sender::Mlx), with alpha starting anew at the first CNP after the rate was back at the line.
     MlxReset,
     /// The adversary: `mlx-reset` with a byte counter of 32,767 bytes, the reading of `rpg_byte_reset` that no known card has.
     MlxBytes,
-    /// DCQCN+: the CNP tells its period, timers and steps follow.
+    /// DCQCN+: the CNP carries the receiver's period; timers and steps follow.
     #[serde(rename = "dcqcn+")]
     DcqcnPlus,
-    /// RTT gradient (SIGCOMM'15), for comparison.
+    /// TIMELY: follows the RTT gradient (SIGCOMM'15), for comparison.
     Timely,
-    /// Delay target (SIGCOMM'20), for comparison: a card that follows round-trip times and ignores CNPs.
+    /// Swift: follows a delay target (SIGCOMM'20), for comparison: a card that uses round-trip times and ignores CNPs.
     Swift,
-    /// No rate control: line rate whatever happens, deaf to CNPs.
+    /// No rate control: always at line rate, ignores CNPs.
     #[serde(alias = "deaf")]
     Uncontrolled,
 }
 
 impl Sender {
-    /// Its name in scenarios and reports.
+    /// Returns the name used in scenarios and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl Sender {
         }
     }
 
-    /// Shortest time between two CNPs of a receiver for one flow, as this kind of card has it.
+    /// Returns the minimum time between two CNPs of a receiver for one flow, for this kind of card.
     #[must_use]
     pub const fn cnp_interval(self) -> Nanos {
         match self {
@@ -69,7 +69,7 @@ impl Sender {
         }
     }
 
-    /// A queue pair at line rate.
+    /// Creates the rate control of a queue pair, starting at line rate.
     #[must_use]
     pub fn start(self, line: Gbps) -> Box<dyn RateControl> {
         // The HPCC set is given for 100G and scales with the link there (its `run.py`); the others are absolute.
@@ -123,7 +123,7 @@ impl Sender {
     }
 }
 
-/// Line rate whatever happens.
+/// Rate control that always stays at line rate.
 #[derive(Debug, Clone, Copy)]
 struct Uncontrolled(Gbps);
 

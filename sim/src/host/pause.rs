@@ -1,4 +1,4 @@
-//! What a host does about PFC frames (802.1Qbb): stops a priority for so many quanta of 512 bit times of its link.
+//! A host's response to PFC frames (802.1Qbb): stops a priority for the given quanta of 512 bit times of its link.
 
 use npcc_pipeline::units::{Nanos, Priority};
 use npcc_pipeline::wire::mac_control::Pfc;
@@ -11,14 +11,14 @@ use crate::num::whole;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PauseState {
     until: [Nanos; 8],
-    /// Time each priority has been or will be stopped by what came in until now.
+    /// Total time that the pauses received until now have stopped or will stop a priority, summed over priorities.
     pub total: Nanos,
-    /// Frames that stopped a priority that was running.
+    /// Number of times a running priority was stopped.
     pub xoffs: u64,
 }
 
 impl PauseState {
-    /// Obeys a MAC control payload (what follows the EtherType); anything but PFC is ignored.
+    /// Applies a MAC control payload (the bytes after the EtherType); anything but PFC is ignored.
     pub fn obey(&mut self, payload: &[u8], line: Gbps, now: Nanos) {
         let Ok((frame, _)) = Pfc::ref_from_prefix(payload) else {
             return;
@@ -39,7 +39,7 @@ impl PauseState {
         }
     }
 
-    /// Until when this priority is stopped; in the past when it is not.
+    /// Returns the time until which this priority is stopped; in the past when it is not.
     #[must_use]
     pub const fn until(&self, priority: Priority) -> Nanos {
         self.until[priority.index()]

@@ -1,28 +1,28 @@
-//! The reliable connection: what is sent next, what is acknowledged, what is sent again.
+//! Reliable connection: selects the packet to send next, tracks acknowledgements, and retransmits.
 //!
-//! Packets are counted from 0 for ever here; the wire carries the low 24 bits, and [`unwrap`] finds the count again.
-//! Go-back-N: the receiver takes packets in order only, says NAK once per gap, and the sender goes back to it. Selective
+//! Packets are counted from 0 for ever here; the wire carries the low 24 bits, and [`unwrap`] recovers the count.
+//! Go-back-N: the receiver takes packets in order only, sends a NAK once per gap, and the sender goes back to it. Selective
 //! repeat (as IRN, SIGCOMM'18): the receiver keeps what is beyond a gap; a NAK names the gap's first packet and the one that
-//! showed it, and the sender repeats what lies between. READ runs on the same halves: the responder sends, and what it may
-//! send is what was requested.
+//! revealed it, and the sender repeats what lies between. READ runs on the same halves: the responder sends, and may send
+//! only what was requested.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use npcc_pipeline::units::Nanos;
 use serde::Deserialize;
 
-/// What happens when a packet is missing.
+/// Retransmission scheme for missing packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
-    /// All from the missing one is sent again.
+    /// Go-back-N: everything from the missing packet on is sent again.
     #[default]
     GoBackN,
-    /// Only what is missing.
+    /// Selective repeat: only the missing packets are sent again.
     Selective,
 }
 
-/// The count nearest to `near` with these low 24 bits.
+/// Returns the packet count nearest to `near` that has these low 24 bits.
 #[must_use]
 pub fn unwrap(psn: u32, near: u64) -> u64 {
     const SPAN: u64 = 1 << 24;
@@ -36,7 +36,7 @@ pub fn unwrap(psn: u32, near: u64) -> u64 {
     }
 }
 
-/// The sending half.
+/// The sending half of a connection.
 #[derive(Debug, Clone, Default)]
 pub struct RcSender {
     next: u64,
@@ -47,41 +47,41 @@ pub struct RcSender {
     progress: Nanos,
     /// Packets sent more than once.
     pub repeated: u64,
-    /// Times nothing came back for too long.
+    /// Number of retransmission timeouts.
     pub timeouts: u64,
 }
 
 impl RcSender {
-    /// More packets may be sent.
+    /// Allows `packets` more packets to be sent.
     pub const fn offer(&mut self, packets: u64) {
         self.limit = self.limit.saturating_add(packets);
     }
 
-    /// Packets that may be sent in all.
+    /// Returns the total number of packets that may be sent.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// All before this count have arrived.
+    /// Returns the count before which all packets are acknowledged.
     #[must_use]
     pub const fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// Sent and not acknowledged.
+    /// Returns the number of packets sent and not acknowledged.
     #[must_use]
     pub const fn flying(&self) -> u64 {
         self.high.saturating_sub(self.acked)
     }
 
-    /// Whether there is a packet to send.
+    /// Returns true if there is a packet to send.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.again.is_empty() || self.next < self.limit
     }
 
-    /// The packet to send now.
+    /// Takes the packet to send now.
     pub fn take(&mut self, now: Nanos) -> Option<u64> {
         while let Some(packet) = self.again.pop_front() {
             if packet >= self.acked {
@@ -99,12 +99,12 @@ impl RcSender {
         } else {
             self.high = self.next;
         }
-        // A sender slowed down to a packet now and then waits for the answer to its last one.
+        // Restarts the timeout: a sender slowed down to an occasional packet waits for the answer to its last one.
         self.progress = now;
         Some(packet)
     }
 
-    /// All up to and including `packet` have arrived.
+    /// Handles an ACK: all packets up to and including `packet` have arrived.
     pub fn ack(&mut self, packet: u64, now: Nanos) {
         if packet >= self.acked && packet < self.high {
             self.acked = packet + 1;
@@ -113,7 +113,7 @@ impl RcSender {
         }
     }
 
-    /// `missing` has not arrived though `seen` has; all before it have.
+    /// Handles a NAK: `missing` has not arrived though `seen` has; all before `missing` have.
     pub fn nak(&mut self, missing: u64, seen: u64, recovery: Recovery, now: Nanos) {
         if missing < self.acked || missing >= self.high {
             return;
@@ -132,7 +132,7 @@ impl RcSender {
         }
     }
 
-    /// READ: packets from `first` on are wanted; what was answered before is answered again.
+    /// READ: handles a request for `packets` packets from `first` on; what was answered before is answered again.
     pub fn request(&mut self, first: u64, packets: u64, now: Nanos) {
         if first < self.next {
             self.next = first;
@@ -142,7 +142,7 @@ impl RcSender {
         self.progress = now;
     }
 
-    /// Goes back to what is not acknowledged when nothing came back for `patience`; `true` when it did.
+    /// Goes back to the first unacknowledged packet when nothing came back for `patience`; returns true if it did.
     pub fn expire(&mut self, patience: Nanos, now: Nanos) -> bool {
         let late = self.flying() > 0 && now.since(self.progress) >= patience;
         if late {
@@ -155,35 +155,35 @@ impl RcSender {
     }
 }
 
-/// What the receiver says back.
+/// Response of the receiver to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// All up to and including this packet are here.
+    /// Acknowledges all packets up to and including this one.
     Ack(u64),
-    /// The first is missing, the second has shown it.
+    /// Reports a gap: the first packet is missing, the second one revealed it.
     Nak(u64, u64),
 }
 
-/// The receiving half.
+/// The receiving half of a connection.
 #[derive(Debug, Clone, Default)]
 pub struct RcReceiver {
     expected: u64,
     beyond: BTreeSet<u64>,
     told: Option<u64>,
-    /// Packets that came in again or out of order and were not kept.
+    /// Packets received again, or out of order and not kept.
     pub wasted: u64,
-    /// NAKs said.
+    /// NAKs sent.
     pub naks: u64,
 }
 
 impl RcReceiver {
-    /// The first packet not yet here: all before it were delivered, in order.
+    /// Returns the first packet not yet received: all before it were delivered, in order.
     #[must_use]
     pub const fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// A packet came in; `ack` when it asks for an answer.
+    /// Handles a received packet and returns the response due; `ack` is true when the packet requests one.
     pub fn receive(&mut self, packet: u64, ack: bool, recovery: Recovery) -> Option<Answer> {
         if packet < self.expected {
             self.wasted += 1;
@@ -194,7 +194,7 @@ impl RcReceiver {
             if !(keep && self.beyond.insert(packet)) {
                 self.wasted += 1;
             }
-            // Go-back-N says it once; selective repeat says what is newly known to be missing.
+            // Go-back-N sends one NAK per gap; selective repeat sends one for each newly revealed gap.
             let news = if keep { packet } else { self.expected };
             if self.told == Some(news) {
                 return None;
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Sends `total` packets over a path that loses those `lost` says, and returns what was sent.
+    /// Sends `total` packets over a path that loses a packet when `lost` returns true, and returns what was sent.
     fn run(recovery: Recovery, total: u64, mut lost: impl FnMut() -> bool) -> (u64, u64) {
         let (mut sender, mut receiver) = (RcSender::default(), RcReceiver::default());
         sender.offer(total);

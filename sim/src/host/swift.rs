@@ -8,18 +8,18 @@ use npcc_pipeline::units::Nanos;
 use super::{Gbps, RateControl};
 use crate::num::whole;
 
-/// Queueing delay aimed at.
+/// Target queueing delay, in ns.
 const TARGET: f64 = 50_000.0;
-/// Decrease per relative excess.
+/// Decrease of the window per relative excess of delay.
 const BETA: f64 = 0.8;
-/// Largest decrease.
+/// Largest decrease of the window, as a share.
 const MOST: f64 = 0.5;
 /// Growth of the window per round trip, in bytes.
 const STEP: f64 = 16_384.0;
-/// Smallest window: one full frame.
+/// Smallest window: one full frame, in bytes.
 const LEAST: f64 = 4_200.0;
 
-/// The state of one queue pair.
+/// State of one queue pair of a Swift-like sender.
 #[derive(Debug, Clone)]
 pub struct Swift {
     line: Gbps,
@@ -30,7 +30,7 @@ pub struct Swift {
 }
 
 impl Swift {
-    /// At line rate until the first round trip is known.
+    /// Creates a queue pair that sends at line rate until the first round trip is known.
     #[must_use]
     pub const fn new(line: Gbps) -> Swift {
         Swift {

@@ -6,20 +6,20 @@ use npcc_pipeline::units::Nanos;
 
 use super::{Gbps, RateControl};
 
-/// Below: additive increase.
+/// Queueing delay, in ns, below which the rate increases additively.
 const LOW: f64 = 50_000.0;
-/// Above: multiplicative decrease.
+/// Queueing delay, in ns, above which the rate decreases multiplicatively.
 const HIGH: f64 = 500_000.0;
-/// Weight of a new difference.
+/// EWMA weight of a new RTT difference.
 const WEIGHT: f64 = 0.46;
-/// Decrease factor.
+/// Multiplicative decrease factor.
 const BETA: f64 = 0.26;
-/// Shortest round trip the gradient is divided by.
+/// Lower bound, in ns, of the round trip that the gradient is divided by.
 const MIN_RTT: f64 = 20_000.0;
-/// Increases without a decrease before steps grow fivefold.
+/// Number of increases without a decrease before steps grow fivefold.
 const HYPER_AFTER: u32 = 5;
 
-/// The state of one queue pair.
+/// State of one queue pair of a TIMELY-like sender.
 #[derive(Debug, Clone)]
 pub struct Timely {
     line: Gbps,
@@ -32,7 +32,7 @@ pub struct Timely {
 }
 
 impl Timely {
-    /// At line rate, as the others start.
+    /// Creates a queue pair at line rate.
     #[must_use]
     pub const fn new(line: Gbps) -> Timely {
         Timely {

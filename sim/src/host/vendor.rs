@@ -1,30 +1,30 @@
-//! DCQCN's reaction point as network cards have it: alpha and cuts by clock (HPCC simulator's `mlx` functions).
+//! DCQCN's reaction point as network cards implement it: alpha and cuts run on clocks (HPCC simulator's `mlx` functions).
 //!
 //! - the first CNP sets alpha and starts two clocks; it cuts at once;
-//! - every `alpha_interval`: alpha keeps a share of itself, and gains when a CNP came since the last time;
-//! - every `decrease_interval`, if a CNP came: target = rate (unless no time increase lay between), rate *= 1 - alpha / 2;
+//! - every `alpha_interval`: alpha keeps a share of itself, and gains if a CNP came since the last step;
+//! - every `decrease_interval`, if a CNP came: target = rate (unless no timed increase lay between), rate *= 1 - alpha / 2;
 //! - every `increase_interval` after the last cut, and every `byte_counter` bytes: halve the way to the target, then raise
 //!   the target by `additive`, then by `hyper`;
 //! - with `reset`, a rate that is back at the line frees the rate limiter, and the next CNP is a first one again (NVIDIA's
 //!   DCQCN page: `initial_alpha` counts "when receiving the first CNP for a flow").
 //!
-//! Nothing runs between calls: state is brought forward to `now` first, in closed form where nothing can happen.
+//! State does not advance between calls: it is brought forward to `now` first, in closed form where nothing can happen.
 
 use npcc_pipeline::units::Nanos;
 
 use super::{Gbps, RateControl};
 use crate::num::small;
 
-/// Parameters; rates in Gb/s.
+/// Parameters of the vendor reaction point; rates in Gb/s.
 #[derive(Debug, Clone, Copy)]
 pub struct VendorParams {
     /// Share of alpha kept at each step.
     pub alpha_keep: f64,
-    /// Gain of a step after a CNP.
+    /// Gain of alpha in a step after a CNP.
     pub alpha_add: f64,
-    /// Alpha at the first CNP.
+    /// Value of alpha at the first CNP.
     pub alpha_first: f64,
-    /// Time between alpha's steps.
+    /// Time between two steps of alpha.
     pub alpha_interval: Nanos,
     /// Shortest time between two cuts.
     pub decrease_interval: Nanos,
@@ -32,24 +32,24 @@ pub struct VendorParams {
     pub increase_interval: Nanos,
     /// Bytes between two increases, if counted.
     pub byte_counter: Option<u64>,
-    /// Increases that only approach the target.
+    /// Number of increases that only approach the target (fast recovery).
     pub fast_recovery: u32,
-    /// Step of the target after these.
+    /// Step of the target in additive increase, after fast recovery.
     pub additive: Gbps,
-    /// Step of the target later.
+    /// Step of the target in hyper increase.
     pub hyper: Gbps,
-    /// Whether a rate back at the line (but for [`FREE`]) frees the rate limiter: alpha starts anew at the next CNP.
+    /// True if a rate back at the line (within [`FREE`]) frees the rate limiter: alpha starts anew at the next CNP.
     pub reset: bool,
-    /// Never below.
+    /// Lower bound of the rate.
     pub min: Gbps,
-    /// Never above.
+    /// Upper bound of the rate: the line rate.
     pub line: Gbps,
 }
 
-/// A rate this near to the line, as a share of it, counts as the line's. How near is not documented.
+/// Distance from the line rate, as a share of it, within which a rate counts as the line's. The real distance is not documented.
 const FREE: f64 = 1.0 / 128.0;
 
-/// The state of one queue pair.
+/// State of one queue pair under the vendor reaction point.
 #[derive(Debug, Clone)]
 pub struct Vendor {
     params: VendorParams,
@@ -62,7 +62,7 @@ pub struct Vendor {
     bytes: u64,
 }
 
-/// Running since the first CNP.
+/// Clocks that run since the first CNP.
 #[derive(Debug, Clone, Copy)]
 struct Clocks {
     alpha_at: Nanos,
@@ -73,7 +73,7 @@ struct Clocks {
 }
 
 impl Vendor {
-    /// At line rate, no CNP yet.
+    /// Creates a queue pair at line rate that has seen no CNP.
     #[must_use]
     pub fn new(params: VendorParams) -> Vendor {
         Vendor {
@@ -174,7 +174,7 @@ impl Vendor {
     }
 }
 
-/// The first time not before `now` that lies whole intervals after `at`.
+/// Returns the first time not before `now` that is a whole number of intervals after `at`.
 fn on_grid(at: Nanos, interval: Nanos, now: Nanos) -> Nanos {
     let behind = now.since(at).0.div_ceil(interval.0.max(1));
     Nanos(at.0 + behind * interval.0)

@@ -1,13 +1,13 @@
-//! The fleets of the matrix: which cards the sending hosts have.
+//! Fleets of the matrix: the cards of the sending hosts.
 
-/// The cards of the sending hosts.
+/// Mix of cards of the sending hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fleet {
     pub(super) name: &'static str,
-    /// One host in two has the second, or one in four where there is an enemy of the others among them.
+    /// Sender sets: one host in two has the second, or one in four where it is hostile to the others.
     pub(super) senders: [&'static str; 2],
     pub(super) second_in: u32,
-    /// Shortest time between two CNPs of the receivers of the second, where it is not that of their cards.
+    /// Minimum CNP interval of the receivers of the second, where it is not that of their cards.
     pub(super) second_cnp_interval: Option<&'static str>,
     pub(super) judged: bool,
 }
@@ -41,7 +41,7 @@ pub(super) const ALL: [Fleet; 11] = [
     mix("some-deaf", "hpcc-vendor", "deaf", 4),
     mix("some-rtt", "hpcc-reset", "swift", 4),
     mix("half-rtt", "hpcc-reset", "swift", 2),
-    // Receivers of both kinds: 4 us, and 50 us as the DCQCN paper has it.
+    // Receivers with both CNP intervals: 4 us, and 50 us as in the DCQCN paper.
     Fleet {
         second_cnp_interval: Some("50us"),
         ..mix("half-50us", "hpcc-reset", "hpcc-reset", 2)
@@ -54,7 +54,7 @@ pub(super) const ALL: [Fleet; 11] = [
 ];
 
 impl Fleet {
-    /// Whether its timers take tens of milliseconds to win a cut back.
+    /// Returns true if its timers take tens of milliseconds to recover from a cut.
     pub(super) fn is_slow(&self) -> bool {
         self.senders.contains(&"paper")
     }

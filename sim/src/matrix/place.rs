@@ -1,5 +1,5 @@
-//! Cells that differ from the others in where the congestion is, and in whom it meets: every flow group there is a class, which is judged by
-//! itself.
+//! Cells that differ from the others in the place of the congestion and in the traffic it meets: every flow group there is a class, which is
+//! judged by itself.
 //!
 //! ```text
 //!   near-leaf   senders - leaf =uplink= edge ----- dci ----- far - receivers     frames reach the edge with CE already
@@ -8,17 +8,17 @@
 //!                          `- local receivers
 //!   far-host    senders - edge ----- dci ----- far = one receiver                half of the senders are on the far side
 //! ```
-//! `=` is what is overloaded. NPCC watches the link between the sites at `near-leaf`, as the leaf is somebody else's switch, and the
-//! overloaded queue elsewhere; at `far-host` both. `deaf-host` has one host at line rate that does not listen beside three that do, `mice`
-//! short flows of 64 KB beside the elephants.
+//! `=` is the overloaded link. NPCC watches the link between the sites at `near-leaf`, as the leaf is a switch without NPCC, and the
+//! overloaded queue elsewhere; at `far-host` both. `deaf-host` has one host at line rate that ignores every signal beside three that do not,
+//! `mice` short flows of 64 KB beside the elephants.
 
 use super::fleet::{self, Fleet};
 use super::{Cell, Times, vary};
 
-/// Gb/s of what is overloaded; links that are not have four times that.
+/// Rate of the overloaded link, in Gb/s; the other links have four times that.
 const RATE: u32 = 100;
 
-/// Cards that every host of a cell has.
+/// Sender sets; every host of a cell has the same one.
 const CARDS: [&str; 5] = ["hpcc-vendor", "hpcc-reset", "paper", "mlx", "mlx-reset"];
 
 pub(super) fn cells(length: &str) -> Vec<Cell> {
@@ -39,17 +39,17 @@ pub(super) fn cells(length: &str) -> Vec<Cell> {
     cells
 }
 
-/// Hosts and what they offer.
+/// Hosts of a place and their offered load.
 #[derive(Debug, Clone, Copy)]
 struct Load<'a> {
     sender: &'a str,
     hosts: u32,
-    /// Mb/s of each.
+    /// Offered rate of each host, in Mb/s.
     line: u32,
     length: &'a str,
 }
 
-/// Switches, hosts, links and flows of a place.
+/// Writer of a place's switches, hosts, links and flows as scenario text.
 type Body = fn(Load) -> String;
 
 fn cell(
@@ -116,7 +116,7 @@ fn dci(load: Load) -> String {
         line,
         length,
     } = load;
-    // A host's two flows have half of its link each, so that what it offers to the link between the sites is its part of the overload.
+    // A host's two flows have half of its link each, so that its load on the link between the sites is its part of the overload.
     let both = 2 * line;
     format!(
         "switches: [edge, far]
@@ -182,7 +182,7 @@ flows:
     )
 }
 
-/// The deaf one is no class: what the others get back of its share is no harm.
+/// Writes the place `deaf-host`. The uncontrolled host is no class: what the others regain from its share is no harm.
 fn deaf_host(load: Load) -> String {
     let Load {
         sender,

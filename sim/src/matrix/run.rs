@@ -1,4 +1,4 @@
-//! Runs the cells of the matrix with several seeds and schemes, several runs at a time, and knows which are done.
+//! Runs the cells of the matrix with several seeds and schemes, several runs at a time, and skips those already done.
 
 use std::io;
 use std::sync::Mutex;
@@ -11,24 +11,24 @@ use crate::results::{Key, Results};
 use crate::scenario::{Case, ScenarioError, Scheme};
 use crate::sweep;
 
-/// Runs that belong together: a scheme with some seeds, under the name of a law.
+/// A series of runs: one scheme with several seeds, under the name of a law.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// What the switches do.
+    /// Scheme of the switches.
     pub scheme: Scheme,
-    /// First seed, counted from the scenario's own, and how many.
+    /// Seeds, as offsets from the scenario's own.
     pub seeds: std::ops::Range<u64>,
-    /// See [`Key::law`].
+    /// Label of the law and simulator; see [`Key::law`].
     pub law: String,
 }
 
-/// Why a matrix stops.
+/// Reason why a matrix stops.
 #[derive(Debug, thiserror::Error)]
 pub enum MatrixError {
-    /// A cell is no scenario.
+    /// A cell is not a valid scenario.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// A scenario does not become a simulation.
+    /// A scenario cannot be built into a simulation.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// The file of results cannot be written.
@@ -36,10 +36,10 @@ pub enum MatrixError {
     Write(#[from] io::Error),
 }
 
-/// Every series of a cell, each in the order of its seeds.
+/// Figures of every series of a cell, each in the order of its seeds.
 pub type CellFigures = Vec<Vec<Figures>>;
 
-/// Does what is not in `results` yet, on `jobs` threads; `done` is called after each run with how many are done, and of how many.
+/// Runs what is not in `results` yet, on `jobs` threads; `done` is called after each run with the number of runs done and the total.
 ///
 /// # Errors
 /// [`MatrixError`]; what was done before is in `results`.

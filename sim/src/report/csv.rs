@@ -1,4 +1,4 @@
-//! CSV: one line a run with everything that is counted, one header line, points as decimals.
+//! CSV report: one header line, one line per run with everything that is counted, decimal points.
 
 use crate::scenario::Scenario;
 use crate::sweep::Run;
@@ -6,7 +6,7 @@ use crate::sweep::Run;
 const HEAD: &str = "scenario,seed,sender,start,qps,length_m,scheme,peak_bytes,mean_bytes,drained_ns,utilisation,goodput,jain,\
 pauses,paused_ns,cnps_switch,cnps_host,cnps_received,marked,dropped,repeated,groups\n";
 
-/// The file's text (RFC 4180); `seeds[n]` are the runs of the n-th seed.
+/// Returns the text of the CSV file (RFC 4180); `seeds[n]` are the runs of the n-th seed.
 #[must_use]
 pub fn csv(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
     let mut text = HEAD.to_owned();

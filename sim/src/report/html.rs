@@ -1,4 +1,4 @@
-//! One HTML file that needs nothing else: the table, bars over distance, curves over time.
+//! HTML report: one self-contained file with the table, bars over distance, curves over time.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ svg{width:100%;background:#fff}text{font:11px system-ui,sans-serif;fill:#333}.t{
 .g{stroke:#e5e5e5}polyline{fill:none;stroke-width:1.4}.k span{display:inline-block;margin-right:1.2em}.k i{display:inline-block;width:12px;height:12px;margin-right:5px}\
 summary{cursor:pointer;font-weight:600;margin:1em 0 .4em}";
 
-/// The file's text.
+/// Returns the text of the HTML file.
 #[must_use]
 pub fn html(scenario: &Scenario, runs: &[Run]) -> String {
     let mut text = format!(
@@ -50,7 +50,7 @@ fn legend(schemes: &[Scheme]) -> String {
     format!("<p class=\"k\">{}</p>", keys.collect::<String>())
 }
 
-/// What makes runs belong into one picture: everything but the scheme, and for bars the length.
+/// Returns the key of the runs that share a picture: the case without its scheme, and without its length unless `with_length`.
 fn kind(case: &Case, with_length: bool) -> Case {
     Case {
         scheme: Scheme::PFC,

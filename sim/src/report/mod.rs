@@ -1,4 +1,4 @@
-//! What is shown of a sweep: a table for the terminal, CSV for other tools, and one HTML file with pictures.
+//! Reports of a sweep: a table for the terminal, CSV for other tools, and one HTML file with pictures.
 
 mod csv;
 mod html;
@@ -18,7 +18,7 @@ pub use verdict::verdicts;
 use crate::scenario::{Case, Scenario};
 use crate::sweep::Run;
 
-/// Which of the varied things differ between runs, and so need a column.
+/// Columns that a table needs: the parameters that differ between runs.
 #[derive(Debug, Clone, Copy)]
 struct Columns {
     sender: bool,
@@ -32,7 +32,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// The headings that say which case a line is of.
+    /// Returns the headings of the columns that identify a line's case.
     fn names_of_case(self) -> Vec<String> {
         let names = [
             (self.sender, "sender"),
@@ -44,7 +44,7 @@ impl Columns {
         wanted(names)
     }
 
-    /// What stands under them.
+    /// Returns the values in the columns of [`Columns::names_of_case`].
     fn values_of_case(self, case: &Case) -> Vec<String> {
         let text = |value: Option<String>| value.unwrap_or_default();
         wanted([
@@ -88,17 +88,17 @@ fn wanted<T: Into<String>, const N: usize>(cells: [(bool, T); N]) -> Vec<String>
     cells.map(|(_, cell)| cell.into()).collect()
 }
 
-/// Bytes as MB with three digits.
+/// Formats bytes as MB with three decimals.
 fn megabytes(bytes: u64) -> String {
     format!("{:.3}", bytes as f64 / 1e6)
 }
 
-/// Nanoseconds as ms.
+/// Formats nanoseconds as ms with three decimals.
 fn millis(time: npcc_pipeline::units::Nanos) -> String {
     format!("{:.3}", time.0 as f64 / 1e6)
 }
 
-/// The `ecn` run that differs from this one in nothing else, to compare with.
+/// Returns the `ecn` run that differs from this one in nothing else, to compare with.
 fn baseline<'a>(runs: &'a [Run], run: &Run) -> Option<&'a Run> {
     let same = Case {
         scheme: crate::scenario::Scheme::ECN,

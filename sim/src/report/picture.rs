@@ -10,28 +10,28 @@ const STYLE: &str = "text{font:11px system-ui,sans-serif;fill:#333}.t{font-size:
 const HEAD: f64 = 64.0;
 const LINE: f64 = 16.0;
 
-/// One scheme.
+/// One column of the picture: a scheme.
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// Its name.
+    /// Name of the scheme.
     pub name: String,
-    /// What came of it, a line each.
+    /// Results of the scheme, a line each.
     pub notes: Vec<String>,
-    /// Curves.
+    /// Points of the curves, in order of time.
     pub samples: Vec<Sample>,
 }
 
-/// A picture's name and what it shows of a point.
+/// Name of a row of pictures, and the value it plots for a sample.
 type Row = (&'static str, fn(&Sample) -> f64);
 
-/// What is drawn of each column, from top to bottom.
+/// Rows drawn in each column, from top to bottom.
 const ROWS: [Row; 3] = [
     ("queue, MB", |sample| sample.depth as f64 / 1e6),
     ("through the link, Gb/s", |sample| sample.through),
     ("CNPs that reached senders", |sample| sample.cnps as f64),
 ];
 
-/// The file's text; `title` and `about` stand above all columns.
+/// Returns the text of the SVG file; `title` and `about` stand above all columns.
 #[must_use]
 pub fn picture(title: &str, about: &str, columns: &[Column]) -> String {
     let most_notes = columns.iter().map(|column| column.notes.len()).max();

@@ -1,4 +1,4 @@
-//! The table of a scenario that was run with several seeds: one line a case, of each figure the best, the median and the worst.
+//! Table of a scenario that was run with several seeds: one line per case, with the best, the median and the worst of each figure.
 
 use super::table::align;
 use super::{Columns, baseline};
@@ -6,7 +6,7 @@ use crate::engine::Outcome;
 use crate::scenario::Scenario;
 use crate::sweep::Run;
 
-/// The table as text; `seeds[n]` are the runs of the n-th seed, in the same order.
+/// Returns the table as text; `seeds[n]` are the runs of the n-th seed, in the same order.
 #[must_use]
 pub fn seeds_table(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
     let Some(first) = seeds.first() else {
@@ -47,13 +47,13 @@ pub fn seeds_table(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
     )
 }
 
-/// Best, median and worst where low is good. Of an even number the median is the worse one in the middle.
+/// Formats best, median and worst where low is good. With an even number of values the median is the worse one in the middle.
 fn low(mut values: Vec<f64>, digits: usize) -> String {
     values.sort_by(f64::total_cmp);
     three(&values, digits)
 }
 
-/// The same where high is good.
+/// Formats best, median and worst where high is good.
 fn high(mut values: Vec<f64>, digits: usize) -> String {
     values.sort_by(|a, b| b.total_cmp(a));
     three(&values, digits)

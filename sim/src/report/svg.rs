@@ -9,12 +9,12 @@ const BOTTOM: f64 = 34.0;
 const TOP: f64 = 26.0;
 const RIGHT: f64 = 20.0;
 
-/// Distinct on white, also in grey and for most colour-blind eyes (Okabe and Ito).
+/// Colours that are distinct on white, also in grey and for most colour-blind eyes (Okabe and Ito).
 const COLOURS: [&str; 8] = [
     "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999",
 ];
 
-/// The colour of the n-th series.
+/// Returns the colour of the n-th series.
 pub(super) fn colour(index: usize) -> &'static str {
     COLOURS[index % COLOURS.len()]
 }
@@ -25,7 +25,7 @@ pub(super) struct Series {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// `<`, `>`, `&` and quotes made harmless.
+/// Escapes `<`, `>`, `&` and double quotes for SVG and HTML.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -49,12 +49,12 @@ fn open(title: &str) -> String {
     )
 }
 
-/// Curves over time in ms.
+/// Draws curves over time in ms.
 pub(super) fn curves(title: &str, series: &[Series]) -> String {
     curves_to(title, series, 0.0)
 }
 
-/// Curves on a scale that reaches `most` at least.
+/// Draws curves on a scale that reaches at least `most`.
 pub(super) fn curves_to(title: &str, series: &[Series], most: f64) -> String {
     let points = || series.iter().flat_map(|series| &series.points);
     let x_most = points().map(|(x, _)| *x).fold(1e-9, f64::max);
@@ -99,7 +99,7 @@ pub(super) fn curves_to(title: &str, series: &[Series], most: f64) -> String {
     text
 }
 
-/// Bars on a logarithmic scale: for each group one value per name.
+/// Draws bars on a logarithmic scale: for each group one value per name.
 pub(super) fn bars(
     title: &str,
     groups: &[String],

@@ -1,10 +1,10 @@
-//! The table: one line a run, columns for what differs.
+//! Table for the terminal: one line per run, columns for the parameters that differ.
 
 use super::{Columns, baseline, megabytes, millis};
 use crate::scenario::Scenario;
 use crate::sweep::Run;
 
-/// The table as text, ready to be printed.
+/// Returns the table as text, ready to be printed.
 #[must_use]
 pub fn table(scenario: &Scenario, runs: &[Run]) -> String {
     let columns = Columns::of(scenario, runs);
@@ -89,7 +89,7 @@ fn row(columns: Columns, runs: &[Run], run: &Run) -> Vec<String> {
     row
 }
 
-/// Columns as wide as their widest cell; text to the left, numbers to the right.
+/// Aligns columns to the width of their widest cell; text to the left, numbers to the right.
 pub(super) fn align(rows: &[Vec<String>]) -> String {
     let count = rows.first().map_or(0, Vec::len);
     let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which targets of a scenario were met, and by how much the others were missed.
+//! Verdicts: which targets of a scenario were met, and by how much the others were missed.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::harm;
 use crate::scenario::{Case, Scenario, Scheme, Target};
 use crate::sweep::Run;
 
-/// One line for each target and scheme: met in how many of the runs it is meant for, and the worst of them; `seeds[n]` are the
+/// Returns a line for each target and scheme: the number of applicable runs that met it, and the worst of them; `seeds[n]` are the
 /// runs of the n-th seed.
 #[must_use]
 pub fn verdicts(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
@@ -55,7 +55,7 @@ pub fn verdicts(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
     text
 }
 
-/// One line for all cases of a scheme, and one for each figure that was worse.
+/// Returns a line for all cases of a scheme, and one for each figure that was worse than ECN's.
 fn never_worse(
     scenario: &Scenario,
     seeds: &[Vec<Run>],
@@ -105,7 +105,7 @@ fn digits(value: f64) -> String {
 
 type Value<'a> = Box<dyn Fn(&[Run], &Run) -> Option<f64> + 'a>;
 
-/// One number of a run, and what it is held against.
+/// Bound on one number of a run.
 struct Bound<'a> {
     name: &'static str,
     limit: f64,
@@ -114,7 +114,7 @@ struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// Not negative when met.
+    /// Returns the distance from the limit; not negative when the bound is met.
     fn margin(&self, value: f64) -> f64 {
         if self.at_most {
             self.limit - value
@@ -168,7 +168,7 @@ fn bounds(target: &Target) -> Vec<Bound<'_>> {
             target.utilisation,
             Box::new(|_, run| Some(run.outcome.utilisation)),
         ),
-        // A thousandth is noise.
+        // A difference of one thousandth is noise.
         least(
             "utilisation above ecn's",
             target.utilisation_of_ecn.then_some(-0.001),

@@ -1,4 +1,4 @@
-//! One run of a scenario: a value for everything that is varied.
+//! Cases of a scenario: the combinations of everything that is varied.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use npcc_config::units::Length;
 use super::{Scenario, Scheme};
 use crate::host::params::Sender;
 
-/// One run of a scenario: a value of each thing that it varies.
+/// One run of a scenario: a value for each thing that it varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Case {
-    /// What the switches do.
+    /// Scheme of the switches.
     pub scheme: Scheme,
-    /// What the hosts do.
+    /// Sender model of the hosts.
     pub sender: Sender,
-    /// Length of the links between switches, where it is varied.
+    /// Length of the links between switches, if varied.
     pub length: Option<Length>,
-    /// Connections between each two hosts, where it is varied.
+    /// Connections between each pair of hosts, if varied.
     pub qps: Option<u32>,
-    /// Whether the switch could know the connections before the start.
+    /// True if connections are used before the start, so that the switch can know them.
     pub warm: bool,
 }
 
@@ -48,7 +48,7 @@ fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
 }
 
 impl Scenario {
-    /// Every run, senders outermost, schemes innermost, so that what is compared stands together.
+    /// Returns every run, senders outermost, schemes innermost, so that the runs that are compared stand together.
     #[must_use]
     pub fn cases(&self) -> Vec<Case> {
         let vary = &self.vary;

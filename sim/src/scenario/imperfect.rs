@@ -1,38 +1,38 @@
-//! What a switch and its surroundings do in reality that the plain model leaves out. All absent by default.
+//! Imperfections of a real switch and its surroundings that the plain model leaves out. All are off by default.
 
 use npcc_config::units::{Nanos, Percent};
 use serde::Deserialize;
 
-/// Everything absent: every tick on time, every CNP arrives, depths are exact, nobody pauses the link.
+/// Imperfections of a run. Default: every tick is on time, every CNP arrives, depths are exact, no far end pauses its link.
 #[derive(Debug, Clone, Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct Imperfections {
-    /// Each tick of a control core begins up to so much late, evenly spread.
+    /// Maximum delay of each tick of a control core, uniformly distributed.
     pub tick_jitter: Nanos,
-    /// This share of the ticks begins later still, as on a core that somebody else uses too ...
+    /// Share of the ticks that are delayed further, as on a core that another process shares.
     pub tick_late: Percent,
-    /// ... by up to this, evenly spread.
+    /// Maximum further delay of these ticks, uniformly distributed.
     pub tick_late_by: Nanos,
-    /// Share of the CNPs that reach a sender's card and are not read there, whoever sent them.
+    /// Share of the CNPs that reach a sender's card and are lost there, from any source.
     pub cnp_loss: Percent,
-    /// The control core sees a depth as it was when the last so many frames had come and gone; 0 and 1: as it is.
+    /// Number of frames that come or go between two updates of the depth that the control core sees; 0 and 1: always current.
     pub depth_every: u32,
-    /// The far end of a link pauses it.
+    /// Links that their far end pauses.
     pub pauses: Vec<FarPause>,
 }
 
-/// The far end of a link pauses data now and then.
+/// Intermittent pauses of data by the far end of a link.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FarPause {
-    /// Which link; paused is its `from` end.
+    /// Name of the link; its `from` end is paused.
     pub link: String,
-    /// For how long each time.
+    /// Duration of each pause.
     pub time: Nanos,
-    /// Time from the start of a pause to that of the next, give or take a quarter.
+    /// Time from the start of one pause to that of the next, give or take a quarter.
     pub every: Nanos,
-    /// When the first begins, from the start, and the others come after it at the same times whatever the seed. When absent, the first is
-    /// anywhere within `every`, and a seed decides about all.
+    /// Time of the first pause, from the start; the others then come at the same times for every seed. When absent, the first is
+    /// anywhere within `every`, and the seed decides all times.
     #[serde(default)]
     pub first: Option<Nanos>,
 }

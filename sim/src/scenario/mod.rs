@@ -1,4 +1,4 @@
-//! A scenario: who sends to whom over what, under which schemes, and what is varied. The file format of `npcc-switch sim`.
+//! Scenario: topology, traffic, schemes and varied parameters. The file format of `npcc-switch sim`.
 //!
 //! Sizes, rates, times and lengths are written as in the switch's configuration. Everything but topology and traffic has a
 //! default. [`Scenario::cases`] lists the runs: every combination of what `vary` names.
@@ -22,18 +22,18 @@ pub use model::{Failure, FlowGroup, HostGroup, LinkSpec, Thresholds, Verb};
 pub use scheme::Scheme;
 pub use target::Target;
 
-/// The file.
+/// Contents of a scenario file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Format, 1.
+    /// Version of the format: 1.
     pub version: u32,
     /// Short name, for titles.
     pub name: String,
-    /// What it shows.
+    /// Description of what it shows.
     #[serde(default)]
     pub about: String,
-    /// One seed, one outcome.
+    /// Seed of the random generators; one seed gives one outcome.
     #[serde(default = "one")]
     pub seed: u64,
     /// Simulated time after the start of the traffic.
@@ -41,57 +41,57 @@ pub struct Scenario {
     /// RoCEv2 path MTU: payload bytes of a full packet.
     #[serde(default = "path_mtu")]
     pub mtu: u16,
-    /// Switches by name.
+    /// Names of the switches.
     pub switches: Vec<String>,
-    /// Hosts.
+    /// Groups of hosts.
     pub hosts: Vec<HostGroup>,
     /// Links between switches.
     #[serde(default)]
     pub links: Vec<LinkSpec>,
-    /// Traffic.
+    /// Groups of flows.
     pub flows: Vec<FlowGroup>,
-    /// Links that fail.
+    /// Link failures.
     #[serde(default)]
     pub failures: Vec<Failure>,
-    /// What reality does besides: late ticks, lost CNPs, pauses from afar.
+    /// Imperfections: late ticks, lost CNPs, far-end pauses.
     #[serde(default)]
     pub imperfections: Imperfections,
-    /// Flows begin up to so much after their time, evenly spread: what a seed changes besides the phases of ticks and hashes.
-    /// 200 ns when absent: nobody starts in the same nanosecond, or the order of events would decide who is first.
+    /// Maximum delay of a flow's start, uniformly distributed: what a seed changes besides the phases of ticks and hashes.
+    /// 200 ns when absent: no two start in the same nanosecond, or the order of events would decide which is first.
     pub start_jitter: Option<Nanos>,
     /// The egress queue that is reported: a link, or a host group (toward its first host).
     pub watch: String,
     /// Egress queues with NPCC or THEMIS: links or host groups. Default: `watch`.
     #[serde(default)]
     pub npcc: Vec<String>,
-    /// Marking and NPCC thresholds.
+    /// Thresholds for marking and NPCC.
     #[serde(default)]
     pub thresholds: Thresholds,
     /// Shared buffer of each switch; `unlimited` when absent.
     pub pool: Option<Bytes>,
-    /// Switches pause their neighbours before the buffer is full, and hosts obey.
+    /// True if switches pause their neighbours before the buffer is full, and hosts obey.
     #[serde(default)]
     pub pfc: bool,
-    /// What happens when a packet is missing.
+    /// Retransmission scheme for missing packets.
     #[serde(default)]
     pub recovery: Recovery,
-    /// Shortest time between two CNPs of a receiver for one flow; a host group may have its own. Default: the sender set's.
+    /// Minimum time between two CNPs of a receiver for one flow; a host group may have its own. Default: the sender set's.
     pub cnp_interval: Option<Nanos>,
-    /// Time over which utilisation is taken, from the start.
+    /// Time over which utilisation is measured, from the start.
     #[serde(default = "sixty")]
     pub utilisation_over: Nanos,
-    /// From when on goodput and fairness are taken.
+    /// Time from which goodput and fairness are measured.
     #[serde(default = "ten")]
     pub goodput_from: Nanos,
-    /// What is compared.
+    /// Parameters that are varied.
     #[serde(default)]
     pub vary: Vary,
-    /// What should come of it.
+    /// Targets that the runs should meet.
     #[serde(default)]
     pub targets: Vec<Target>,
 }
 
-/// What is compared: every combination is a run.
+/// Parameters that are varied: every combination is a run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Vary {
@@ -101,9 +101,9 @@ pub struct Vary {
     pub sender: Vec<Sender>,
     /// Lengths of the links between switches; as in `links` when empty.
     pub length: Vec<Length>,
-    /// Connections between each two hosts; as in `flows` when empty.
+    /// Connections between each pair of hosts; as in `flows` when empty.
     pub qps: Vec<u32>,
-    /// Whether connections have been used before the start, so that the switch can know them.
+    /// Values of `warm`; true: connections are used before the start, so that the switch can know them.
     pub warm: Vec<bool>,
 }
 
@@ -119,31 +119,31 @@ impl Default for Vary {
     }
 }
 
-/// Why a scenario cannot be run.
+/// Reason why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
     #[error("{path}: cannot read the scenario: {source}")]
     Read {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         source: std::io::Error,
     },
     /// The text is not a scenario; the message names line and column.
     #[error("{path}: {source}; see config/scenarios for examples")]
     Form {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// What is wrong.
+        /// Parse error.
         source: serde_yaml::Error,
     },
     /// A value does not fit the others.
     #[error("{path}: {what}")]
     Sense {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// What, and what to do.
+        /// The problem, and what to do about it.
         what: String,
     },
 }
@@ -162,7 +162,7 @@ const fn ten() -> Nanos {
 }
 
 impl Scenario {
-    /// Reads a file.
+    /// Reads and checks a scenario file.
     ///
     /// # Errors
     /// [`ScenarioError`].
@@ -175,7 +175,7 @@ impl Scenario {
         Scenario::parse(&name, &text)
     }
 
-    /// Reads a text; `path` is what errors call it.
+    /// Parses and checks a scenario's text; `path` names it in errors.
     ///
     /// # Errors
     /// [`ScenarioError`].
@@ -192,13 +192,13 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The queues NPCC watches, by name.
+    /// Returns the names of the queues that NPCC watches.
     pub fn npcc_queues(&self) -> impl Iterator<Item = &str> {
         let default = self.npcc.is_empty().then_some(&self.watch);
         self.npcc.iter().chain(default).map(String::as_str)
     }
 
-    /// The same with the seed that comes `later` after its own.
+    /// Returns a copy of the scenario with the seed that comes `later` after its own.
     #[must_use]
     pub fn with_seed(&self, later: u64) -> Scenario {
         Scenario {
@@ -207,7 +207,7 @@ impl Scenario {
         }
     }
 
-    /// The rate of the reported queue.
+    /// Returns the rate of the reported queue.
     #[must_use]
     pub fn watched_rate(&self) -> BitRate {
         let link = self.links.iter().find(|link| link.name == self.watch);
@@ -216,7 +216,7 @@ impl Scenario {
         rate.unwrap_or(BitRate(0))
     }
 
-    /// Whether anybody pauses anybody.
+    /// Returns true if any switch or far end may send pauses.
     #[must_use]
     pub const fn pauses(&self) -> bool {
         self.pfc || !self.imperfections.pauses.is_empty()

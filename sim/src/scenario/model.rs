@@ -1,124 +1,124 @@
-//! The parts of a scenario: hosts, links, traffic, failures, thresholds.
+//! Parts of a scenario: hosts, links, traffic, failures, thresholds.
 
 use npcc_config::units::{BitRate, Bytes, Length, Nanos, Percent, Threshold};
 use serde::Deserialize;
 
 use crate::host::params::Sender;
 
-/// Hosts of one kind.
+/// A group of identical hosts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostGroup {
-    /// Name, for flows.
+    /// Name that flows refer to.
     pub name: String,
-    /// How many.
+    /// Number of hosts.
     pub count: u32,
-    /// Which switch they hang on.
+    /// Switch they attach to.
     pub switch: String,
-    /// Their link's rate.
+    /// Rate of their links.
     #[serde(default = "hundred_gig")]
     pub rate: BitRate,
-    /// Their link's length.
+    /// Length of their links.
     #[serde(default = "twenty_metres")]
     pub cable: Length,
-    /// What their cards do, where it is not the sender set of the run: a fleet of several kinds.
+    /// Sender model of their cards, where it is not that of the run: a fleet of several kinds.
     pub sender: Option<Sender>,
-    /// Shortest time between two CNPs of these hosts, as receivers, for one flow, where it is not the run's.
+    /// Minimum time between two CNPs of these hosts, as receivers, for one flow, where it is not the run's.
     pub cnp_interval: Option<Nanos>,
 }
 
-/// A link between two switches, both ways.
+/// A bidirectional link between two switches.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
-    /// Name.
+    /// Name of the link.
     pub name: String,
-    /// One end; the queue that is watched under this link's name is here.
+    /// Switch at one end; the queue that is watched under this link's name is here.
     pub from: String,
-    /// The other.
+    /// Switch at the other end.
     pub to: String,
-    /// Rate.
+    /// Rate of the link.
     #[serde(default = "hundred_gig")]
     pub rate: BitRate,
-    /// Length; light takes 5 ns a metre.
+    /// Length of the link; light takes 5 ns per metre.
     pub length: Length,
-    /// Only used while every link without this flag is down.
+    /// True for a backup, which is used only while every link without this flag is down.
     #[serde(default)]
     pub backup: bool,
 }
 
-/// RDMA operation.
+/// RDMA operation of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
-    /// The sender writes.
+    /// RDMA WRITE by the sender.
     #[default]
     Write,
-    /// The receiver reads.
+    /// RDMA READ by the receiver.
     Read,
 }
 
-/// Flows between two host groups: host i of one to host i of the other, the smaller group over and over.
+/// Flows between two host groups: host i of one to host i of the other, cycling through the smaller group.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowGroup {
     /// Name in reports. Default: `from-to`.
     pub name: Option<String>,
-    /// Who sends data.
+    /// Host group that sends data.
     pub from: String,
-    /// Who receives it.
+    /// Host group that receives data.
     pub to: String,
-    /// Connections between each two hosts.
+    /// Number of connections between each pair of hosts.
     #[serde(default = "one_qp")]
     pub qps: u32,
-    /// Operation.
+    /// RDMA operation of the flows.
     #[serde(default)]
     pub verb: Verb,
     /// Bytes of one message.
     #[serde(default = "one_mb")]
     pub message: Bytes,
-    /// Sends so many bytes at a time; without end when absent.
+    /// Bytes sent at a time; endless when absent.
     pub burst: Option<Bytes>,
     /// Time from the start of a burst to that of the next.
     pub every: Option<Nanos>,
-    /// First packet.
+    /// Time of the first packet.
     #[serde(default)]
     pub start: Nanos,
-    /// Start times of the connections are spread evenly over this time.
+    /// Time over which the start times of the connections are evenly spread.
     #[serde(default)]
     pub spread: Nanos,
-    /// No new data from here on.
+    /// Time after which no new data is offered.
     pub stop: Option<Nanos>,
 }
 
-/// A link goes down, and perhaps up again.
+/// A link failure: the link goes down.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// Which.
+    /// Name of the link.
     pub link: String,
-    /// When.
+    /// Time of the failure.
     pub at: Nanos,
-    /// When routes take the other path.
+    /// Delay from the failure until routes take the other path.
     #[serde(default)]
     pub rerouted_after: Nanos,
 }
 
-/// Depths, as sizes or times of the drain rate; defaults as the switch's.
+/// Queue depth thresholds, as sizes or as time at the drain rate; defaults are the switch's.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Thresholds {
-    /// Marking begins.
+    /// Depth at which marking begins.
     pub kmin: Threshold,
-    /// Marking is certain.
+    /// Depth from which marking is certain.
     pub kmax: Threshold,
-    /// Probability just below `kmax`.
+    /// Marking probability just below `kmax`.
     pub pmax: Percent,
-    /// NPCC zones.
+    /// Depth at which NPCC's shallow zone begins; see [`npcc_cnp::detector`].
     pub shallow: Threshold,
-    /// See [`npcc_cnp::detector`].
+    /// Depth at which NPCC's deep zone begins; see [`npcc_cnp::detector`].
     pub deep: Threshold,
-    /// See [`npcc_cnp::detector`].
+    /// Depth at which NPCC's hard zone begins; see [`npcc_cnp::detector`].
     pub hard: Threshold,
 }
 

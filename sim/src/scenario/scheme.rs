@@ -1,8 +1,8 @@
-//! What the switches do about congestion, by name.
+//! Congestion schemes of the switches, by name.
 //!
 //! | name | marks | CNPs of the switch |
 //! |---|---|---|
-//! | `pfc` | no | none: only the pool and, where asked for, PFC |
+//! | `pfc` | no | none: only the pool and, where enabled, PFC |
 //! | `ecn` | yes | none: the far receiver answers marks |
 //! | a policy's name, such as `npcc` | sent as near CNPs where that is possible, with those of switches upstream | that policy's, and those for marks |
 //! | `npcc/low-latency` | same | Huawei's other mode |
@@ -18,25 +18,25 @@ use npcc_cnp::control::config::EcnMode;
 use npcc_cnp::policy::{Mode, PolicyKind, PolicyName, QueueSettings};
 use serde::{Deserialize, Deserializer};
 
-/// What the switches of a case do about congestion.
+/// Congestion scheme of the switches of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scheme {
     /// NPCC's policy, if any.
     pub policy: Option<PolicyName>,
-    /// Huawei's low-latency mode.
+    /// True for Huawei's low-latency mode.
     pub low_latency: bool,
-    /// Marking.
+    /// ECN marking mode.
     pub ecn: EcnMode,
-    /// Marks of switches upstream are left as they are.
+    /// True if marks of switches upstream are left as they are.
     pub leave: bool,
-    /// Flows whose receiver is near are treated as all others.
+    /// True if flows whose receiver is near are treated as all others.
     pub near: bool,
-    /// THEMIS-like.
+    /// True for THEMIS-like CNPs, one per marked packet that leaves.
     pub themis: bool,
 }
 
 impl Scheme {
-    /// No signal at all.
+    /// No congestion signal at all.
     pub const PFC: Scheme = Scheme {
         policy: None,
         low_latency: false,
@@ -45,24 +45,24 @@ impl Scheme {
         near: false,
         themis: false,
     };
-    /// Ordinary DCQCN.
+    /// Ordinary DCQCN: ECN marking alone.
     pub const ECN: Scheme = Scheme {
         ecn: EcnMode::Mark,
         ..Scheme::PFC
     };
-    /// NPCC's table.
+    /// NPCC with its table policy, diverting marks into CNPs.
     pub const NPCC: Scheme = Scheme {
         policy: Some(PolicyName::Npcc),
         ecn: EcnMode::Divert,
         ..Scheme::PFC
     };
-    /// THEMIS-like.
+    /// THEMIS-like scheme: ECN marking, with CNPs from the switch.
     pub const THEMIS: Scheme = Scheme {
         themis: true,
         ..Scheme::ECN
     };
 
-    /// The policy with its parameters, if NPCC has one: the defaults of this scheme's mode.
+    /// Returns the policy, if any, with the default parameters of this scheme's mode.
     #[must_use]
     pub fn policy_kind(&self) -> Option<PolicyKind> {
         let settings = QueueSettings {
@@ -72,7 +72,7 @@ impl Scheme {
         self.policy.map(|policy| policy.for_queue(&settings))
     }
 
-    /// Huawei's mode.
+    /// Returns Huawei's mode of this scheme.
     #[must_use]
     pub const fn mode(&self) -> Mode {
         if self.low_latency {

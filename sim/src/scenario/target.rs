@@ -1,4 +1,4 @@
-//! What a scheme is to reach: bounds on a run, for the runs they are meant for.
+//! Targets of a scheme: bounds on a run, for the runs they apply to.
 
 use npcc_config::units::Length;
 use serde::Deserialize;
@@ -6,38 +6,38 @@ use serde::Deserialize;
 use super::{Case, Scheme};
 use crate::host::params::Sender;
 
-/// Bounds; those absent are not asked for.
+/// Bounds on runs; those absent are not checked.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// Which schemes.
+    /// Schemes it applies to.
     pub scheme: Vec<Scheme>,
-    /// Which senders; all when empty.
+    /// Sender models it applies to; all when empty.
     #[serde(default)]
     pub sender: Vec<Sender>,
-    /// At which lengths; all when empty.
+    /// Lengths it applies to; all when empty.
     #[serde(default)]
     pub length: Vec<Length>,
-    /// Whether it holds for warm connections, which is the default, or for cold ones.
+    /// True (the default) if it applies to warm connections, false for cold ones.
     #[serde(default = "yes")]
     pub warm: bool,
-    /// The peak queue of `ecn` is at least so many times higher.
+    /// Least factor by which the peak queue of `ecn` is higher.
     pub times_below_ecn: Option<f64>,
-    /// Utilisation is at least this.
+    /// Least utilisation, as a share.
     pub utilisation: Option<f64>,
-    /// Utilisation is at least that of `ecn`.
+    /// True if utilisation must be at least that of `ecn`.
     #[serde(default)]
     pub utilisation_of_ecn: bool,
-    /// Goodput is at least this.
+    /// Least goodput, as a share.
     pub goodput: Option<f64>,
-    /// Jain's index is at least this.
+    /// Least value of Jain's index.
     pub jain: Option<f64>,
-    /// At most so many pauses.
+    /// Greatest number of pauses.
     pub pauses: Option<u64>,
-    /// No worse than `ecn` alone, seed by seed; see [`crate::harm`].
+    /// True if no figure may be worse than with `ecn` alone, over all seeds; see [`crate::harm`].
     #[serde(default)]
     pub never_worse: bool,
-    /// The peak queue over all lengths differs by at most this factor.
+    /// Greatest ratio of the peak queues over all lengths.
     pub flat: Option<f64>,
 }
 
@@ -46,7 +46,7 @@ const fn yes() -> bool {
 }
 
 impl Target {
-    /// Whether it is meant for this run.
+    /// Returns true if it applies to this run.
     #[must_use]
     pub fn is_for(&self, case: &Case) -> bool {
         let any = |empty: bool, found: bool| empty || found;

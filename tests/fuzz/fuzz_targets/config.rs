@@ -1,4 +1,4 @@
-//! The configuration: any text gets a configuration or a report that can be printed.
+//! Fuzz target of the configuration: any text gives a configuration or a report that can be printed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

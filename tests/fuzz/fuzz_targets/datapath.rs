@@ -1,4 +1,4 @@
-//! The whole path with NPCC's flow cache and Linux to punt to: any frames, and the account of frames and bytes closes.
+//! Fuzz target of the whole packet path with NPCC's flow cache and Linux to punt to: for any frames the account of frames and bytes closes.
 #![no_main]
 
 use std::cell::RefCell;
@@ -55,7 +55,7 @@ impl Rig {
     }
 }
 
-/// Both ports have an address of either family, with and without a tag.
+/// Returns a punt configuration in which both ports have an address of each family, with and without a tag.
 fn linux() -> PuntConfig {
     let interface = |vlan| PuntInterface {
         v4: Some([10, 0, 1, 1].into()),
@@ -72,7 +72,7 @@ fn linux() -> PuntConfig {
 }
 
 thread_local! {
-    /// One switch for all inputs: it is empty after each, and its account runs on.
+    /// One switch for all inputs: it is empty after each, and its account continues.
     static RIG: RefCell<Rig> = RefCell::new(Rig::new());
 }
 
@@ -81,14 +81,14 @@ fuzz_target!(|bytes: &[u8]| RIG.with_borrow_mut(|rig| feed(rig, bytes)));
 fn feed(rig: &mut Rig, bytes: &[u8]) {
     let Rig { switch, reader, host, now, punted: all, .. } = rig;
     switch.refresh();
-    // Frames cut out of the input by a length octet each.
+    // The input is split into frames, each preceded by a length octet.
     let mut rest = bytes;
     while let Some((len, tail)) = rest.split_first() {
         let (frame, tail) = tail.split_at(usize::from(*len).min(tail.len()));
         rest = tail;
         *now += 1_000;
         let mut burst = FrameVec::default();
-        // The address that lets a frame in, so that the fuzzer need not guess it.
+        // The destination address is set to the port's, so that the fuzzer need not guess it.
         let mut frame = frame.to_vec();
         if let Some(dst) = frame.get_mut(..6)
             && dst[0] & 1 == 0

@@ -1,4 +1,4 @@
-//! The filters of `capture`: any text is read or refused at one of its characters, and any frame is matched by what was read.
+//! Fuzz target of `capture`'s filters: any text is parsed or refused at one of its characters, and any frame is matched by what was parsed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The pair book as a state machine: any history of hosts, connections and a forger, and nobody is told who did not send.
+//! Fuzz target of the pair book as a state machine: for any history of hosts, connections and a forger, nobody who did not send is signalled.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The frame parser: any bytes get an answer, and every offset it gives lies inside the frame.
+//! Fuzz target of the frame parser: any bytes get a result, and every offset it gives lies inside the frame.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! The whole packet path with every feature on, on heap frames that are used again and again: what benches and instruction
-//! counts run.
+//! The whole packet path with every feature on, on heap frames that are reused. Benches and instruction counts run it.
 
 use std::net::IpAddr;
 
@@ -19,23 +18,23 @@ use npcc_pipeline::wire::bth::ICRC_LEN;
 
 use crate::two_ports::{self, DC, WAN};
 
-/// Ethernet, IPv4, UDP, BTH and ICRC.
+/// Bytes of Ethernet, IPv4, UDP, BTH and ICRC.
 const HEAD: usize = 58;
-/// A switch of two ports with traffic from the first to the second; of two workers, each owns one.
+/// A switch of two ports with traffic from the first to the second; with two workers, each owns one port.
 #[derive(Debug)]
 pub struct Rig {
     path: Datapath<HeapFrame, FlowCache>,
-    /// The second port's owner, when it is another.
+    /// Packet path of the second port's owner, with two workers.
     owner: Option<Datapath<HeapFrame, FlowCache>>,
     readers: Vec<CacheReader>,
     _writer: RouteWriter,
-    /// The first octets of a frame of each flow, up to the ICRC of one without payload.
+    /// First octets of a frame of each flow, up to the ICRC of one without payload.
     templates: Vec<[u8; HEAD]>,
-    /// Their ICRCs.
+    /// ICRC of each flow's frame.
     sums: Vec<[u8; ICRC_LEN]>,
     crafts: Vec<Craft>,
     frames: FrameVec<HeapFrame>,
-    /// Where they come out.
+    /// Frames that left by the second port.
     out: FrameVec<HeapFrame>,
     next: usize,
     now: u64,
@@ -43,13 +42,13 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// `flows` flows of frames with `payload` bytes after the BTH, each to the address `destination` names.
+    /// Creates a rig with `flows` flows of frames with `payload` bytes after the BTH, each to the address that `destination` returns.
     #[must_use]
     pub fn new(flows: usize, payload: usize, destination: impl Fn(usize) -> IpAddr) -> Rig {
         Rig::with_workers(1, flows, payload, destination)
     }
 
-    /// The same with two workers: every frame crosses.
+    /// Creates a rig with `workers` workers; with two, every frame crosses from one to the other.
     #[must_use]
     pub fn with_workers(
         workers: u8,
@@ -113,7 +112,7 @@ impl Rig {
         rig.crafted()
     }
 
-    /// Makes templates and frames of what was crafted.
+    /// Builds templates and frames from the crafted packets.
     fn crafted(mut self) -> Rig {
         let all: Vec<_> = self.crafts.iter().map(Craft::frame).collect();
         let heads = all.iter().filter_map(|frame| frame.first_chunk());
@@ -126,7 +125,7 @@ impl Rig {
         self
     }
 
-    /// Every frame asks for an ACK, as messages of one packet do.
+    /// Sets the ACK request bit in every frame, as messages of one packet do.
     #[must_use]
     pub fn asking(mut self) -> Rig {
         for fields in self
@@ -139,7 +138,7 @@ impl Rig {
         self.crafted()
     }
 
-    /// Writes the ICRCs of the flows that come next.
+    /// Writes the ICRCs of the next flows into the frames.
     fn seal(&mut self) {
         let sums = self.sums.iter().cycle().skip(self.next);
         for (frame, sum) in self.frames.iter_mut().zip(sums) {
@@ -149,9 +148,9 @@ impl Rig {
         }
     }
 
-    /// One burst in by the first port and out by the second.
+    /// Passes one burst in by the first port and out by the second.
     pub fn walk(&mut self) {
-        // Else each frame is always the same flow's.
+        // If the flows divide the burst, each frame is always the same flow's and needs no new ICRC.
         if !BURST.is_multiple_of(self.templates.len()) {
             self.seal();
         }
@@ -189,7 +188,7 @@ impl Rig {
         owner.publish_held();
         by_rig();
         self.forwarded += self.out.len();
-        // A control core takes them every 20 us.
+        // The flow cache's records are drained every 20 us, as a control core does.
         if self.now.is_multiple_of(20_000) {
             for reader in &mut self.readers {
                 while reader.pop().is_some() {}
@@ -198,32 +197,32 @@ impl Rig {
         std::mem::swap(&mut self.frames, &mut self.out);
     }
 
-    /// Frames that came out.
+    /// Returns the number of frames that came out.
     #[must_use]
     pub const fn forwarded(&self) -> usize {
         self.forwarded
     }
 }
 
-/// What follows is done by the worker that takes frames in: a mark for whoever traces the program.
+/// Marks, for a tracer of the program, that what follows is done by the worker that takes frames in.
 #[inline(never)]
 pub fn by_taker() {
     std::hint::black_box(1);
 }
 
-/// By the worker that owns the port they leave by.
+/// Marks that what follows is done by the worker that owns the egress port.
 #[inline(never)]
 pub fn by_owner() {
     std::hint::black_box(2);
 }
 
-/// By neither.
+/// Marks that what follows is done by the rig, not by a worker.
 #[inline(never)]
 pub fn by_rig() {
     std::hint::black_box(3);
 }
 
-/// Everything on: 8 queues, strict and DWRR, a shaper, ECN, watched depths.
+/// Returns a port configuration with everything on: 8 queues, strict and DWRR, a shaper, ECN, watched depths.
 pub(crate) fn port() -> PortConfig {
     let mut classifier = Classifier::all(Priority::new(0));
     classifier.trust = Trust::Dscp;

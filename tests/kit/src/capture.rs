@@ -1,4 +1,4 @@
-//! Captures: reading, writing, and splitting one by direction for two `net_pcap` ports.
+//! Captures: reads and writes pcap files, and splits one by direction for two `net_pcap` ports.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -16,7 +16,7 @@ pub struct Captured {
     pub frame: Vec<u8>,
 }
 
-/// All frames of a capture.
+/// Reads all frames of a capture.
 ///
 /// # Errors
 /// When the file cannot be read or is no pcap file.
@@ -66,7 +66,7 @@ pub fn write<'a>(
 }
 
 /// Splits a capture by source MAC address: frames from `mac` to `from`, all others to `others`; each `repeat` times over.
-/// Returns how many frames each has.
+/// Returns the number of frames in each.
 ///
 /// # Errors
 /// When a file cannot be read or written.
@@ -88,7 +88,7 @@ pub fn split(
     Ok((first, second))
 }
 
-/// `02:00:00:00:01:03` as octets.
+/// Parses a MAC address such as `02:00:00:00:01:03` into octets.
 ///
 /// # Errors
 /// When the text is no MAC address.

@@ -1,4 +1,4 @@
-//! CNPs in a capture, read with the pipeline's parser. Tests that must not believe our own code use scapy and tshark instead.
+//! CNPs in a capture, parsed with the pipeline's parser. Tests that must not trust our own code use scapy and tshark instead.
 
 use npcc_pipeline::parse::{Kind, L3, parse};
 use npcc_pipeline::wire::bth::{Bth, RoceClass};
@@ -6,20 +6,20 @@ use std::net::IpAddr;
 
 use crate::capture::Captured;
 
-/// A CNP as found.
+/// A CNP found in a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeenCnp {
-    /// Who seems to send it: the flow's receiver.
+    /// Source address: the flow's receiver, which seems to send it.
     pub src: IpAddr,
-    /// Whom it slows down.
+    /// Destination address: the sender it slows down.
     pub dst: IpAddr,
-    /// That sender's QP.
+    /// Queue pair of that sender.
     pub dest_qp: u32,
-    /// BECN.
+    /// True if its BECN bit is set.
     pub becn: bool,
 }
 
-/// All CNPs of a capture, in order.
+/// Returns all CNPs of a capture, in order.
 pub fn find(frames: &[Captured]) -> impl Iterator<Item = SeenCnp> {
     frames.iter().filter_map(|captured| seen(&captured.frame))
 }

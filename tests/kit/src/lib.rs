@@ -1,4 +1,4 @@
-//! What the tests, benches and the demo share: captures in and out, what a CNP in them says, and a packet path on heap frames.
+//! Test kit shared by tests, benches and the demo: captures in and out, parsing of the CNPs in them, and a packet path on heap frames.
 #![forbid(unsafe_code)]
 
 pub mod bench_path;

@@ -1,4 +1,4 @@
-//! Traffic mixes by name: what comes in by which port, and the routes that lead it on.
+//! Traffic mixes by name: the frames that each port receives, and the routes that forward them.
 //!
 //! Shuffled means an order drawn once from a fixed seed, so that two builds walk the same frames.
 
@@ -10,36 +10,36 @@ use npcc_pipeline::wire::checksum;
 
 use crate::two_ports::{DC, OURS, WAN};
 
-/// A second port by which frames leave, in mixes that have one.
+/// Second egress port, in mixes that have one.
 pub const WAN2: PortId = PortId(2);
-/// The tag that tagged frames carry.
+/// VLAN ID of tagged frames.
 pub const VLAN: u16 = 100;
 
 const DATA: u8 = 0x0a;
 const ACK: u8 = 0x11;
-/// IPv4 protocol of an Ethernet frame without a tag.
+/// Offset of the IPv4 protocol field in an untagged Ethernet frame.
 const PROTOCOL: usize = 23;
 const TCP: u8 = 6;
 
-/// A next hop of a route: its port, the tag frames leave with, the last octet of its MAC address.
+/// A next hop of a route: its port, the VLAN tag frames leave with, the last octet of its MAC address.
 #[derive(Debug, Clone, Copy)]
 pub struct Hop {
-    /// Port.
+    /// Egress port.
     pub port: PortId,
-    /// Tag; 0 for none.
+    /// VLAN tag; 0 for none.
     pub vlan: u16,
     /// Last octet of its MAC address.
     pub mac: u8,
 }
 
-/// A traffic mix.
+/// A traffic mix: its ports, routes and frames.
 #[derive(Debug, Clone)]
 pub struct Mix {
     /// Ports of the switch.
     pub ports: u8,
-    /// Prefixes and the next hops they lead to.
+    /// Routes: prefix, its length, next hops.
     pub routes: Vec<(IpAddr, u8, Vec<Hop>)>,
-    /// Each port that receives, and its frames, which come again and again in this order.
+    /// Receiving ports and their frames, which repeat in this order.
     pub traffic: Vec<(PortId, Vec<Vec<u8>>)>,
 }
 
@@ -59,18 +59,18 @@ pub const NAMES: [&str; 12] = [
     "two-way-1082-data",
 ];
 
-/// Flows of each mix.
+/// Number of flows of each mix.
 const FLOWS: u16 = 64;
 
 impl Mix {
-    /// The mix of this name.
+    /// Returns the mix of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Mix> {
         one_way(name).or_else(|| two_way(name))
     }
 }
 
-/// By the first port in and by the second out, untagged, to one next hop.
+/// Next hop of most mixes: frames come in by the first port and leave by the second, untagged.
 const HOP: Hop = Hop {
     port: WAN,
     vlan: 0,
@@ -132,7 +132,7 @@ fn one_way(name: &str) -> Option<Mix> {
     })
 }
 
-/// Half of the flows leave by a third port.
+/// Builds a mix in which half of the flows leave by a third port.
 fn two_ports() -> Mix {
     let half = |low, port| (IpAddr::from([10, 0, 2, low]), 25, vec![Hop { port, ..HOP }]);
     let frames = frames(2 * FLOWS, |n| {
@@ -173,7 +173,7 @@ fn frames(count: u16, frame: impl Fn(u16) -> Vec<u8>) -> Vec<Vec<u8>> {
     (0..count).map(frame).collect()
 }
 
-/// Data of a flow, from 10.0.1.3 to an address of its own.
+/// Builds a data packet of a flow, from 10.0.1.3 to an address of its own.
 fn data(flow: u16, payload: usize) -> Craft {
     let low = u8::try_from(flow % 255).unwrap_or_default();
     let dst = IpAddr::V4(Ipv4Addr::new(10, 0, 2, low + 1));
@@ -197,7 +197,7 @@ fn with_opcode(mut craft: Craft, opcode: u8) -> Craft {
     craft
 }
 
-/// What the receiver of a flow sends back.
+/// Builds a packet that the receiver of a flow sends back.
 fn reverse(flow: u16, opcode: u8, payload: usize) -> Craft {
     let forth = data(flow, payload);
     Craft {
@@ -208,7 +208,7 @@ fn reverse(flow: u16, opcode: u8, payload: usize) -> Craft {
     }
 }
 
-/// A TCP segment of 62 bytes, of the lossy class.
+/// Builds a frame of 62 bytes with a TCP segment, of the lossy class.
 fn tcp(flow: u16) -> Vec<u8> {
     let craft = Craft {
         tos: 0,
@@ -229,7 +229,7 @@ fn tcp(flow: u16) -> Vec<u8> {
     frame
 }
 
-/// Control traffic of 62 bytes: DSCP 48, a strict queue.
+/// Builds a control frame of 62 bytes: DSCP 48, a strict queue.
 fn control(flow: u16) -> Craft {
     Craft {
         tos: 48 << 2,
@@ -244,7 +244,7 @@ fn v6(net: u16, host: u16) -> IpAddr {
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, net, 0, 0, 0, 0, host))
 }
 
-/// The same in an order drawn from a fixed seed (Fisher and Yates, xorshift).
+/// Shuffles the frames into an order drawn from a fixed seed (Fisher and Yates, xorshift).
 fn shuffled(mut frames: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for last in (1..frames.len()).rev() {

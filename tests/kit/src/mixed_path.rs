@@ -1,5 +1,5 @@
-//! A traffic mix through the whole packet path on one worker, in the order of a worker's loop: every port receives, then every
-//! port sends. It uses nothing of the path but ingress, egress and sent.
+//! Walks a traffic mix through the whole packet path on one worker, in the order of a worker's loop: every port receives, then every
+//! port sends. It uses only ingress, egress and sent of the path.
 
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::capture::{self, CaptureOrder, Filter};
@@ -19,43 +19,43 @@ use crate::bench_path::port;
 use crate::mix::{Mix, VLAN};
 use crate::two_ports::{OURS, WAN};
 
-/// Longest header that the path reads or writes, and more than the shortest frame has.
+/// Bytes of a frame that are restored: the longest header that the path reads or writes, which is more than the shortest frame has.
 const HEAD: usize = 82;
 
-/// What comes in by one port.
+/// Traffic that comes in by one port.
 #[derive(Debug)]
 struct Source {
     port: PortId,
-    /// The first octets of every frame that comes.
+    /// First octets of every frame.
     heads: Vec<Vec<u8>>,
     next: usize,
     frames: FrameVec<HeapFrame>,
 }
 
-/// A switch with a mix to walk.
+/// A switch and the traffic mix that passes through it.
 #[derive(Debug)]
 pub struct MixedPath {
     path: Datapath<HeapFrame, FlowCache>,
     reader: CacheReader,
     _writer: RouteWriter,
-    /// The end of what is punted, kept.
+    /// Receiving end of punted frames, kept open but never read.
     host: Option<PuntHost>,
-    /// What is captured, and thrown away.
+    /// Receiving end of captured frames, which are discarded.
     captured: Option<FrameReceiver>,
     sources: Vec<Source>,
-    /// Frames that came out, kept to come in again, by their length.
+    /// Frames that came out, kept for reuse, by their length.
     spare: Vec<(usize, Vec<HeapFrame>)>,
-    /// By port: what it sent.
+    /// Frames that each port sent.
     out: Vec<FrameVec<HeapFrame>>,
     now: u64,
     forwarded: usize,
 }
 
 impl MixedPath {
-    /// For this mix.
+    /// Builds the switch and the traffic of this mix.
     ///
     /// # Panics
-    /// When a route of the mix cannot be.
+    /// When a route of the mix cannot be installed.
     #[must_use]
     #[expect(
         clippy::expect_used,
@@ -128,7 +128,7 @@ impl MixedPath {
         }
     }
 
-    /// The same with Linux integrated: what is for it is classified and limited, and taken by nobody.
+    /// Adds Linux integration: frames for Linux are classified and rate-limited, and nobody reads them.
     #[must_use]
     pub fn with_linux(mut self) -> MixedPath {
         let (punt, host) = Punt::new(
@@ -155,10 +155,10 @@ impl MixedPath {
         self
     }
 
-    /// The same while frames are captured that this filter chooses, 128 bytes of each.
+    /// Adds a capture of the frames that this filter selects, 128 bytes of each.
     ///
     /// # Panics
-    /// When it is no filter.
+    /// When `filter` is not a valid filter.
     #[must_use]
     #[expect(
         clippy::expect_used,
@@ -179,7 +179,7 @@ impl MixedPath {
         self
     }
 
-    /// One turn of a worker: a burst in by each port that has a source, and all out.
+    /// Runs one iteration of a worker: a burst in by each port that has a source, and all out.
     pub fn walk(&mut self) {
         for source in &mut self.sources {
             source.fill(&mut self.spare);
@@ -196,13 +196,13 @@ impl MixedPath {
                 spare.push(frame);
             }
         }
-        // A control core takes them every 20 us.
+        // The flow cache's records are drained every 20 us, as a control core does.
         if self.now.is_multiple_of(20_000) {
             while self.reader.pop().is_some() {}
         }
     }
 
-    /// What is counted: scripts/count-instructions names this function to callgrind.
+    /// Runs the part whose instructions are counted: scripts/count-instructions names this function to callgrind.
     #[inline(never)]
     fn turn(&mut self, now: Nanos) {
         self.path.refresh();
@@ -217,7 +217,7 @@ impl MixedPath {
         self.path.publish_held();
     }
 
-    /// Frames that came out.
+    /// Returns the number of frames that came out.
     #[must_use]
     pub const fn forwarded(&self) -> usize {
         self.forwarded
@@ -225,7 +225,7 @@ impl MixedPath {
 }
 
 impl Source {
-    /// A burst of the next frames.
+    /// Fills the burst with the next frames.
     fn fill(&mut self, spare: &mut [(usize, Vec<HeapFrame>)]) {
         for _ in 0..BURST {
             let Some(head) = self.heads.get(self.next) else {

@@ -1,4 +1,4 @@
-//! Two ports and the routes from the first to the second, as benches and tests of the packet path on heap frames have them.
+//! Two ports and the routes from the first to the second, for benches and tests of the packet path on heap frames.
 
 use std::net::IpAddr;
 
@@ -14,15 +14,16 @@ use npcc_pipeline::units::{BitRate, Mac, Nanos, PRIORITIES, PortId};
 
 /// The switch's address, on both ports.
 pub const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
-/// Where frames come in.
+/// Port where frames come in.
 pub const DC: PortId = PortId(0);
-/// Where they leave.
+/// Port where frames leave.
 pub const WAN: PortId = PortId(1);
 
-/// Routes for these prefixes (address, bits) to one next hop behind [`WAN`], and a reader for each of `workers`, which has seen them.
+/// Installs routes for these prefixes (address, bits) to one next hop behind [`WAN`]; returns a reader for each of `workers`, already
+/// refreshed.
 ///
 /// # Panics
-/// When one is no prefix, or there are over 1,024 of a family.
+/// When one is not a prefix, or there are over 1,024 of a family.
 #[must_use]
 #[expect(
     clippy::expect_used,
@@ -54,7 +55,7 @@ pub fn routes(prefixes: &[(IpAddr, u8)], workers: usize) -> (RouteWriter, Vec<Fi
     (writer, readers)
 }
 
-/// A port of MTU 4,200 that marks unless NPCC has told the flow, with these queues.
+/// Returns a port of MTU 4,200 with these queues, which marks a frame unless NPCC has signalled its flow.
 #[must_use]
 pub fn port(
     classifier: Classifier,

@@ -1,4 +1,4 @@
-//! From a scenario and a case to hosts, links, switches, routes and the first events.
+//! Builds an engine from a scenario and a case: hosts, links, switches, routes and the first events.
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::IpAddr;
@@ -27,21 +27,21 @@ use crate::wire::{Direction, OVERHEAD};
 mod routes;
 mod wiring;
 
-/// Time left after a warm-up's last answer.
+/// Time between the last warm-up answer and the start of the traffic.
 const SETTLE: Nanos = Nanos::from_millis(1);
 
-/// Why a scenario does not become a simulation.
+/// Reason why a scenario cannot be built into a simulation.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// More than the switch has.
+    /// A switch needs more ports than [`MAX_PORTS`].
     #[error(
         "switch `{0}` has {1} ports, more than {MAX_PORTS}; spread the hosts over more switches"
     )]
     Ports(String, usize),
-    /// A switch without a way to another.
+    /// A switch has no path to the hosts of another.
     #[error("switch `{0}` has no way to the hosts of `{1}`; add a link")]
     Unreachable(String, String),
-    /// The switch's table refused.
+    /// The switch's route table refused a route.
     #[error("routes")]
     Routes(#[from] npcc_pipeline::route::writer::RouteError),
 }
@@ -50,24 +50,24 @@ pub enum BuildError {
 #[derive(Debug)]
 pub(crate) struct Trunk {
     pub(crate) name: String,
-    /// There and back.
+    /// Engine link indices: one direction, then the other.
     pub(crate) links: [usize; 2],
-    /// Where it attaches: (switch, port) of both ends.
+    /// Attachment points: (switch, port) at each end.
     pub(crate) ends: [(u32, u8); 2],
     pub(crate) backup: bool,
 }
 
-/// A port to be.
+/// A switch port that is planned but not yet built.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PortPlan {
     pub(crate) rate: BitRate,
     pub(crate) delay: Nanos,
     pub(crate) link: usize,
-    /// MAC address of who is at the other end.
+    /// MAC address of the neighbour at the other end.
     pub(crate) peer: Mac,
 }
 
-/// Light in fibre: 5 ns a metre.
+/// Propagation delay in fibre: 5 ns per metre.
 fn light(length: Length) -> Nanos {
     Nanos(length.millimetres() * 5 / 1_000)
 }
@@ -82,17 +82,17 @@ pub(crate) fn port_mac(switch: u32, port: usize) -> Mac {
     Mac([2, 2, 0, a, b, port.to_le_bytes()[0]])
 }
 
-/// Hosts, links and ports, before anything runs.
+/// Planned hosts, links and ports, before switches are built.
 #[derive(Debug, Default)]
 struct Plan {
     links: Vec<Link>,
     hosts: Vec<Host>,
-    /// By switch.
+    /// Planned ports, by switch.
     ports: Vec<Vec<PortPlan>>,
     trunks: Vec<Trunk>,
-    /// By host: its switch and port there.
+    /// Switch and port that each host attaches to, by host.
     homes: Vec<(u32, u8)>,
-    /// By group: its hosts.
+    /// Hosts of each group, by group.
     members: Vec<Vec<u32>>,
 }
 
@@ -183,7 +183,7 @@ impl Plan {
         });
     }
 
-    /// The queue a name stands for: a link's at its `from` end, or the one toward a group's first host.
+    /// Resolves a name to a queue, as (switch, port): that of a link at its `from` end, or the one toward a group's first host.
     fn queue(&self, scenario: &Scenario, name: &str) -> (u32, u8) {
         if let Some(trunk) = self.trunks.iter().find(|trunk| trunk.name == name) {
             return trunk.ends[0];
@@ -240,7 +240,7 @@ impl Engine {
             },
             sender: case.sender,
             recovery: scenario.recovery,
-            // As a card's 4 ms and more, and never within a round trip and a deep queue.
+            // A network card's 4 ms or more, and always longer than a round trip plus a deep queue.
             patience: Nanos(4_000_000 + 4 * round_trip.0),
             watch,
             watch_rate: drain.0 as f64 / 1e9,

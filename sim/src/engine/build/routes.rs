@@ -1,4 +1,4 @@
-//! Shortest paths between switches over the links that are up, as host routes in the production tables.
+//! Installs shortest paths between switches, over the links that are up, as host routes in the production tables.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::num::small;
 use crate::wire::OVERHEAD;
 
 impl Engine {
-    /// By switch: the port toward each host; `None` where there is no way.
+    /// Returns, for each switch, its port toward each host; `None` where there is no path.
     fn toward(&self, homes: &[(u32, u8)]) -> Vec<Vec<Option<u8>>> {
         let usable = |backup: bool| {
             let trunks = self
@@ -22,7 +22,7 @@ impl Engine {
                 .filter(move |trunk| trunk.backup == backup);
             trunks.filter(|trunk| trunk.links.iter().all(|link| self.links[*link].is_up()))
         };
-        // A backup carries nothing while anything else does.
+        // Backup links carry nothing while any other link is up.
         let backup = usable(false).next().is_none();
         let trunks: Vec<_> = usable(backup).collect();
         (0..self.switches.len())
@@ -56,7 +56,7 @@ impl Engine {
             .collect()
     }
 
-    /// Installs host routes everywhere.
+    /// Installs a host route to every host in every switch.
     ///
     /// # Errors
     /// When a host cannot be reached from a switch, or a table refuses.
@@ -101,7 +101,7 @@ impl Engine {
         switch.fib.refresh();
     }
 
-    /// Notes which connections go through the reported queue, and how fast the bursts of each group could be.
+    /// Records which connections cross the reported queue, and the shortest possible burst time of each group.
     pub(super) fn find_crossing(&mut self, homes: &[(u32, u8)]) {
         for index in 0..self.flows.len() {
             let (src, dst) = (self.flows[index].src, self.flows[index].dst);
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// The switch ports that data from one host to another leaves by, in order.
+    /// Returns the egress ports, as (switch, port), on the path from one host to another, in order.
     fn egress_ports(&self, src: u32, dst: u32, homes: &[(u32, u8)]) -> Vec<(u32, u8)> {
         let mut at = homes[src as usize].0;
         let mut ports = Vec::new();
@@ -134,8 +134,8 @@ impl Engine {
         ports
     }
 
-    /// From the first bit of a burst sent to the last one received, on links that carry nothing else: its bytes at the slowest rate,
-    /// one more frame at each other link, and light.
+    /// Returns the time from the first bit of a burst sent to the last one received, on links that carry nothing else: its bytes at the
+    /// slowest rate, one more frame at each other link, and propagation.
     fn fastest_burst(&self, group: usize, src: u32, ports: &[(u32, u8)]) -> Option<Nanos> {
         let burst = self.scenario.flows[group].burst?;
         let packets = burst.0.div_ceil(u64::from(self.scenario.mtu)).max(1);
@@ -155,7 +155,7 @@ impl Engine {
         Some(sum + Nanos(slowest.0 * (packets - 1)))
     }
 
-    /// Routes take the ways that are left after a failure.
+    /// Reinstalls routes over the links that are still up after a failure.
     pub(crate) fn reroute(&mut self, _failure: usize) {
         let homes = self.homes();
         let toward = self.toward(&homes);
@@ -181,7 +181,7 @@ impl Engine {
                     src: port_mac(small(index as u64), usize::from(port)),
                 };
                 let to = Prefix::host(IpAddr::V4(address(small(host as u64))));
-                // The tables had room for this very route before.
+                // Cannot fail for lack of space: the tables already held a route to this host.
                 if self.switches[index].routes.insert(to, &[path]).is_ok() {
                     self.record.routes[index][host] = port;
                 }

@@ -1,4 +1,4 @@
-//! One switch's settings, as `npcc-switch run` derives them from its configuration with the profile `roce-lossless`.
+//! Settings of one switch, as `npcc-switch run` derives them from its configuration with the profile `roce-lossless`.
 
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, Gate, QueueConfig as Watched, Settings};
@@ -23,10 +23,10 @@ use crate::frame::SimFrame;
 use crate::scenario::{Case, Scenario};
 use crate::wire::OVERHEAD;
 
-/// Frames an unlimited buffer has cells for.
+/// Frame capacity of an unlimited buffer.
 const UNLIMITED_FRAMES: u64 = 1 << 20;
 const UNLIMITED_BYTES: u64 = 1 << 40;
-/// What a peer may still send after it got a pause: as SONiC's headroom, two full frames and 3,840 quanta-free bytes.
+/// Bytes a peer may still send after it received a pause: as SONiC's headroom, two full frames and 3,840 quanta-free bytes.
 const RESPONSE: u64 = 20_000;
 
 pub(super) fn switch(
@@ -46,7 +46,7 @@ pub(super) fn switch(
         groups: 4_096,
     };
     let (routes, mut readers) = RouteWriter::new(capacity, 2);
-    // Two were asked for.
+    // `RouteWriter::new` was called for two readers.
     let (Some(fib), Some(forwarding)) = (readers.pop(), readers.pop()) else {
         unreachable!("the writer made fewer readers than it was asked for");
     };
@@ -90,7 +90,7 @@ pub(super) fn switch(
     }
 }
 
-/// Takes up a place in a burst; never sent.
+/// Returns a placeholder that fills one slot of a burst; it is never sent.
 fn filler() -> Queued<SimFrame> {
     Queued {
         buf: SimFrame::of_len(0),
@@ -102,7 +102,7 @@ fn pool(scenario: &Scenario) -> PoolConfig {
     match scenario.pool {
         Some(bytes) => PoolConfig {
             bytes: bytes.0,
-            // Acknowledgements are short; data are not.
+            // One frame per 1,024 bytes: acknowledgements are short, data frames are not.
             frames: bytes.0.div_ceil(1_024).min(UNLIMITED_FRAMES),
             alpha_256: 256,
         },
@@ -114,7 +114,7 @@ fn pool(scenario: &Scenario) -> PoolConfig {
     }
 }
 
-/// Groups of priority 3 on every port, with headroom for what is on the wire and in the peer when a pause goes out.
+/// Builds the lossless groups: priority 3 on every port, with headroom for what is on the wire and in the peer when a pause is sent.
 fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> LosslessConfig {
     let frame = wire_len(OVERHEAD + 16 + usize::from(scenario.mtu));
     let groups = ports.iter().map(|plan| {
@@ -134,13 +134,13 @@ fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> Lossle
     });
     let groups: Vec<_> = groups.collect();
     let ports = ports.iter().zip(&groups).map(|(plan, groups)| {
-        // A link so long that its headroom would not leave half of the pool is not paused: no card has that memory.
+        // No pause is sent on a link whose headroom would take a quarter of the pool or more: no card has that memory.
         let fits = groups[usize::from(DATA)].headroom < pool.bytes / 4;
         let set = if fits { Priority::new(DATA).bit() } else { 0 };
         PauseConfig {
-            // Who pauses nobody is paused all the same where the scenario says so.
+            // A switch that sends no pauses still honours them where the scenario has far-end pauses.
             send: if scenario.pfc { set } else { 0 },
-            // Obeying takes no memory here, whatever the length.
+            // Honouring a pause needs no headroom here, whatever the link's length.
             honour: if scenario.imperfections.pauses.is_empty() {
                 set
             } else {

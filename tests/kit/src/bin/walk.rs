@@ -1,8 +1,10 @@
-//! Walks bursts of RoCEv2 through the whole packet path, NPCC's flow cache included, and nothing else: for counting
-//! instructions. `walk BURSTS [FLOWS] [PAYLOAD] [WORKERS] [ASKING]`, the last two
-//! 1 or 2, and 0 or 1: whether each frame asks for an ACK. `walk mix NAME BURSTS [linux]`: a traffic mix, with Linux
-//! integrated or without, of which `walk mixes` prints
-//! the names; `walk mix NAME BURSTS capture FILTER`: the same while frames are captured. `scripts/count-instructions` runs it under callgrind.
+//! Walks bursts of RoCEv2 through the whole packet path, NPCC's flow cache included, and nothing else, to count instructions.
+//!
+//! - `walk BURSTS [FLOWS] [PAYLOAD] [WORKERS] [ASKING]`: WORKERS is 1 or 2; ASKING is 1 if each frame requests an ACK, else 0.
+//! - `walk mix NAME BURSTS [linux]`: a traffic mix, with or without Linux integrated; `walk mixes` prints the names.
+//! - `walk mix NAME BURSTS capture FILTER`: a traffic mix while frames are captured.
+//!
+//! `scripts/count-instructions` runs it under callgrind.
 #![forbid(unsafe_code)]
 
 use std::net::IpAddr;
@@ -12,7 +14,7 @@ use npcc_testkit::bench_path;
 use npcc_testkit::mix::{Mix, NAMES};
 use npcc_testkit::mixed_path::MixedPath;
 
-/// `mix NAME BURSTS [linux | capture FILTER]`
+/// Runs `mix NAME BURSTS [linux | capture FILTER]`.
 fn mix(name: &str, bursts: usize, more: &[&str]) -> ExitCode {
     let Some(mix) = Mix::named(name) else {
         eprintln!("no mix {name}: {}", NAMES.join(", "));
