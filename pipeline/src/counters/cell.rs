@@ -115,7 +115,7 @@ impl Cell for Counter {
     }
 }
 
-/// Implements [`Cell`] for gauges: how the workers' values combine, and how they are shown.
+/// Implements `Cell` for gauges: how the workers' values combine, and how they are shown.
 macro_rules! gauges {
     ($($Gauge:ident: |$sum:ident, $own:ident| $add:expr, |$count:ident, $how:ident, $to:ident| $show:expr;)*) => {$(
         impl Cell for $Gauge {

@@ -27,7 +27,7 @@ macro_rules! punt_classes {
     };
 }
 
-/// Declares the enum [`PuntClass`].
+/// Declares the enum `PuntClass`.
 macro_rules! classes {
     ($($(#[$doc:meta])+ $Class:ident = $key:ident, drop $Reason:ident, queue $size:literal KiB, rate $rate:literal;)+) => {
         crate::named! {
