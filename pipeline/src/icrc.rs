@@ -1,8 +1,8 @@
-//! The invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3).
+//! Invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3).
 //!
-//! CRC-32 of Ethernet over eight octets of ones (in the place of the local route header), the IP packet with the fields
-//! that may change on the way set to ones, and everything up to the CRC itself. On the wire it stands least significant
-//! octet first. IPv4 options and IPv6 extension headers are covered as they are.
+//! CRC-32 of Ethernet over eight octets of ones (in place of the local route header), the IP packet with the fields that may
+//! change on the way set to ones, and everything up to the CRC itself. On the wire it is stored least significant octet first.
+//! IPv4 options and IPv6 extension headers are covered as they are.
 
 use crate::parse::{Kind, L3, Parsed, parse};
 use crate::wire::bth;

@@ -85,11 +85,11 @@ macro_rules! named {
 #[cfg(test)]
 mod tests {
     crate::named! {
-        /// Two sides.
+        /// One of two sides.
         enum Side {
-            /// One.
+            /// Left side.
             Left = "left",
-            /// The other.
+            /// Right side.
             Right = "right",
         }
     }

@@ -148,7 +148,7 @@ mod tests {
     }
 
     impl Made {
-        /// The frame with the checksum that etherparse gives it, and where that is.
+        /// Returns the frame with the checksum that etherparse gives it, and the offset of the checksum.
         fn frame(&self) -> (Vec<u8>, usize) {
             let [src, dst]: [[u8; 16]; 2] =
                 [&self.addresses[..16], &self.addresses[16..]].map(|part| part.try_into().unwrap());
@@ -182,7 +182,7 @@ mod tests {
             (frame, at)
         }
 
-        /// The pseudo-header's sum (RFC 9293 section 3.1, RFC 8200 section 8.1), word by word.
+        /// Returns the pseudo-header's sum (RFC 9293 section 3.1, RFC 8200 section 8.1), word by word.
         fn pseudo(&self) -> u16 {
             let addresses = if self.v6 {
                 self.addresses.to_vec()
@@ -261,7 +261,7 @@ mod tests {
         }
     }
 
-    /// RoCEv2 over a veth: the sender's stack writes no UDP checksum, and the switch adds none.
+    /// RoCEv2 over a veth keeps no checksum: the sender's stack writes no UDP checksum, and the switch adds none.
     #[test]
     fn a_rocev2_packet_without_a_checksum_stays() {
         let mut frame = Vec::new();

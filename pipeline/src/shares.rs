@@ -21,7 +21,7 @@ const UNIT: u64 = 1_000_000_000;
 /// Longest interval in ns that one distribution counts: it keeps the product far from 64 bits at any rate.
 const LONGEST: u64 = 1_000_000_000;
 
-/// The sender of a frame, as 64 bits of its address.
+/// Sender of a frame, as 64 bits of its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source(u64);
 

@@ -10,7 +10,7 @@ use crate::quantity::UnitError;
 /// Number of priorities (and egress queues) of a port, as in IEEE 802.1Q.
 pub const PRIORITIES: usize = 8;
 
-/// Bytes a frame costs on the wire beyond its own: 7 preamble + 1 SFD + 4 FCS + 12 gap (IEEE 802.3).
+/// Bytes that a frame occupies on the wire beyond its own: 7 preamble + 1 SFD + 4 FCS + 12 gap (IEEE 802.3).
 pub const WIRE_OVERHEAD: u32 = 24;
 
 /// Most frames handled together by one walk of the pipeline (DPDK's customary burst).
@@ -18,12 +18,12 @@ pub const BURST: usize = 64;
 
 /// A point in time or an interval, in nanoseconds of the worker's clock.
 ///
-/// Time is always handed in, never read: the simulator and the tests drive it.
+/// Time is always an argument, never read from a clock: the simulator and the tests drive it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// Time zero.
+    /// Zero on the worker's clock, or an empty interval.
     pub const ZERO: Nanos = Nanos(0);
 
     /// Returns `us` microseconds.

@@ -5,7 +5,7 @@ use crate::units::WIRE_OVERHEAD;
 /// An amount of buffer. Both units count: short frames run out of packet buffers before they run out of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount {
-    /// Wire bytes.
+    /// Number of wire bytes.
     pub bytes: u64,
     /// Number of frames, each of which takes one packet buffer.
     pub frames: u64,

@@ -7,10 +7,10 @@
 //! | amount w holds of the groups of a port that several workers receive from | w, once a burst | those workers, once an iteration |
 //! | pressure and storms of such a port | w, once an iteration | the port's owner; the other receivers |
 //!
-//! Law: every cache line has one writer and every count only grows, so no line is contended and no lock is needed. The pool
-//! entries a worker reads are at most one burst of each other worker old, the group entries at most one iteration. Relaxed
-//! ordering is enough: worker v counts what it received before the frame crosses to another worker (a release store of the
-//! ring), so it never sees more released than it received.
+//! Law: every cache line has one writer and every release count only grows, so no line is contended and no lock is needed. The
+//! pool entries a worker reads are at most one burst of each other worker old, the group entries at most one iteration.
+//! Relaxed ordering is enough: worker v counts what it received before the frame crosses to another worker (a release store of
+//! the ring), so it never sees more released than it received.
 
 use crossbeam_utils::CachePadded;
 

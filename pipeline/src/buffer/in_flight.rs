@@ -173,7 +173,7 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Whatever is added and taken, in whatever parts: each frame's charge comes back once, in order, to its own group.
+        /// Each frame's charge comes back once, in order, to its own group, whatever is added and taken in whatever parts.
         #[test]
         fn equals_a_queue_of_frames(ops in prop::collection::vec((0usize..=BURST, 0u64..70, 0u8..3), 0..60)) {
             let (mut in_flight, mut model) = (InFlight::new(), VecDeque::new());

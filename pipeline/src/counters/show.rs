@@ -233,11 +233,11 @@ mod tests {
     use super::{Kind, Show, Visit};
 
     crate::named! {
-        /// Two sides.
+        /// One of two sides.
         pub enum Side {
-            /// One.
+            /// Left side.
             Left = "left",
-            /// The other.
+            /// Right side.
             Right = "right",
         }
     }
@@ -262,11 +262,11 @@ mod tests {
             sides: ByName<Side, Counter, 2> => metric("sides").by(&[("side", &[])]),
             /// Bits.
             mask: Mask => metric("mask").by(&[("bit", &[])]),
-            /// Nobody sees it.
+            /// Hidden count.
             hidden: Counter => no_metric(),
-            /// Each of two.
+            /// Counts of each of two elements.
             inner: [InnerCells; 2] => nested().by(&[("place", &["near", "far"])]),
-            /// Its owner's.
+            /// Counts kept as the owner's.
             own: InnerCells => nested().kept(""),
         }
     }

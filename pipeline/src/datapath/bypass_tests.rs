@@ -320,7 +320,8 @@ fn burst_to(host: &str, from: u8, frames: usize, payload: usize, tos: u8) -> Fra
     )
 }
 
-/// At 0b8b087 a worker had one such place, and a second port's burst put the first one's into its queue.
+/// Each port has its own bypass slots. Defect of 0b8b087: a worker had one such slot, and a second port's burst put the first
+/// one's into its queue.
 #[test]
 fn two_ports_do_not_put_each_other_into_queues() {
     let mut path = path(super::AMPLE);

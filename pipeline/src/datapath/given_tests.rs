@@ -349,7 +349,7 @@ fn what_linux_could_forward_is_not_given() {
     );
     push(&mut path, DC, &ip(us, &frame), 0);
     assert_eq!(given(&mut host).len(), 1);
-    // A redirect-happy neighbour: both link-local.
+    // A neighbour that provokes redirects: both addresses are link-local.
     let frame = packet(("fe80::9", "fe80::99"), (58, 64), &[], &[128; 24]);
     push(&mut path, DC, &ip(us, &frame), 1);
     assert_eq!(

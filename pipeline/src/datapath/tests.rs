@@ -352,7 +352,7 @@ fn a_short_frame_is_padded_with_zeros() {
             Ok(packet)
         );
         let was = &frame[14 + 4 * craft.tags.len()..][..packet];
-        // All but TTL and checksum.
+        // All bytes except TTL and checksum are as before.
         assert_eq!(out[26..14 + packet], was[12..]);
         assert!(out[14 + packet..].iter().all(|octet| *octet == 0));
         assert_conserved(&path);

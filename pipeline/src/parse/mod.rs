@@ -1,7 +1,6 @@
 //! Parser from Ethernet to BTH in one pass: finds offsets, reads the fields later stages need, and refuses what must not be
 //! routed.
-//!
-//! Of a fragment only the addresses are read: nothing above IP. The ICRC is not checked; forwarding does not change a covered
+//! Only the addresses of a fragment are read, nothing above IP. The ICRC is not checked; forwarding does not change a covered
 //! byte (facts 4.3).
 
 pub(crate) mod common;
@@ -20,9 +19,9 @@ use crate::wire::udp::{self, Udp};
 /// Layer 3 protocol of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum L3 {
-    /// IPv4.
+    /// IPv4 packet.
     V4,
-    /// IPv6.
+    /// IPv6 packet.
     V6,
 }
 
@@ -71,7 +70,7 @@ impl Roce {
 /// Offsets and fields of one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parsed {
-    /// What the frame is.
+    /// Kind of frame: routed, or MAC control.
     pub kind: Kind,
     /// Offset of the IP header, or of the MAC control opcode.
     pub l3_off: u8,

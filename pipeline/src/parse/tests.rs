@@ -134,7 +134,7 @@ fn a_fragment_is_known_by_its_addresses_only() {
     }
 }
 
-/// An IPv6 packet with these extension headers before its UDP.
+/// Returns an IPv6 packet with these extension headers before its UDP.
 fn with_extensions(headers: &[(u8, &[u8])]) -> Vec<u8> {
     let mut frame = Craft::roce(v6(3), v6(2), 0x0a, 0x11, 64).frame();
     let udp = frame.split_off(54);

@@ -14,7 +14,7 @@ use crate::units::{Nanos, PRIORITIES, Priority};
 /// Percentage of two detection periods for which frames wait behind pauses that raises a warning.
 const WARNED: u8 = 50;
 
-// Of a storm's priority `Drop` drops what waits and what comes, in both directions, and no pause of ours is sent for it.
+// `Drop` drops the frames of a storm's priority that wait and that arrive, in both directions; no pause of ours is sent for it.
 /// What becomes of the frames of a queue under a pause storm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(

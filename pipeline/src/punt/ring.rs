@@ -139,7 +139,7 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Any interleaving of frames in and out equals a queue of bounded bytes.
+        /// The ring equals a queue of bounded bytes under any interleaving of frames in and out.
         #[test]
         fn equals_a_queue(ops in prop::collection::vec((any::<bool>(), 0usize..300, 0u16..4095, 0u8..32), 0..400)) {
             let (mut sender, mut receiver) = ring(1_000);

@@ -6,19 +6,19 @@ pub type Suffix = (&'static str, u64);
 /// Reason why a text is not a whole number of base units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// Not a decimal number followed by a known suffix.
+    /// Text that is not a decimal number followed by a known suffix.
     Form,
-    /// A number without a suffix where one is needed.
+    /// Number without a suffix where one is needed.
     NoSuffix,
-    /// Finer than the base unit.
+    /// Number finer than the base unit.
     TooFine,
-    /// More than the type holds.
+    /// Number larger than the type holds.
     TooLarge,
 }
 
 /// Splits `text` into number and suffix and scales it exactly.
 ///
-/// Spaces may stand between the two (`10 Gbps`). No sign, no exponent, no digit grouping.
+/// Spaces may separate the two (`10 Gbps`). No sign, no exponent, no digit grouping.
 pub fn parse(text: &str, suffixes: &[Suffix]) -> Result<u64, Flaw> {
     let text = text.trim();
     let end = text

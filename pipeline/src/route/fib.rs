@@ -30,7 +30,7 @@ pub struct Images {
     pub v4: Image,
     /// Image of IPv6.
     pub v6: Image,
-    /// Next-hop groups and adjacencies.
+    /// Next-hop groups and adjacencies that the images' values refer to.
     pub hops: NextHops,
 }
 

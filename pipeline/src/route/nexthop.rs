@@ -11,11 +11,11 @@ crate::named! {
     pub enum Kind {
         /// No route for the destination.
         NoRoute = "none",
-        /// Sent to `dst` out of `port`.
+        /// Frame is sent to `dst` out of `port`.
         Forward = "forward",
-        /// On a connected subnet, but the neighbour's MAC address is unknown.
+        /// Destination on a connected subnet, but the neighbour's MAC address is unknown.
         Unresolved = "unresolved",
-        /// An address of the switch itself.
+        /// Destination is an address of the switch itself.
         Local = "local",
         /// Dropped by configuration.
         Blackhole = "blackhole",

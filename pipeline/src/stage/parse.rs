@@ -71,7 +71,7 @@ pub(super) struct Admitted {
     pub(super) priority: Priority,
     /// Offset of the IP header.
     pub(super) l3_off: usize,
-    /// Bytes of the IP packet.
+    /// Length of the IP packet in bytes.
     pub(super) ip_len: u16,
     /// Destination of an IPv6 packet; `None` for IPv4.
     pub(super) dst_v6: Option<u128>,

@@ -5,9 +5,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::bits::low8;
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub const HEADER_LEN: usize = 12;
-/// Bytes of the invariant CRC that ends every RoCEv2 packet.
+/// Length in bytes of the invariant CRC that ends every RoCEv2 packet.
 pub const ICRC_LEN: usize = 4;
 /// Opcode of a congestion notification packet (Annex A17.9.3).
 pub const CNP: u8 = 0x81;
@@ -23,7 +23,7 @@ pub const GSI_QPN: u32 = 1;
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Bth {
-    /// Transport (3 bits) and operation (5 bits).
+    /// Opcode: transport (3 bits) and operation (5 bits).
     pub opcode: u8,
     /// Solicited event, migration request, pad count (2 bits), header version (4 bits).
     pub flags: u8,
@@ -40,13 +40,13 @@ pub struct Bth {
 }
 
 impl Bth {
-    /// Destination queue pair number, 24 bits.
+    /// Returns the destination queue pair number, 24 bits.
     #[must_use]
     pub const fn dest_qp(&self) -> u32 {
         be24(self.dest_qp)
     }
 
-    /// Packet sequence number, 24 bits.
+    /// Returns the packet sequence number, 24 bits.
     #[must_use]
     pub const fn psn(&self) -> u32 {
         be24(self.psn)

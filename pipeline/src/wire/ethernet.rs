@@ -32,11 +32,11 @@ pub const TAG_LEN: usize = 4;
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Ethernet {
-    /// Destination address.
+    /// Destination MAC address.
     pub dst: [u8; 6],
-    /// Source address.
+    /// Source MAC address.
     pub src: [u8; 6],
-    /// EtherType.
+    /// EtherType of the payload, or of a tag.
     pub ethertype: U16,
 }
 
@@ -44,7 +44,7 @@ pub struct Ethernet {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Tag {
-    /// PCP (3 bits), DEI (1), VLAN id (12).
+    /// Tag control word: PCP (3 bits), DEI (1), VLAN id (12).
     pub tci: U16,
     /// EtherType of the payload, or of the next tag.
     pub ethertype: U16,
@@ -56,7 +56,7 @@ pub const fn vlan_id(tci: u16) -> u16 {
     tci & 0x0fff
 }
 
-/// Priority code point of a tag control word.
+/// Returns the priority code point of a tag control word.
 #[must_use]
 pub const fn pcp(tci: u16) -> u8 {
     (tci >> 13) as u8

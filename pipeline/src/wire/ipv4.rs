@@ -1,4 +1,4 @@
-//! IPv4 (RFC 791).
+//! IPv4 header (RFC 791).
 
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Length of a header without options, in bytes.
 pub const MIN_LEN: usize = 20;
 
-/// The fixed part of the header.
+/// Fixed part of the IPv4 header.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Ipv4 {

@@ -1,4 +1,4 @@
-//! IPv6 (RFC 8200) and the extension headers a router has to step over.
+//! IPv6 header (RFC 8200) and the extension headers that a router has to step over.
 
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Length of the fixed header in bytes.
 pub const HEADER_LEN: usize = 40;
 
-/// The fixed header.
+/// Fixed IPv6 header.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Ipv6 {

@@ -34,14 +34,14 @@ pub struct Pfc {
 /// A parsed MAC control frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// Priority flow control: the classes it names, and the quanta of each class.
+    /// Priority flow control frame: the classes it names, and the quanta of each class.
     Pfc {
         /// Class-enable vector: bit n makes the time of class n valid.
         classes: u8,
         /// Quanta of each class.
         quanta: [u16; 8],
     },
-    /// 802.3x pause of the whole link.
+    /// Pause frame of 802.3x, for the whole link.
     Pause,
     /// Frame with another opcode or address, or cut short.
     Invalid,
@@ -72,7 +72,7 @@ pub fn read(frame: &[u8], mac: Mac) -> Control {
 #[must_use]
 pub fn pfc_classes(payload: &[u8]) -> Option<u8> {
     let (frame, _) = Pfc::ref_from_prefix(payload).ok()?;
-    // The reserved octet is ignored on receipt (IEEE 802.1Q clause 36.1.3.3, as of all reserved fields).
+    // The reserved octet is ignored on receipt (IEEE 802.1Q clause 36.1.3.3), as are all reserved fields.
     let [_, low] = frame.enable.get().to_be_bytes();
     (frame.opcode.get() == PFC).then_some(low)
 }

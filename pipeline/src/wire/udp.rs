@@ -1,4 +1,4 @@
-//! UDP (RFC 768).
+//! UDP header (RFC 768).
 
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
