@@ -107,8 +107,8 @@ fn a_flood_of_one_source_leaves_the_others_of_its_port_their_frames() {
     }
 }
 
-/// Returns the number of errors of each kind sent in two seconds to 10.0.1.9 of DC, whose packets `own` arrive 15 times a
-/// second, while 10.0.1.3 sends `per_ms` packets of `flood` in a millisecond.
+/// Returns, over two seconds, the number of errors that 10.0.1.9 of DC gets about its packets `own`, and the number of these
+/// packets, one every 66 ms, while 10.0.1.3 sends `per_ms` packets of `flood` in a millisecond.
 fn told_under(flood: &Craft, per_ms: usize, own: &Craft) -> (usize, usize) {
     let (mut path, _host) = with_linux(AMPLE, RATES);
     let host = v4("10.0.1.9");

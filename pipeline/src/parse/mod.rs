@@ -1,5 +1,6 @@
 //! Parser from Ethernet to BTH in one pass: finds offsets, reads the fields later stages need, and refuses what must not be
 //! routed.
+//!
 //! Only the addresses of a fragment are read, nothing above IP. The ICRC is not checked; forwarding does not change a covered
 //! byte (facts 4.3).
 
