@@ -1,4 +1,4 @@
-//! Which priority a frame has: from its VLAN tag's PCP, its DSCP, or both.
+//! Classification of frames into priorities: by the VLAN tag's PCP, by the DSCP, or by both.
 
 use crate::parse::{Kind, Parsed};
 use crate::units::{PRIORITIES, Priority};
@@ -25,21 +25,21 @@ crate::named! {
     }
 }
 
-/// The maps of one port.
+/// Priority maps of one port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Classifier {
-    /// What is believed.
+    /// Field that is trusted.
     pub trust: Trust,
-    /// For what carries nothing believed.
+    /// Priority of frames that do not carry a trusted field.
     pub default: Priority,
-    /// DSCP to priority.
+    /// Map from DSCP to priority.
     pub dscp: [Priority; 64],
-    /// PCP to priority.
+    /// Map from PCP to priority.
     pub pcp: [Priority; PRIORITIES],
 }
 
 impl Classifier {
-    /// Everything in one priority.
+    /// Returns maps that put every frame in one priority.
     #[must_use]
     pub const fn all(priority: Priority) -> Classifier {
         Classifier {
@@ -50,7 +50,7 @@ impl Classifier {
         }
     }
 
-    /// The priority of a frame.
+    /// Returns the priority of a frame.
     #[inline]
     #[must_use]
     pub fn priority(&self, parsed: &Parsed) -> Priority {
@@ -62,7 +62,7 @@ impl Classifier {
         }
     }
 
-    /// [`Classifier::priority`] of IP packets as a table: by the PCP of their tag (8: they have none), then by DSCP.
+    /// Returns [`Classifier::priority`] of IP packets as a table: by the PCP of their tag (8 if they have none), then by DSCP.
     #[must_use]
     pub fn table(&self) -> [[Priority; 64]; PRIORITIES + 1] {
         std::array::from_fn(|tag| {

@@ -1,4 +1,4 @@
-//! Frames made from fields: for tests, benches and traffic generators, not for the packet path.
+//! Builder of frames from their fields: for tests, benches and traffic generators, not for the packet path.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use crate::icrc;
 use crate::units::Mac;
 use crate::wire::{bth, checksum, ethernet, ipv4, ipv6, udp};
 
-/// A UDP frame to be; RoCEv2 when it has a [`Craft::bth`].
+/// Description of a UDP frame; RoCEv2 if it has a [`Craft::bth`].
 #[derive(Debug, Clone)]
 pub struct Craft {
     /// Destination MAC.
@@ -29,11 +29,11 @@ pub struct Craft {
     pub dst_port: u16,
     /// Base transport header.
     pub bth: Option<BthFields>,
-    /// What follows the BTH (or UDP); the right ICRC comes after it when there is a BTH.
+    /// Payload after the BTH (or UDP); the right ICRC follows it if there is a BTH.
     pub payload: Vec<u8>,
 }
 
-/// BTH fields a test varies.
+/// BTH fields that a test varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BthFields {
     /// Opcode.
@@ -49,7 +49,7 @@ pub struct BthFields {
 }
 
 impl Craft {
-    /// A RoCEv2 packet with `payload` bytes of data.
+    /// Returns the description of a RoCEv2 packet with `payload` bytes of data.
     #[must_use]
     pub fn roce(src: IpAddr, dst: IpAddr, opcode: u8, dest_qp: u32, payload: usize) -> Craft {
         Craft {
@@ -73,7 +73,7 @@ impl Craft {
         }
     }
 
-    /// The frame's bytes.
+    /// Builds the frame.
     #[must_use]
     pub fn frame(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256 + self.payload.len());

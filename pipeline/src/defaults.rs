@@ -1,4 +1,4 @@
-//! Structs whose fields have their defaults beside them, as RFC 3681 writes them.
+//! Macro for structs whose fields have their defaults beside them, as in RFC 3681.
 
 /// Declares a struct and its [`Default`].
 ///

@@ -1,17 +1,18 @@
-//! Why a frame was not forwarded: every reason is declared here, counted per port, and named in every output.
+//! Drop reasons: each is declared here, counted per port, and named in every output.
 
-/// What a reason says about a frame.
+/// Class of a drop reason: what it implies about the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropClass {
-    /// No neighbour in order sends it: it is damaged, forged, or meant for a port that is set up otherwise. Its bytes are worth a look.
+    /// No properly working neighbour sends such a frame: it is damaged, forged, or meant for a port that is set up otherwise.
+    /// Its bytes are worth a look.
     Malformed,
-    /// There was no room: what must never happen to a lossless frame.
+    /// No room was left, which must never happen to a lossless frame.
     Congestion,
-    /// None of these.
+    /// Any other reason.
     Other,
 }
 
-/// Declares the reasons, each with its class.
+/// Declares the drop reasons, each with its class.
 macro_rules! reasons {
     ({ $($before:tt)* } { $($after:tt)* } $($(#[$doc:meta])+ $Punt:ident = $key:ident, drop $Reason:ident, queue $size:literal KiB, rate $rate:literal;)+) => {
         reasons! {
@@ -23,14 +24,14 @@ macro_rules! reasons {
     };
     ($($(#[$doc:meta])* $Class:ident $Reason:ident = $name:expr,)+) => {
         crate::named! {
-            /// Why a frame was dropped.
+            /// Reason for which a frame was dropped.
             pub enum DropReason {
                 $($(#[$doc])* $Reason = $name,)+
             }
         }
 
         impl DropReason {
-            /// What it says about the frame.
+            /// Returns the class of the reason.
             #[must_use]
             pub const fn class(self) -> DropClass {
                 match self { $(DropReason::$Reason => DropClass::$Class,)+ }
@@ -66,15 +67,15 @@ crate::punt_classes! { reasons {
     Other TtlExpired = "ttl_expired",
     /// No route and no default route.
     Other NoRoute = "no_route",
-    /// A blackhole route.
+    /// Destination of a blackhole route.
     Other Blackhole = "blackhole",
-    /// An unreachable route: its sender is told.
+    /// Destination of an unreachable route; an ICMP error is sent.
     Other Unreachable = "unreachable",
-    /// A prohibited route: its sender is told.
+    /// Destination of a prohibited route; an ICMP error is sent.
     Other Prohibited = "prohibited",
-    /// The next hop's MAC address is unknown, with no Linux to ask for it.
+    /// The next hop's MAC address is unknown, and there is no Linux to resolve it.
     Other NoNeighbor = "no_neighbor",
-    /// The next hop's MAC address is unknown, and Linux is asked for it.
+    /// The next hop's MAC address is unknown, and Linux was requested to resolve it.
     Other Unresolved = "unresolved",
     /// Addressed to this switch, with no Linux to punt to.
     Other LocalUnserved = "local_unserved",
@@ -104,13 +105,13 @@ crate::punt_classes! { reasons {
 } }
 
 impl DropReason {
-    /// Whether no neighbour in order sends such a frame.
+    /// Returns true if no properly working neighbour sends such a frame.
     #[must_use]
     pub const fn is_malformed(self) -> bool {
         matches!(self.class(), DropClass::Malformed)
     }
 
-    /// Whether there was no room.
+    /// Returns true if there was no room.
     #[must_use]
     pub const fn is_congestion(self) -> bool {
         matches!(self.class(), DropClass::Congestion)

@@ -1,7 +1,7 @@
-//! What the pipeline asks of a frame buffer, and what travels with a frame.
+//! Frame buffer trait of the pipeline, and the metadata that travels with a frame.
 //!
-//! The pipeline never names DPDK: an mbuf in production and a heap buffer in every test and in the simulator both
-//! implement [`FrameBuf`]. A frame is one contiguous segment.
+//! The pipeline never names DPDK: an mbuf in production and a heap buffer in every test and in the simulator both implement
+//! [`FrameBuf`]. A frame is one contiguous segment.
 
 use arrayvec::ArrayVec;
 
@@ -14,36 +14,37 @@ use crate::wire::ethernet;
 
 /// An owned frame buffer: one contiguous Ethernet frame, without FCS.
 ///
-/// Dropping it gives the memory back.
+/// Dropping it frees the memory.
 pub trait FrameBuf {
-    /// The frame's bytes, first octet of the destination address first.
+    /// Returns the frame's bytes, from the first octet of the destination address.
     fn data(&self) -> &[u8];
 
-    /// The same, writable.
+    /// Returns the frame's bytes, writable.
     fn data_mut(&mut self) -> &mut [u8];
 
-    /// Makes `n` bytes of room before the frame; `false` (and no change) when the headroom is used up.
+    /// Extends the frame by `n` bytes at the front; returns false, and changes nothing, if the headroom is too small.
     fn prepend(&mut self, n: usize) -> bool;
 
-    /// Takes `n` bytes off the front; `false` (and no change) when the frame is shorter.
+    /// Removes `n` bytes from the front; returns false, and changes nothing, if the frame is shorter.
     fn trim_front(&mut self, n: usize) -> bool;
 
-    /// Keeps the first `n` bytes; `false` (and no change) when the frame is shorter.
+    /// Keeps the first `n` bytes; returns false, and changes nothing, if the frame is shorter.
     fn truncate(&mut self, n: usize) -> bool;
 
-    /// Which buffer this is: a number that no other buffer in use has, above 0, and that stays while the frame goes its way.
+    /// Returns the identity of the buffer: a number above 0 that no other buffer in use has, and that stays the same
+    /// throughout the path.
     fn handle(&self) -> usize;
 
-    /// Starts loading the buffer's own descriptor line into the cache and touches nothing of it: the first of two distances, for
-    /// a frame that has long been out of the cache.
+    /// Prefetches the cache line of the buffer's descriptor without reading it: the first of two prefetch distances, for a
+    /// frame that has long left the cache.
     #[inline]
     fn prefetch_handle(&self) {}
 
-    /// Starts loading the frame's headers into the cache. Where they lie stands in the descriptor line, which is read for it.
+    /// Prefetches the frame's headers. Their address is in the descriptor, which is read for it.
     #[inline]
     fn prefetch(&self) {}
 
-    /// Gives back many frames at once.
+    /// Frees many frames at once.
     #[inline]
     fn free_all(frames: &mut ArrayVec<Self, BURST>)
     where
@@ -53,38 +54,38 @@ pub trait FrameBuf {
     }
 }
 
-/// A burst that changes hands by its pointer: among those who receive, keep and send frames each has a row, and they swap them.
+/// A burst that is passed on by pointer: receive, storage and transmit each have one, and swap them.
 pub type FrameVec<B> = Box<ArrayVec<B, BURST>>;
 
-/// The worker's flow-cache slot a frame was counted in.
+/// Slot of the worker's flow cache in which a frame was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowSlot(pub u32);
 
 impl FlowSlot {
-    /// The frame belongs to no sampled flow.
+    /// Slot of a frame that belongs to no sampled flow.
     pub const NONE: FlowSlot = FlowSlot(u32::MAX);
 }
 
-/// What a frame must still know after it was queued: 12 bytes beside the buffer's pointer.
+/// Metadata of a queued frame: 12 bytes beside the buffer's pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Meta {
     /// Flow-cache slot, by which a strike is owed to the sender.
     pub slot: FlowSlot,
-    /// Bytes of the frame.
+    /// Length of the frame in bytes.
     pub len: u16,
-    /// What it is charged to: the worker that took it in, the port it came in by, its priority.
+    /// Ingress group it is charged to: the worker and port that received it, and its priority.
     pub group: GroupId,
-    /// Port it leaves by.
+    /// Egress port.
     pub egress: PortId,
-    /// Its queue.
+    /// Priority: its queue at the egress port.
     pub priority: Priority,
-    /// What may be done to it on the way out.
+    /// Changes allowed on the way out.
     pub flags: MetaFlags,
 }
 
 impl Meta {
-    /// The note of an empty cell.
+    /// Metadata of an empty cell.
     pub const NOTHING: Meta = Meta {
         slot: FlowSlot::NONE,
         len: 0,
@@ -94,8 +95,8 @@ impl Meta {
         flags: MetaFlags(0),
     };
 
-    /// The meta of an untagged IPv4 frame of `len` bytes that the first worker took in by `ingress`, to leave by `egress`
-    /// in the queue `priority`; it may not be marked, and NPCC has not seen it.
+    /// Returns the metadata of an untagged IPv4 frame of `len` bytes that the first worker received on `ingress`, to leave by
+    /// `egress` in the queue `priority`; it may not be marked, and NPCC has not seen it.
     #[must_use]
     pub fn of(len: usize, ingress: PortId, egress: PortId, priority: Priority) -> Meta {
         Meta {
@@ -108,14 +109,14 @@ impl Meta {
         }
     }
 
-    /// Bytes on the wire, overhead included.
+    /// Returns its bytes on the wire, overhead included.
     #[inline]
     #[must_use]
     pub fn wire_len(&self) -> u16 {
         wire_len(self.len.into())
     }
 
-    /// Port it came in by; none for a frame the switch made itself.
+    /// Returns the ingress port; `None` for a frame the switch made itself.
     #[inline]
     #[must_use]
     pub fn ingress(&self) -> Option<PortId> {
@@ -123,21 +124,21 @@ impl Meta {
     }
 }
 
-/// Bits that say how a frame may be changed on its way out: of [`Meta::flags`].
+/// Flag bits, in [`Meta::flags`], that control how a frame may be changed on its way out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MetaFlags(pub u8);
 
 impl MetaFlags {
-    /// IPv6 (else IPv4).
+    /// Flag of IPv6; IPv4 if not set.
     pub const IPV6: u8 = 1;
-    /// ECT(0) or ECT(1), and of a kind that may be marked CE.
+    /// Flag of ECT(0) or ECT(1), on a frame of a kind that may be marked CE.
     pub const MARKABLE: u8 = 2;
-    /// The frame as it is sent has a VLAN tag.
+    /// Flag of a frame that has a VLAN tag as it is sent.
     pub const TAGGED: u8 = 4;
-    /// CE on arrival, of a kind that may be marked CE.
+    /// Flag of CE on arrival, on a frame of a kind that may be marked CE.
     pub const MARKED: u8 = 8;
 
-    /// The flags of a frame as it was read: family, tag, ECN.
+    /// Returns the flags of a parsed frame: family, tag, ECN.
     #[must_use]
     pub const fn of(parsed: &Parsed) -> MetaFlags {
         let family = if parsed.is_v6() { MetaFlags::IPV6 } else { 0 };
@@ -149,11 +150,11 @@ impl MetaFlags {
         MetaFlags(family | tag | MetaFlags::of_ecn(parsed.tos).0)
     }
 
-    /// What the ECN field, the low two bits of `tos`, allows (RFC 3168 section 5).
+    /// Returns the flags that the ECN field, the low two bits of `tos`, implies (RFC 3168 section 5).
     #[inline]
     #[must_use]
     pub const fn of_ecn(tos: u8) -> MetaFlags {
-        // Not-ECT, ECT(1), ECT(0), CE: an octet each.
+        // One octet each for Not-ECT, ECT(1), ECT(0), CE.
         const BY_ECN: u32 = u32::from_le_bytes([
             0,
             MetaFlags::MARKABLE,
@@ -164,7 +165,7 @@ impl MetaFlags {
         MetaFlags(flags)
     }
 
-    /// These flags for a RoCEv2 packet of this class: some may never be marked.
+    /// Returns these flags for a RoCEv2 packet with these traits: some classes may never be marked.
     #[inline]
     #[must_use]
     pub const fn of_class(self, traits: Traits) -> MetaFlags {
@@ -175,14 +176,14 @@ impl MetaFlags {
         }
     }
 
-    /// Whether all of `bits` are set.
+    /// Returns true if all of `bits` are set.
     #[inline]
     #[must_use]
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits == bits
     }
 
-    /// Offset of the IP header in the frame as it is sent.
+    /// Returns the offset of the IP header in the frame as it is sent.
     #[inline]
     #[must_use]
     pub const fn l3_off(self) -> usize {
@@ -194,13 +195,13 @@ impl MetaFlags {
 /// A frame in a queue.
 #[derive(Debug)]
 pub struct Queued<B> {
-    /// The buffer.
+    /// Buffer of the frame.
     pub buf: B,
-    /// What travels with it.
+    /// Metadata that travels with it.
     pub meta: Meta,
 }
 
-/// Bytes on the wire of a frame of `len` bytes (without FCS).
+/// Returns the bytes on the wire of a frame of `len` bytes (without FCS).
 #[inline]
 #[must_use]
 pub fn wire_len(len: usize) -> u16 {
@@ -208,10 +209,10 @@ pub fn wire_len(len: usize) -> u16 {
     low16(len.clamp(60, LONGEST) + WIRE_OVERHEAD as usize)
 }
 
-/// The longest frame whose length on the wire fits its field.
+/// Length of the longest frame whose length on the wire fits in 16 bits.
 pub(crate) const LONGEST: usize = u16::MAX as usize - WIRE_OVERHEAD as usize;
 
-/// A frame on the heap: stands in for an mbuf in tests, benches and the simulator. One pointer large, as an mbuf is.
+/// Frame on the heap: stands in for an mbuf in tests, benches and the simulator. It is one pointer large, as an mbuf is.
 #[derive(Debug, Clone)]
 pub struct HeapFrame(Box<Heap>);
 
@@ -222,10 +223,10 @@ struct Heap {
 }
 
 impl HeapFrame {
-    /// Headroom of a fresh frame, as DPDK's `RTE_PKTMBUF_HEADROOM`.
+    /// Headroom of a fresh frame in bytes, as DPDK's `RTE_PKTMBUF_HEADROOM`.
     pub const HEADROOM: usize = 128;
 
-    /// A frame with these bytes.
+    /// Returns a frame with these bytes.
     #[must_use]
     pub fn new(frame: &[u8]) -> HeapFrame {
         let mut bytes = vec![0; HeapFrame::HEADROOM];

@@ -1,8 +1,8 @@
-//! The invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3).
+//! Invariant CRC of a RoCEv2 packet (IBTA annex A17.3.3).
 //!
-//! CRC-32 of Ethernet over eight octets of ones (in the place of the local route header), the IP packet with the fields
-//! that may change on the way set to ones, and everything up to the CRC itself. On the wire it stands least significant
-//! octet first. IPv4 options and IPv6 extension headers are covered as they are.
+//! CRC-32 of Ethernet over eight octets of ones (in place of the local route header), the IP packet with the fields that may
+//! change on the way set to ones, and everything up to the CRC itself. On the wire it is stored least significant octet first.
+//! IPv4 options and IPv6 extension headers are covered as they are.
 
 use crate::parse::{Kind, L3, Parsed, parse};
 use crate::wire::bth;
@@ -11,17 +11,17 @@ use crate::wire::ipv6;
 use crate::wire::udp;
 use crc32fast::Hasher;
 
-/// Octets of ones in front of the packet, computed over rather than begun after (running state 0xdebb20e3): so the head is a
-/// multiple of 64 octets, the stride of `crc32fast` on short input.
+/// Length of the ones in front of the packet in octets. They are computed over, instead of starting from the running state
+/// 0xdebb20e3: so the head is a multiple of 64 octets, the stride of `crc32fast` on short input.
 const PREFIX: usize = 8;
 const TRANSPORT: usize = udp::HEADER_LEN + bth::HEADER_LEN;
 
-/// Packet octets masked in a copy: all headers, and the whole of a CNP.
+/// Length of the part of the packet that is masked in a copy: all headers, and the whole of a CNP.
 const HEAD: usize = 120;
 
-/// The ICRC of `packet`, which begins with the IP header, has UDP at `l4_off`, and ends just before the ICRC.
+/// Returns the ICRC of `packet`, which begins with the IP header, has UDP at `l4_off`, and ends just before the ICRC.
 ///
-/// `None` when it is too short for its headers, or its IP options or extension headers exceed 60 octets.
+/// Returns `None` if it is too short for its headers, or its IP options or extension headers exceed 60 octets.
 #[inline]
 #[must_use]
 pub fn icrc(family: L3, l4_off: usize, packet: &[u8]) -> Option<[u8; 4]> {
@@ -43,7 +43,7 @@ pub fn icrc(family: L3, l4_off: usize, packet: &[u8]) -> Option<[u8; 4]> {
     Some(crc.finalize().to_le_bytes())
 }
 
-/// Whether the ICRC of a parsed RoCEv2 frame is right; `None` when the frame carries none.
+/// Returns true if the ICRC of a parsed RoCEv2 frame is right; `None` if the frame carries none.
 #[must_use]
 pub fn verify(frame: &[u8], parsed: &Parsed) -> Option<bool> {
     parsed.roce?;
@@ -57,7 +57,8 @@ pub fn verify(frame: &[u8], parsed: &Parsed) -> Option<bool> {
     Some(icrc(family, l4_off, covered)? == *carried)
 }
 
-/// Writes the right ICRC into a RoCEv2 frame: for tests and traffic generators, not for the packet path. Any other frame stays as it is.
+/// Writes the right ICRC into a RoCEv2 frame: for tests and traffic generators, not for the packet path. Leaves any other
+/// frame as it is.
 pub fn seal(frame: &mut [u8]) {
     let Ok(parsed) = parse(frame) else {
         return;
@@ -75,7 +76,7 @@ pub fn seal(frame: &mut [u8]) {
     }
 }
 
-/// TOS, TTL and header checksum.
+/// Masks TOS, TTL and header checksum.
 #[inline]
 fn mask_v4(header: &mut [u8; ipv4::MIN_LEN]) {
     let [_, tos, _, _, _, _, _, _, ttl, _, sum_high, sum_low, ..] = header;
@@ -85,7 +86,7 @@ fn mask_v4(header: &mut [u8; ipv4::MIN_LEN]) {
     *sum_low = 0xff;
 }
 
-/// Traffic class, flow label and hop limit.
+/// Masks traffic class, flow label and hop limit.
 #[inline]
 fn mask_v6(header: &mut [u8; ipv6::HEADER_LEN]) {
     let [
@@ -106,7 +107,7 @@ fn mask_v6(header: &mut [u8; ipv6::HEADER_LEN]) {
     *hop_limit = 0xff;
 }
 
-/// UDP checksum, and FECN, BECN and the six reserved bits of the BTH.
+/// Masks the UDP checksum, and FECN, BECN and the six reserved bits of the BTH.
 #[inline]
 fn mask_transport(bytes: &mut [u8; TRANSPORT]) {
     let [

@@ -1,12 +1,12 @@
-//! Enums whose variants have stable names: one line declares a variant, counts it and names it in every output.
+//! Macro for enums whose variants have stable names: one line declares a variant, counts it and names it in every output.
 
-/// An enum of [`named!`](crate::named!).
+/// Enum declared with [`named!`](crate::named!).
 pub trait Named: Copy {
-    /// The names of all variants, in the order of their indices.
+    /// Names of all variants, in the order of their indices.
     const NAMES: &'static [&'static str];
 }
 
-/// Declares an enum of which each variant has a name that operators and JSON see.
+/// Declares an enum whose variants each have a name that operators and JSON see.
 ///
 /// ```
 /// npcc_pipeline::named! {
@@ -48,32 +48,32 @@ macro_rules! named {
             /// All variants, in the order of their indices.
             $vis const ALL: [$Name; $Name::COUNT] = [$( $Name::$Variant ),+];
 
-            /// The stable name operators and JSON see.
+            /// Returns the stable name that operators and JSON see.
             #[must_use]
             $vis const fn name(self) -> &'static str {
                 match self { $( $Name::$Variant => $text, )+ }
             }
 
-            /// The place of this variant in an array with one element a variant.
+            /// Returns the index of this variant in an array with one element per variant.
             #[must_use]
             $vis const fn index(self) -> usize {
                 self as usize
             }
 
-            /// The variant at this place; `None` past the last.
+            /// Returns the variant at this index; `None` past the last.
             #[must_use]
             $vis fn from_index(index: usize) -> Option<$Name> {
                 $Name::ALL.get(index).copied()
             }
 
-            /// The element of an array with one element a variant that is this variant's.
+            /// Returns this variant's element of an array with one element per variant.
             #[must_use]
             $vis fn pick<T>(self, all: &[T; $Name::COUNT]) -> &T {
                 let [first, ..] = all;
                 all.get(self.index()).unwrap_or(first)
             }
 
-            /// The variant with this name.
+            /// Returns the variant with this name.
             #[must_use]
             $vis fn named(name: &str) -> Option<$Name> {
                 $Name::ALL.into_iter().find(|one| one.name() == name)
@@ -85,11 +85,11 @@ macro_rules! named {
 #[cfg(test)]
 mod tests {
     crate::named! {
-        /// Two sides.
+        /// One of two sides.
         enum Side {
-            /// One.
+            /// Left side.
             Left = "left",
-            /// The other.
+            /// Right side.
             Right = "right",
         }
     }

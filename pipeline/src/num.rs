@@ -1,13 +1,13 @@
-//! Whole numbers as real ones and back: for what is shown, and for what is reckoned once, never for each packet.
+//! Conversion between whole and real numbers: for display, and for values computed once, never per packet.
 
-/// As a real number; above 2^53 the nearest that there is.
+/// Returns the value as a real number; above 2^53, the nearest that exists.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "said above")]
 pub const fn real(value: u64) -> f64 {
     value as f64
 }
 
-/// The whole part; 0 below 0 and for NaN, the largest above the range.
+/// Returns the whole part; 0 below 0 and for NaN, the maximum above the range.
 #[must_use]
 #[expect(
     clippy::cast_possible_truncation,

@@ -1,8 +1,9 @@
-//! TCP and UDP checksums that a sender left to its card, completed in software.
+//! TCP and UDP checksums that a sender left to its NIC, completed in software.
 //!
-//! A kernel host on a veth or virtio link writes only the sum of the pseudo-header into the checksum field (`CHECKSUM_PARTIAL`) and leaves the
-//! rest to hardware that is not there. A driver over a packet socket hands such frames on as they are, without a word of it: they are known by that
-//! sum. A checksum that holds is never touched, nor is UDP's 0 (none), a fragment (the kernel completes it first), or any other protocol.
+//! A kernel host on a veth or virtio link writes only the sum of the pseudo-header into the checksum field
+//! (`CHECKSUM_PARTIAL`) and leaves the rest to hardware that is not there. A driver over a packet socket passes such frames on
+//! as they are, without an indication: they are recognized by that sum. A checksum that is right is never touched, nor is
+//! UDP's 0 (none), a fragment (the kernel completes it first), or any other protocol.
 
 use zerocopy::FromBytes;
 
@@ -14,7 +15,8 @@ use crate::wire::{checksum, udp};
 
 const TCP: u8 = 6;
 
-/// Completes the checksum of a frame whose sender left it to its card; whether it did. A frame that cannot be read is left alone.
+/// Completes the checksum of a frame whose sender left it to its NIC; returns true if it did. A frame that cannot be read is
+/// left alone.
 #[must_use]
 pub fn complete(frame: &mut [u8]) -> bool {
     segment(frame).is_some_and(|segment| segment.complete(frame))
@@ -38,12 +40,13 @@ impl Segment {
         if frame.get(field.clone()) != Some(&self.pseudo.to_be_bytes()) {
             return false;
         }
-        // With the pseudo-header's sum in its checksum field, the segment's own sum is the sum of all that is to be covered.
+        // With the pseudo-header's sum in its checksum field, the segment's own sum is the sum of everything that is to be
+        // covered.
         let all = checksum::sum(frame.get(self.start..self.end).unwrap_or_default());
         if checksum::add(self.pseudo, all) == 0xffff {
             return false;
         }
-        // UDP reads 0 as none; 0xffff says the same sum.
+        // UDP reads 0 as none; 0xffff is the same sum.
         let complete = if all == 0xffff { all } else { !all };
         if let Some(field) = frame.get_mut(field) {
             field.copy_from_slice(&complete.to_be_bytes());
@@ -52,7 +55,8 @@ impl Segment {
     }
 }
 
-/// The TCP or UDP segment of a frame; none in a fragment, behind more than two VLAN tags, or where the lengths do not agree.
+/// Returns the TCP or UDP segment of a frame; `None` for a fragment, behind more than two VLAN tags, or if the lengths do not
+/// agree.
 fn segment(frame: &[u8]) -> Option<Segment> {
     let mut l3 = ethernet::HEADER_LEN;
     let ether_type = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
@@ -144,7 +148,7 @@ mod tests {
     }
 
     impl Made {
-        /// The frame with the checksum that etherparse gives it, and where that is.
+        /// Returns the frame with the checksum that etherparse gives it, and the offset of the checksum.
         fn frame(&self) -> (Vec<u8>, usize) {
             let [src, dst]: [[u8; 16]; 2] =
                 [&self.addresses[..16], &self.addresses[16..]].map(|part| part.try_into().unwrap());
@@ -178,7 +182,7 @@ mod tests {
             (frame, at)
         }
 
-        /// The pseudo-header's sum (RFC 9293 section 3.1, RFC 8200 section 8.1), word by word.
+        /// Returns the pseudo-header's sum (RFC 9293 section 3.1, RFC 8200 section 8.1), word by word.
         fn pseudo(&self) -> u16 {
             let addresses = if self.v6 {
                 self.addresses.to_vec()
@@ -257,7 +261,7 @@ mod tests {
         }
     }
 
-    /// RoCEv2 over a veth: the sender's stack writes no UDP checksum, and the switch adds none.
+    /// RoCEv2 over a veth keeps no checksum: the sender's stack writes no UDP checksum, and the switch adds none.
     #[test]
     fn a_rocev2_packet_without_a_checksum_stays() {
         let mut frame = Vec::new();

@@ -27,18 +27,18 @@ impl<T> IndexMut<Priority> for PerPriority<T> {
 }
 
 impl<T> PerPriority<T> {
-    /// Each priority with its own, lowest first.
+    /// Iterates over the priorities with their elements, lowest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Priority, &T)> + ExactSizeIterator {
         Priority::all().zip(&self.0)
     }
 
-    /// The same, writable.
+    /// Iterates over the priorities with their elements, mutable, lowest first.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (Priority, &mut T)> {
         Priority::all().zip(&mut self.0)
     }
 }
 
-/// One `T` for each port a switch can have; those of ports that are not configured are there and never used.
+/// One `T` for each port a switch can have; the elements of ports that are not configured exist and are never used.
 #[derive(Debug)]
 pub struct PerPort<T> {
     all: Box<[T; MAX_PORTS]>,
@@ -46,7 +46,7 @@ pub struct PerPort<T> {
 }
 
 impl<T> PerPort<T> {
-    /// The items of the configured ports, in their order, at most [`MAX_PORTS`]; `spare` makes those of the others.
+    /// Returns a table of the configured ports' elements, in their order, at most [`MAX_PORTS`]; `spare` makes the others.
     pub fn new(items: impl IntoIterator<Item = T>, spare: impl Fn() -> T) -> PerPort<T> {
         let mut all: Vec<T> = items.into_iter().take(MAX_PORTS).collect();
         let configured = all.len();
@@ -58,24 +58,24 @@ impl<T> PerPort<T> {
         }
     }
 
-    /// How many ports are configured.
+    /// Returns the number of configured ports.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.configured
     }
 
-    /// No port is configured.
+    /// Returns true if no port is configured.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.configured == 0
     }
 
-    /// Each configured port with its own.
+    /// Iterates over the configured ports with their elements.
     pub fn iter(&self) -> impl Iterator<Item = (PortId, &T)> {
         (0..).map(PortId).zip(self.all.iter()).take(self.configured)
     }
 
-    /// The same, writable.
+    /// Iterates over the configured ports with their elements, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (PortId, &mut T)> {
         (0..)
             .map(PortId)

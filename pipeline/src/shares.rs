@@ -1,32 +1,32 @@
-//! A limit that is shared out by ingress port and source: of frames a second, or of bytes.
+//! Rate limit in frames or bytes a second that is shared out by ingress port and source.
 //!
 //! Law: a port or source that does not use its part leaves it to the others, and one that sends less than an equal part loses
-//! nothing by what others send. A port's part is equal to every other port's, however many sources it has.
+//! nothing because of others. A port's part is equal to every other port's, however many sources it has.
 //!
-//! Each source of each port has a credit of its own, up to a burst. The rate is credited in equal parts to the ports that have
-//! room for credit, and of each in equal parts to its sources that have. Sources are told apart by six bits of a seeded hash, so
-//! made-up addresses cost no memory: they can take the parts of others on their own port, and of no other.
+//! Each source of each port has its own credit, up to a burst. The rate is credited in equal parts to the ports that have room
+//! for credit, and each port's part in equal parts to its sources that have. Sources are distinguished by six bits of a seeded
+//! hash, so made-up addresses cost no memory: they can take the parts of others on their own port, and of no other.
 
 use std::net::IpAddr;
 
 use crate::bits::low64;
 use crate::units::{Nanos, PortId};
 
-/// Sources of a port that are told apart.
+/// Number of hash slots for the sources of a port.
 const SOURCES: usize = 64;
 /// Shortest time between two distributions of credit.
 const PERIOD: Nanos = Nanos::from_micros(16);
-/// Cost of one unit: what a rate of one a second earns in a second.
+/// Cost of one unit: the credit that a rate of one a second earns in a second.
 const UNIT: u64 = 1_000_000_000;
-/// Longest interval that one distribution counts: it keeps the product far from 64 bits at any rate.
+/// Longest interval in ns that one distribution counts: it keeps the product far from 64 bits at any rate.
 const LONGEST: u64 = 1_000_000_000;
 
-/// The sender of a frame, as 64 bits of its address.
+/// Sender of a frame, as 64 bits of its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source(u64);
 
 impl Source {
-    /// The sender of an IP packet.
+    /// Returns the source with this IP address.
     #[must_use]
     pub fn of_address(address: IpAddr) -> Source {
         match address {
@@ -35,39 +35,39 @@ impl Source {
         }
     }
 
-    /// The sender whose address has these words, the high one first.
+    /// Returns the source whose address has these words, the high one first.
     #[must_use]
     pub const fn of_words([high, low]: [u64; 2]) -> Source {
         Source(high.rotate_left(32) ^ low)
     }
 
-    /// The sender of a frame that is not IP.
+    /// Returns the source whose address has these octets, as an IPv4 or MAC address.
     #[must_use]
     pub fn of_octets(address: &[u8]) -> Source {
         let octets = address.iter();
         Source(octets.fold(0, |word, octet| word << 8 | u64::from(*octet)))
     }
 
-    /// Its place among the sources of a port: both halves of a product with a secret odd number.
+    /// Returns the slot among the sources of a port: from both halves of a product with a secret odd number.
     fn slot(self, seed: u64) -> usize {
         let (low, high) = (self.0 ^ seed).carrying_mul(seed | 1, 0);
         ((low ^ high).wrapping_mul(SPREAD) >> 58) as usize
     }
 }
 
-/// 2^64 over the golden ratio, odd.
+/// Multiplier of the hash: 2^64 over the golden ratio, odd.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The credits of a port's sources.
+/// Credits of a port's sources.
 #[derive(Debug, Clone)]
 struct Credits {
     sources: [u64; SOURCES],
-    /// Those that have room, as a mask.
+    /// Slots that have room for credit, as a mask.
     hungry: u64,
 }
 
 impl Credits {
-    /// Credits each source that has room with its part, and returns what is left over.
+    /// Credits each source that has room with its part, and returns the remainder.
     fn earn(&mut self, mut all: u64, cap: u64) -> u64 {
         loop {
             let part = all / u64::from(self.hungry.count_ones()).max(1);
@@ -93,23 +93,23 @@ impl Credits {
     }
 }
 
-/// A limit that is shared out.
+/// A rate limit that is shared out.
 #[derive(Debug, Clone)]
 pub struct Shares {
     rate: u64,
     cap: u64,
     ports: Box<[Credits]>,
-    /// Earned, and not yet shared out.
+    /// Credit earned and not yet shared out.
     pot: u64,
-    /// What nobody had room for: whoever comes first has it. And how much it is at most.
+    /// Credit that no source had room for, which the first source in need takes, and its maximum.
     reserve: (u64, u64),
     last: Nanos,
     seed: u64,
 }
 
 impl Shares {
-    /// A limit of `rate` units a second, of which `burst` come at once from each source. Units are the caller's: frames, bytes.
-    /// `seed` should differ from start to start, so that nobody can aim at another's part.
+    /// Returns a limit of `rate` units a second, with a burst of `burst` units from each source. Units are the caller's:
+    /// frames or bytes. `seed` should differ from start to start, so that no sender can aim at another's part.
     #[must_use]
     pub fn new(rate: u64, burst: u64, ports: usize, seed: u64) -> Shares {
         let cap = burst * UNIT;
@@ -128,7 +128,7 @@ impl Shares {
         }
     }
 
-    /// Keeps up to `units` that nobody had room for, for any source that needs more than its own part at once.
+    /// Keeps up to `units` of credit that no source had room for, for any source that needs more than its own part at once.
     #[must_use]
     pub fn with_reserve(self, units: u64) -> Shares {
         let all = units * UNIT;
@@ -138,7 +138,8 @@ impl Shares {
         }
     }
 
-    /// Takes `units` from the part of a source at `port`, if that much is left. More than a burst is never left.
+    /// Takes `units` from the part of a source at `port`; returns false if not that much is left. More than a burst is never
+    /// left.
     pub fn take(&mut self, (port, source): (PortId, Source), units: u64, now: Nanos) -> bool {
         let elapsed = now.since(self.last);
         if elapsed >= PERIOD {
@@ -165,7 +166,7 @@ impl Shares {
         }
     }
 
-    /// Credits each port that has room with its part, and again with what others of them had no room for.
+    /// Credits each port that has room with its part, and again with the remainders of the others.
     fn share_out(&mut self) {
         loop {
             let hungry = |port: &Credits| port.hungry != 0;
@@ -198,7 +199,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
     const SEED: u64 = 7;
 
-    /// What comes at once from a source.
+    /// Burst of a source in frames, as computed from the limit.
     const fn burst(limit: u32) -> u64 {
         let twentieth = limit as u64 / 20;
         if twentieth > 32 { twentieth } else { 32 }
@@ -208,14 +209,14 @@ mod tests {
         Shares::new(limit.into(), burst(limit), ports, SEED)
     }
 
-    /// A source with this place among those of a port.
+    /// Source with this slot among those of a port.
     fn nth(slot: u64) -> Source {
         let all = (0..).map(Source);
         let mut at = all.filter(|source| source.slot(SEED) as u64 == slot);
         at.next().unwrap()
     }
 
-    /// One that sends `rate` frames a second from `sources` addresses by a port.
+    /// Sender of `rate` frames a second from `sources` addresses on a port.
     #[derive(Debug, Clone)]
     struct Sender {
         port: u8,
@@ -223,7 +224,7 @@ mod tests {
         sources: u8,
     }
 
-    /// Frames of each sender that pass in `seconds`, and that were sent.
+    /// Frames of each sender that pass in `seconds`, and frames it sent.
     fn passed(limit: u32, senders: &[Sender], seconds: u64) -> Vec<(u64, u64)> {
         let mut shares = of(limit, 4);
         let mut counts = vec![(0, 0); senders.len()];
@@ -253,15 +254,15 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Whatever comes from wherever: no more than the rate and a burst of each source pass, who is alone has the rate, and who
-        /// sends less than an equal part of the ports, and on his of the sources, loses nothing.
+        /// Whatever arrives from wherever, no more than the rate and a burst of each source pass, a lone sender gets the rate,
+        /// and one that sends less than an equal part among the ports, and among its port's sources, loses nothing.
         #[test]
         fn nobody_takes_anothers_part(
             limit in 200u32..20_000,
             floods in prop::collection::vec((0u8..3, 1_000u64..60_000, 1u8..16), 0..4),
         ) {
             let floods: Vec<Sender> = floods.into_iter().map(|(port, rate, sources)| sender(port, rate, sources)).collect();
-            // By a port of its own, and, below, by that of the floods from a source that none of them has.
+            // The quiet sender is on a port of its own here; below, on the floods' port, from a source that none of them has.
             let quiet = sender(3, u64::from(limit) / 5, 1);
             let all = [floods.as_slice(), &[quiet]].concat();
             let counts = passed(limit, &all, 1);
@@ -281,7 +282,7 @@ mod tests {
         for (got, _) in &counts {
             assert!((4_900..=5_800).contains(got), "{counts:?}");
         }
-        // What a small one leaves is the others'.
+        // A small sender leaves the rest to the others.
         let counts = passed(1_000, &[sender(0, 100_000, 1), sender(1, 100, 1)], 10);
         assert_eq!(counts[1].0, counts[1].1);
         assert!((8_990..=9_110).contains(&counts[0].0), "{counts:?}");
@@ -316,7 +317,7 @@ mod tests {
         assert_eq!(passed(5), 0);
     }
 
-    /// Their places depend on the seed, so nobody can choose an address that shares another's part.
+    /// Slots depend on the seed, so no sender can choose an address that shares another's part.
     #[test]
     fn hosts_of_a_subnet_have_parts_of_their_own_and_others_with_another_seed() {
         let places = |seed| {

@@ -1,49 +1,51 @@
-//! Where the packet path shows RoCEv2 frames to NPCC. The pipeline knows only this trait; `npcc-cnp` implements it.
+//! Interface by which the packet path shows RoCEv2 frames to NPCC. The pipeline knows only this trait; `npcc-cnp` implements
+//! it.
 
 use crate::burst::{Run, RunHead};
 use crate::frame::{FlowSlot, FrameBuf, Meta};
 use crate::parse::{Parsed, Roce};
 use crate::units::Nanos;
 
-/// A RoCEv2 frame that was accepted into a queue.
+/// A RoCEv2 frame that was admitted to a queue.
 #[derive(Debug)]
 pub struct Sighting<'a> {
     /// The frame as it will be sent.
     pub data: &'a [u8],
-    /// Its headers; offsets fit `data`.
+    /// Parsed headers; the offsets fit `data`.
     pub parsed: &'a Parsed,
-    /// Its RoCEv2 part.
+    /// RoCEv2 part of the headers.
     pub roce: Roce,
-    /// Ports, queue and length.
+    /// Ports, queue and length of the frame.
     pub meta: &'a Meta,
-    /// When.
+    /// Time of admission.
     pub now: Nanos,
 }
 
-/// Watches RoCEv2 frames that enter or leave by an NPCC port. Called by one worker only.
+/// Observer of RoCEv2 frames that enter or leave by an NPCC port. Called by one worker only.
 pub trait FlowTap {
-    /// A run of frames was accepted into a queue: each record learns the slot its frame was counted in. Other frames than
-    /// RoCEv2 may be among them.
+    /// Observes a run that was admitted to a queue: each record is given the flow-cache slot its frame was counted in. The run
+    /// may contain frames other than RoCEv2.
     fn enqueued<B: FrameBuf>(&mut self, run: &mut Run<B>, now: Nanos);
 
-    /// Takes a strike on a frame as a near CNP owed to its sender. `false`: it is not owed, and the frame must be marked.
-    /// At `hard` only a sender that is believed to respond can be owed one.
+    /// Takes over an ECN strike on a frame as a near CNP owed to its sender. Returns false if it is not owed: the frame must
+    /// be marked. If `hard`, only a sender that is believed to respond can be owed one.
     fn owe(&mut self, meta: &Meta, hard: bool) -> bool;
 
-    /// Whether [`FlowTap::owe`] would take a strike on any flow.
+    /// Returns true if [`FlowTap::owe`] would take a strike on any flow.
     fn may_owe(&self) -> bool;
 
-    /// Takes one of the strikes on this slot's flow that were owed and returned: the frame in hand must be marked.
+    /// Takes back one strike of this slot's flow that was owed and returned: the current frame must be marked. Returns false
+    /// if there is none.
     fn redeem(&mut self, slot: FlowSlot) -> bool;
 
-    /// Whether returned strikes may wait for a frame.
+    /// Returns true if returned strikes may wait for a frame.
     fn has_returned(&self, now: Nanos) -> bool;
 
-    /// Ports whose RoCEv2 traffic is shown, as a port set.
+    /// Returns the set of ports whose RoCEv2 traffic is observed.
     fn ports(&self) -> u32;
 }
 
-/// No NPCC: nothing is watched.
+/// Tap without NPCC: observes nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTap;
 
@@ -104,7 +106,7 @@ impl<T: FlowTap> FlowTap for Option<T> {
     }
 }
 
-/// Whether a run is shown.
+/// Returns true if a run's ingress or egress port is observed.
 #[inline]
 #[must_use]
 pub(crate) const fn watched(ports: u32, run: &RunHead) -> bool {

@@ -1,5 +1,5 @@
-//! Newtypes of the packet path: time, ports, priorities, MAC addresses, wire rates. Those an operator writes are read and printed as he
-//! writes them ([`mod@crate::quantity`]).
+//! Newtypes of the packet path: time, ports, priorities, MAC addresses, wire rates. Those that an operator writes are parsed
+//! and printed in the operator's notation ([`mod@crate::quantity`]).
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -7,38 +7,38 @@ use std::str::FromStr;
 
 use crate::quantity::UnitError;
 
-/// Priorities (and egress queues) of a port, as in IEEE 802.1Q.
+/// Number of priorities (and egress queues) of a port, as in IEEE 802.1Q.
 pub const PRIORITIES: usize = 8;
 
-/// Bytes a frame costs on the wire beyond its own: 7 preamble + 1 SFD + 4 FCS + 12 gap (IEEE 802.3).
+/// Bytes that a frame occupies on the wire beyond its own: 7 preamble + 1 SFD + 4 FCS + 12 gap (IEEE 802.3).
 pub const WIRE_OVERHEAD: u32 = 24;
 
-/// Frames handled together by one walk of the pipeline (DPDK's customary burst).
+/// Most frames handled together by one walk of the pipeline (DPDK's customary burst).
 pub const BURST: usize = 64;
 
 /// A point in time or an interval, in nanoseconds of the worker's clock.
 ///
-/// Time is always handed in, never read: the simulator and the tests drive it.
+/// Time is always an argument, never read from a clock: the simulator and the tests drive it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// Time zero.
+    /// Zero on the worker's clock, or an empty interval.
     pub const ZERO: Nanos = Nanos(0);
 
-    /// `us` microseconds.
+    /// Returns `us` microseconds.
     #[must_use]
     pub const fn from_micros(us: u64) -> Nanos {
         Nanos(us * 1_000)
     }
 
-    /// `ms` milliseconds.
+    /// Returns `ms` milliseconds.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Nanos {
         Nanos(ms * 1_000_000)
     }
 
-    /// Time passed since `earlier`; zero when `earlier` lies ahead.
+    /// Returns the time passed since `earlier`; zero if `earlier` lies ahead.
     #[must_use]
     pub const fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
@@ -88,20 +88,20 @@ impl Sub for Nanos {
 pub struct PortId(pub u8);
 
 impl PortId {
-    /// As an index into per-port arrays.
+    /// Returns the index into per-port arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The port's bit in a port set.
+    /// Returns the port's bit in a port set.
     #[must_use]
     pub const fn bit(self) -> u32 {
         1u32.unbounded_shl(self.0 as u32)
     }
 }
 
-/// Most ports of one switch: a port set is a `u32`.
+/// Largest number of ports of one switch: a port set is a `u32`.
 pub const MAX_PORTS: usize = 32;
 
 /// A worker's index, in the order of the configuration.
@@ -109,17 +109,17 @@ pub const MAX_PORTS: usize = 32;
 pub struct WorkerId(pub u8);
 
 impl WorkerId {
-    /// The first, and often the only one.
+    /// The first worker, and often the only one.
     pub const FIRST: WorkerId = WorkerId(0);
 
-    /// As an index into per-worker arrays.
+    /// Returns the index into per-worker arrays.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Most workers of one switch.
+/// Largest number of workers of one switch.
 pub const MAX_WORKERS: usize = 32;
 
 /// A priority 0..=7: the egress queue, the PFC class, the ingress priority group.
@@ -127,36 +127,36 @@ pub const MAX_WORKERS: usize = 32;
 pub struct Priority(u8);
 
 impl Priority {
-    /// The priority with the low three bits of `value`.
+    /// Returns the priority with the low three bits of `value`.
     #[must_use]
     pub const fn new(value: u8) -> Priority {
         Priority(value & 7)
     }
 
-    /// The number 0..=7.
+    /// Returns the number, 0..=7.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
     }
 
-    /// As an index into an array of eight.
+    /// Returns the index into an array of eight.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The priority's bit in a mask of eight.
+    /// Returns the priority's bit in a mask of eight.
     #[must_use]
     pub const fn bit(self) -> u8 {
         1 << self.0
     }
 
-    /// All eight, lowest first.
+    /// Iterates over all eight priorities, lowest first.
     pub fn all() -> impl DoubleEndedIterator<Item = Priority> + ExactSizeIterator {
         (0..8u8).map(Priority)
     }
 
-    /// Those of a set (see [`Priority::bit`]), lowest first.
+    /// Iterates over the priorities of a set (see [`Priority::bit`]), lowest first.
     #[inline]
     pub fn all_of(mut set: u8) -> impl Iterator<Item = Priority> {
         std::iter::from_fn(move || {
@@ -173,20 +173,20 @@ impl Priority {
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Group bit set: broadcast or multicast.
+    /// Returns true if the group bit is set: broadcast or multicast.
     #[must_use]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 == 1
     }
 
-    /// As the low 48 bits of a word, first octet highest.
+    /// Returns the address as the low 48 bits of a word, first octet highest.
     #[must_use]
     pub const fn to_u64(self) -> u64 {
         let [a, b, c, d, e, f] = self.0;
         u64::from_be_bytes([0, 0, a, b, c, d, e, f])
     }
 
-    /// From the low 48 bits of a word.
+    /// Returns the address in the low 48 bits of a word.
     #[must_use]
     pub const fn from_u64(word: u64) -> Mac {
         let [_, _, a, b, c, d, e, f] = word.to_be_bytes();
@@ -236,14 +236,14 @@ crate::textual!(
 pub struct BitRate(pub u64);
 
 impl BitRate {
-    /// Bytes this rate carries in `time` (rounded down, saturating).
+    /// Returns the bytes this rate carries in `time` (rounded down, saturating).
     #[must_use]
     pub fn bytes_in(self, time: Nanos) -> u64 {
         let bytes = u128::from(self.0) * u128::from(time.0) / 8_000_000_000;
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// Time that `bytes` take at this rate (rounded up, saturating; a zero rate never ends).
+    /// Returns the time that `bytes` take at this rate (rounded up, saturating; infinite at rate zero).
     #[must_use]
     pub fn time_of(self, bytes: u64) -> Nanos {
         if self.0 == 0 {
@@ -276,7 +276,7 @@ crate::quantity!(
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// The number of bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0

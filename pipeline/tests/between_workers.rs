@@ -1,5 +1,5 @@
-//! What passes between workers: whose pool it is, who pauses, what a full ring and a stop leave. The laws for any order of turns are in
-//! `several_workers.rs`.
+//! Interaction between workers: sharing of the pool, pauses, and what a full ring and a stop leave. The laws for any order of
+//! iterations are in `several_workers.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -15,7 +15,7 @@ use rig::{LOSSLESS, Setup, mac, prio, wire};
 const LEN: usize = 1000;
 const MARGIN: usize = 2;
 
-/// Frames after which `workers` workers' ports, filled a burst each in turn, have their first pause.
+/// Returns the number of frames after which `workers` workers' ports, filled a burst each in turn, have their first pause.
 fn first_xoff(owners: &[u8]) -> usize {
     let setup = Setup {
         ports: 4,
@@ -24,7 +24,7 @@ fn first_xoff(owners: &[u8]) -> usize {
     let mut several = Several::new(&setup, seating(owners, &[1; 4], 1024));
     let mut frames = 0;
     while several.sent.is_empty() {
-        // Everything leaves by port 3, whoever owns it.
+        // All frames leave by port 3, whichever worker owns it.
         let worker = several.owner(0);
         several.refresh(worker);
         frames += several.receive(worker, (0, 3, 3), LEN, 1);
@@ -38,7 +38,7 @@ fn first_xoff(owners: &[u8]) -> usize {
     frames
 }
 
-/// PFCtest of SONiC's `sai_qos_tests.py` over two workers: the same point, margin two packets plus a burst.
+/// PFCtest of SONiC's `sai_qos_tests.py` over two workers: the same XOFF point, margin two packets plus a burst.
 #[test]
 fn xoff_point_does_not_depend_on_who_owns_the_queue() {
     let headroom = 2 * 4 * Setup::default().group.headroom;
@@ -61,7 +61,7 @@ fn workers_share_one_pool() {
         ports: 4,
         ..Setup::default()
     };
-    // What each worker may have in its hand when the pause is asked for.
+    // Frames each worker may have in hand when the pause is requested.
     setup.group.headroom = 2 * BURST as u64 * wire(LEN);
     let shared = setup.pool - 2 * 4 * setup.group.headroom;
     let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], 1024));
@@ -74,7 +74,7 @@ fn workers_share_one_pool() {
             several.turn(worker);
         }
     }
-    // Two groups at alpha 1: each holds what is left free, a third of the pool.
+    // Two groups at alpha 1: each holds as much as is left free, a third of the pool.
     let wanted = 2 * shared / 3;
     let slack = (MARGIN as u64 + 2 * BURST as u64) * wire(LEN);
     assert!(
@@ -84,7 +84,7 @@ fn workers_share_one_pool() {
     assert_eq!(several.lost(), 0);
 }
 
-/// A ring that nobody empties: lossless frames wait and the queue is not polled, lossy ones are dropped by name.
+/// A ring that is not emptied: lossless frames wait and the queue is not polled, lossy ones are dropped by name.
 #[test]
 fn a_full_ring_holds_lossless_and_drops_lossy() {
     let pause = PauseConfig {
@@ -146,7 +146,7 @@ fn a_full_ring_holds_lossless_and_drops_lossy() {
     several.assert_conserved();
 }
 
-/// A pause heard by any queue of a port stops the egress side of its owner.
+/// A pause received on any queue of a port stops the egress side of its owner.
 #[test]
 fn a_pause_goes_to_the_owner() {
     let setup = Setup {
@@ -172,7 +172,7 @@ fn a_pause_goes_to_the_owner() {
     assert_eq!(several.pull(0).len(), 4);
 }
 
-/// What crosses at the stop is accounted for: runs in rings, before them, and half way.
+/// Frames that cross at the stop are accounted for: runs in rings, before them, and half way.
 #[test]
 fn a_stop_leaves_nothing_in_the_rings() {
     let setup = Setup {
@@ -200,7 +200,8 @@ fn a_stop_leaves_nothing_in_the_rings() {
     }
 }
 
-/// H3: at 0b8b087 only the owner's queue told how full its ring was; with RSS the other rings overflowed without a pause.
+/// Every receive queue that fills pauses the peer. Defect H3: at 0b8b087 only the owner's queue reported how full its ring
+/// was; with RSS the other rings overflowed without a pause.
 #[test]
 fn every_receive_queue_that_fills_pauses_the_peer() {
     let setup = Setup {

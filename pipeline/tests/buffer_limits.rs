@@ -1,4 +1,4 @@
-//! Where pause begins and ends, and what headroom holds: the assertions of SONiC's `sai_qos_tests.py` (sonic-mgmt
+//! Points where pause begins and ends, and capacity of headroom: the assertions of SONiC's `sai_qos_tests.py` (sonic-mgmt
 //! tests/saitests), with its default margin of two packets.
 
 #![allow(
@@ -21,7 +21,8 @@ use rig::{LOSSLESS, Rig, Setup, wire};
 const LEN: usize = 1000;
 const MARGIN: usize = 2;
 
-/// Frames a lone lossless group takes before the first goes to headroom: alpha 1 stops at half of what is shared.
+/// Returns the number of frames a lone lossless group takes before the first goes to headroom: alpha 1 stops at half of what
+/// is shared.
 fn point(setup: &Setup) -> usize {
     let headroom = 2 * u64::from(setup.ports) * setup.group.headroom;
     let shared = setup.pool - setup.shared_headroom.unwrap_or(headroom);
@@ -103,7 +104,7 @@ fn xon_hysteresis() {
     );
 }
 
-/// LossyQueue: drops at its limit, no PFC.
+/// LossyQueue: it drops at its limit, without PFC.
 #[test]
 fn lossy_queue_limit_without_pfc() {
     let mut rig = Setup::default().build();
@@ -184,7 +185,7 @@ fn shared_headroom_pool() {
     assert_eq!(rig.path.buffer().in_headroom().bytes, 0);
 }
 
-/// Short frames run out of buffers first: pause and headroom count frames as well.
+/// Short frames run out of packet buffers first: pause and headroom count frames as well.
 #[test]
 fn frames_are_a_currency_too() {
     let setup = Setup {
@@ -231,7 +232,7 @@ fn watermarks() {
     assert_eq!(rig.counters(0).groups[3].held_peak.get(), 3 * wire(LEN));
 }
 
-/// Room is given back when the device took the frame, not when it left the queue.
+/// Buffer is released when the device took the frame, not when it left the queue.
 #[test]
 fn what_is_in_hand_is_still_held() {
     let mut rig = filled(Setup::default(), 8);
@@ -243,7 +244,7 @@ fn what_is_in_hand_is_still_held() {
     assert_eq!(rig.held(0, 3), (5 * wire(LEN), 5));
 }
 
-/// A turn that spans two rows of a queue's cells, each of one group, gives back the room of both.
+/// A turn that spans two rows of a queue's cells, each of one group, releases the charges of both.
 #[test]
 fn a_turn_over_rows_of_two_groups_gives_back_both() {
     const SHORT: usize = 100;

@@ -1,7 +1,8 @@
-//! Captures of a path, against its counters and against the same path without them.
+//! Tests of captures of a path, against its counters and against the same path without them.
 //!
-//! Laws: a frame's way is the same whether it is captured or not; every frame that is counted as received, sent or dropped is seen
-//! as that, once, for the same reason; what is lost is counted, and no more is copied in a turn than may be.
+//! Laws: a frame takes the same path whether it is captured or not; every frame that is counted as received, sent or dropped
+//! is captured as that, once, for the same reason; lost copies are counted, and no more is copied in an iteration than
+//! allowed.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +28,7 @@ use rig::several::{Several, seating};
 use rig::{GIG, LOSSLESS, Rig, Setup, frame_with};
 
 const PORTS: u8 = 3;
-/// Headers: of whole frames more are dropped in one turn than may be copied in it.
+/// Captured bytes, for headers only: more whole frames are dropped in one iteration than may be copied in it.
 const SNAPLEN: usize = 64;
 
 fn order(filter: &str) -> Box<CaptureOrder> {
@@ -48,7 +49,7 @@ fn headers(filter: &str) -> Box<CaptureOrder> {
     })
 }
 
-/// All that is in a ring.
+/// Returns all events in a ring.
 fn drain(frames: &mut FrameReceiver) -> Vec<(Event, Vec<u8>)> {
     let mut record = vec![0; 1 << 16];
     let mut all = Vec::new();
@@ -61,7 +62,7 @@ fn drain(frames: &mut FrameReceiver) -> Vec<(Event, Vec<u8>)> {
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// Copies of a frame; one of its octets may be wrong.
+    /// Copies of a frame, one of whose octets may be wrong.
     Push {
         from: u8,
         to: u8,
@@ -96,7 +97,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A small switch that loses frames for many reasons.
+/// Returns a small switch that loses frames for many reasons.
 fn losing() -> Rig {
     let mut setup = Setup {
         ports: PORTS,
@@ -154,7 +155,7 @@ fn obey(rig: &mut Rig, op: &Op, now: &mut u64) {
     }
 }
 
-/// What was counted, and what was seen: by reason, and by port what came in and what left.
+/// Frames counted, or captured: dropped by reason, and received and sent by port.
 type Account = (BTreeMap<&'static str, u64>, Vec<(u64, u64)>);
 
 fn counted(rig: &Rig) -> Account {
@@ -214,7 +215,7 @@ proptest! {
     }
 }
 
-/// The property above is worth something only where frames are lost.
+/// The small switch loses frames for many reasons, without which the property above would be worth nothing.
 #[test]
 fn the_small_switch_loses_frames_for_many_reasons() {
     let (mut rig, mut frames, _stats) = losing().with_capture();
@@ -294,7 +295,7 @@ fn a_full_ring_and_a_full_turn_lose_captures_and_count_them() {
     rig.push_copies(0, &bytes, 4 * a_turn, 1);
     assert_eq!(stats.captured.get(), a_turn as u64);
     assert_eq!(stats.lost.get(), 3 * a_turn as u64);
-    // Nobody reads: the ring fills, and frames go on.
+    // The ring is not read: it fills, and frames go on.
     for _ in 0..2 * RING / TURN {
         rig.path.refresh();
         rig.push_copies(0, &bytes, a_turn, 1);
@@ -305,7 +306,7 @@ fn a_full_ring_and_a_full_turn_lose_captures_and_count_them() {
     assert!(stats.captured.get() <= (RING / (HEAD + 1_000)) as u64);
     assert_eq!(rig.counters(1).tx.packets.get(), all);
     assert_eq!(drain(&mut frames).len() as u64, stats.captured.get());
-    // Off is off.
+    // No capture is active any more.
     rig.path.set_capture(None);
     rig.path.refresh();
     rig.push_copies(0, &bytes, 10, 1);
@@ -342,7 +343,7 @@ fn a_frame_is_followed_from_worker_to_worker() {
         each.collect()
     };
     let (first, second) = (drain(&mut rings[0]), drain(&mut rings[1]));
-    // Received as it came, with what the table says; rewritten from there on.
+    // Received as it came, with the table's next hop; rewritten from there on.
     assert_ne!(first[0].0.notes.next_hops, 0);
     assert_ne!(first[0].1, second[0].1);
     assert_eq!(second[1].0.worker, WorkerId(1));
@@ -367,7 +368,7 @@ fn a_frame_is_followed_from_worker_to_worker() {
     );
 }
 
-/// More frames of a lossy priority to another worker's port than its ring takes: those that are left are told by the worker that had
+/// More frames of a lossy priority to another worker's port than its ring takes: the rest are captured by the worker that had
 /// them.
 #[test]
 fn frames_that_find_the_ring_to_another_worker_full_are_told_as_they_are_counted() {
@@ -391,7 +392,7 @@ fn frames_that_find_the_ring_to_another_worker_full_are_told_as_they_are_counted
         assert_eq!(several.receive(0, (0, 1, 0), 500, 32), 32);
         seen.extend(drain(&mut rings[0]));
     }
-    // Nobody takes over meanwhile.
+    // The other worker takes nothing over meanwhile.
     let dropped = several.dropped(DropReason::XringFull);
     assert!(dropped >= 64, "{dropped}");
     assert_eq!(seen.len() as u64, dropped);

@@ -1,4 +1,5 @@
-//! Links that go down and come up, and what a peer that cannot be paused may take: findings of the review of the data path.
+//! Tests of links that go down and come up, and of the room for a peer that cannot be paused: findings of the review of the
+//! data path.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,10 +19,10 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId};
 use rig::{GIG, LOSSLESS, Rig, Setup, frame, prio, wire};
 
 const LEN: usize = 1000;
-/// Frames of one port that may be dropped in a turn.
+/// Most frames of one port that may be dropped in an iteration.
 const BOUND: u64 = 256;
 
-/// Three ports; frames for port 1 wait until port 0 is paused.
+/// Returns a rig with three ports; frames for port 1 wait until port 0 is paused.
 fn congested() -> Rig {
     let mut rig = Setup::default().build();
     for _ in 0..64 {
@@ -39,7 +40,8 @@ fn turn(rig: &mut Rig, now: u64) {
     }
 }
 
-/// C1: at 0b8b087 what waited for a dead link stayed charged to the port it came in by, whose peer was paused for ever.
+/// A dead link pauses no peer. Defect C1: at 0b8b087 frames for a dead link stayed charged to the port they arrived on, whose
+/// peer was paused for ever.
 #[test]
 fn a_dead_link_pauses_nobody() {
     let mut rig = congested();
@@ -68,7 +70,7 @@ fn a_dead_link_pauses_nobody() {
     rig.assert_conserved();
 }
 
-/// What either side paused before the link went down, the other may have forgotten.
+/// Pauses are forgotten with the link: the other side may have forgotten them.
 #[test]
 fn pauses_are_forgotten_with_the_link() {
     let mut rig = congested();
@@ -98,7 +100,8 @@ fn pauses_are_forgotten_with_the_link() {
     rig.assert_conserved();
 }
 
-/// H5: the watchdog dropped a whole queue in one turn, milliseconds in which the other ports overflowed.
+/// A storm empties a queue a bounded number of frames per iteration. Defect H5: the watchdog dropped a whole queue in one
+/// iteration, milliseconds in which the other ports overflowed.
 #[test]
 fn a_storm_empties_a_queue_a_bounded_number_of_frames_a_turn() {
     const MS: u64 = 1_000_000;
@@ -132,7 +135,8 @@ fn a_storm_empties_a_queue_a_bounded_number_of_frames_a_turn() {
     rig.assert_conserved();
 }
 
-/// C4: a lossless queue fed by a port that is never paused took all of the pool, and silenced our own CNPs.
+/// A lossless queue fed by a port without pause leaves others their share. Defect C4: it took all of the pool, and silenced
+/// our own CNPs.
 #[test]
 fn lossless_queue_from_a_port_without_pause_leaves_others_their_share() {
     let mut rig = Setup {
@@ -144,7 +148,7 @@ fn lossless_queue_from_a_port_without_pause_leaves_others_their_share() {
     rig.hear(1, 1 << 3, u16::MAX, 0);
     rig.push(2, 1, 3, LEN, 4_000, 0);
     assert!(rig.dropped(DropReason::QueueFull) > 0, "its own loss");
-    // Half of what is shared is still there: a lossless group of another port, a lossy queue, and CNPs.
+    // Half of the shared pool is still there: for a lossless group of another port, a lossy queue, and CNPs.
     rig.push(0, 2, 3, LEN, 50, 1_000);
     rig.push(0, 2, 0, LEN, 50, 1_000);
     assert_eq!(
@@ -211,7 +215,7 @@ fn control_frames_have_room_when_the_pool_is_taken() {
     }
 }
 
-/// C2, C3: headroom follows the link's speed when it comes up; what is held stays accounted for.
+/// Headroom follows the link's speed when it comes up, and charges stay accounted for (C2, C3).
 #[test]
 fn headroom_follows_the_link() {
     let setup = Setup::default();
@@ -244,7 +248,7 @@ fn headroom_follows_the_link() {
     rig.assert_conserved();
 }
 
-/// C3: quanta are bit times of the link, whatever the port is shaped to; the refresh follows when the link's speed changes.
+/// Quanta are bit times of the link, whatever the port is shaped to; the refresh follows when the link's speed changes (C3).
 #[test]
 fn quanta_follow_the_link() {
     let mut rig = congested();

@@ -1,4 +1,4 @@
-//! Incast over long links: no loss while headroom covers the cable, whatever the frame; and no victim on other ports.
+//! Incast over long links: no loss while headroom covers the cable, whatever the frame length; and no victim on other ports.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,11 +14,11 @@ use npcc_pipeline::units::{BURST, BitRate, Nanos};
 use rig::sender::{LIGHT, RESPONSE, Sender};
 use rig::{GIG, LOSSLESS, Rig, Setup, wire};
 
-/// A turn of the worker's loop.
+/// Duration of an iteration of the worker's loop in ns.
 const TURN: u64 = 1_000;
 
-/// SONiC's formula, one burst of MTUs, and what arrives during two turns of the loop (in one the threshold is crossed, in
-/// the next the frame goes out).
+/// Returns SONiC's formula, one burst of MTUs, and the bytes that arrive during two iterations of the loop (in one the
+/// threshold is crossed, in the next the frame goes out).
 fn headroom(km: u64, rate: BitRate, len: usize) -> u64 {
     let cable = 2 * km * 1_000 * (rate.0 / 8) / LIGHT;
     let turns = rate.bytes_in(Nanos(2 * TURN));
@@ -63,7 +63,7 @@ fn incast(senders: u8, km: u64, len: usize, share_of_headroom: (u64, u64)) -> (R
         let mut quiet = !sending;
         for sender in &mut all {
             let arrived = sender.turn(now, TURN, sending);
-            // The worker takes one burst after the other; pause is looked at after each.
+            // The worker takes one burst after the other; pause is evaluated after each.
             rig.push(sender.port, senders, 3, len, arrived, now);
             quiet &= sender.cable.is_empty();
         }
@@ -113,7 +113,7 @@ fn incast_at_100_km_loses_nothing() {
     }
 }
 
-/// docs/testplan/pfc, RESPONSE_HEADROOM: the same with half the headroom drops, so the test above can fail.
+/// Half the headroom drops frames, so the test above can fail (docs/testplan/pfc, RESPONSE_HEADROOM).
 #[test]
 fn half_the_headroom_is_not_enough() {
     let (rig, _) = incast(4, 100, 1_024, (1, 2));
@@ -122,7 +122,7 @@ fn half_the_headroom_is_not_enough() {
 }
 
 /// RFC 8239 section 7, 2-to-2: ports 0 and 1 each send half to port 2 and half to port 3; port 3's peer pauses. Until the
-/// senders themselves are paused nothing to port 2 is lost or late.
+/// senders themselves are paused, no frame to port 2 is lost or late.
 #[test]
 fn head_of_line_blocking_two_to_two() {
     let mut setup = Setup {

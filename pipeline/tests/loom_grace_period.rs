@@ -1,6 +1,6 @@
 //! The grace period of the left-right table under every interleaving loom can find: `RUSTFLAGS="--cfg loom" cargo test -p npcc-pipeline --test loom_grace_period --release`.
 //!
-//! What this does not prove: anything about the images themselves, which are plain data between two swaps.
+//! This does not prove anything about the images themselves, which are plain data between two swaps.
 #![cfg(loom)]
 
 use loom::sync::Arc;

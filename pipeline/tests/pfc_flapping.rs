@@ -1,4 +1,5 @@
-//! Pauses that flap: the peer lets go for moments, so that no pause lasts for `detect`, and lets next to nothing through.
+//! Tests of pauses that flap: the peer resumes for moments, so that no pause lasts for `detect`, and lets next to nothing
+//! through.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -15,9 +16,9 @@ const MS: u64 = 1_000 * US;
 const DETECT: u64 = 200 * MS;
 const RESTORE: u64 = 200 * MS;
 const POLL: u64 = 100 * MS;
-/// A turn of the loop.
+/// Interval of the loop.
 const STEP: u64 = 100 * US;
-/// The priority that is paused.
+/// Priority that is paused.
 const PAUSED: u8 = 3;
 
 fn setup(share: u8, action: StormAction) -> Setup {
@@ -36,7 +37,7 @@ fn setup(share: u8, action: StormAction) -> Setup {
     setup
 }
 
-/// A peer that pauses for `off` and then lets go for `on`, again and again.
+/// Peer that pauses for `off` and then resumes for `on`, again and again.
 #[derive(Debug, Clone, Copy)]
 struct Flaps {
     off: u64,
@@ -48,12 +49,12 @@ impl Flaps {
         Flaps { off, on }
     }
 
-    /// Of the time so much is paused, in percent.
+    /// Returns a peer that pauses for `duty` percent of the time.
     fn of(off: u64, duty: u64) -> Flaps {
         Flaps::new(off, off * (100 - duty) / duty)
     }
 
-    /// Runs port 1 from `from` for `time`; `each` sees every step.
+    /// Runs port 1 from `from` for `time`; `each` is called at every step.
     fn run(self, rig: &mut Rig, from: u64, time: u64, mut each: impl FnMut(&mut Rig, u64)) -> u64 {
         let mut now = from;
         while now < from + time {
@@ -69,7 +70,7 @@ impl Flaps {
     }
 }
 
-/// Storms, their ends, and warnings.
+/// Returns the numbers of storms, of their ends, and of warnings.
 fn found(rig: &Rig) -> [u64; 3] {
     let pause = &rig.counters(1).flow.priorities[usize::from(PAUSED)];
     [&pause.storms, &pause.storms_ended, &pause.storm_warnings].map(|count| count.get())
@@ -79,7 +80,7 @@ fn is_warned(rig: &Rig) -> bool {
     rig.counters(1).flow.storm_warning.get() == 1 << PAUSED
 }
 
-/// A few frames wait, and another soon after they have gone: whenever the peer lets go, the queue runs empty.
+/// Keeps a few frames waiting, and adds another soon after they have gone: whenever the peer resumes, the queue runs empty.
 fn trickle(rig: &mut Rig, now: u64) {
     rig.pull_all(1, now);
     if rig.depth(1, PAUSED) < 2 * wire(LEN) {
@@ -87,7 +88,8 @@ fn trickle(rig: &mut Rig, now: u64) {
     }
 }
 
-/// Found by 500 ms, whatever the rhythm and the phase of the poll, though the queue is empty between two pauses.
+/// A flapping pause is detected within 500 ms, whatever the rhythm and the phase of the poll, though the queue is empty
+/// between two pauses.
 #[test]
 fn a_pause_that_flaps_is_a_storm_by_half_a_second() {
     let rhythms = [
@@ -112,7 +114,7 @@ fn a_pause_that_flaps_is_a_storm_by_half_a_second() {
             let took = took.unwrap();
             assert!(took <= 500 * MS, "{flaps:?}, phase {phase}: {took}");
             assert!(took >= DETECT, "{flaps:?}, phase {phase}: {took}");
-            // It goes on as long as the peer flaps, and no longer.
+            // It continues as long as the peer flaps, and no longer.
             assert_eq!(found(&rig)[..2], [1, 0], "{flaps:?}, phase {phase}");
             Flaps::new(0, MS).run(&mut rig, end, 500 * MS, trickle);
             assert_eq!(found(&rig)[..2], [1, 1], "{flaps:?}, phase {phase}");
@@ -152,7 +154,7 @@ fn a_pause_that_lets_most_through_is_neither() {
     assert_eq!(found(&rig), [0, 0, 0]);
 }
 
-/// A warning is below the storm: it is over when that begins, and comes back only when pauses after it earn it.
+/// A warning is below the storm: it ends when the storm begins, and returns only if pauses after the storm justify it.
 #[test]
 fn a_warning_gives_way_to_the_storm() {
     let mut rig = setup(90, StormAction::Forward).build();
@@ -168,14 +170,14 @@ fn a_warning_gives_way_to_the_storm() {
     assert!(!is_warned(&rig));
 }
 
-/// What is asked of a queue in which nothing waits, or only for a part of the pauses, harms nobody.
+/// A flapping pause of a queue in which nothing waits, or only during a part of the pauses, is no storm.
 #[test]
 fn a_pause_that_flaps_behind_which_little_waits_is_no_storm() {
     let flaps = Flaps::new(9_800 * US, 200 * US);
     let mut rig = setup(90, StormAction::Drop).build();
     flaps.run(&mut rig, 0, 5_000 * MS, |_, _| {});
     assert_eq!(found(&rig), [0, 0, 0]);
-    // A frame comes when 6 of 10 ms are over.
+    // A frame arrives when 6 of 10 ms are over.
     flaps.run(&mut rig, 6_000 * MS, 5_000 * MS, |rig, now| {
         rig.pull_all(1, now);
         if now % (10 * MS) == 6 * MS {
@@ -196,8 +198,9 @@ fn where_the_share_is_the_whole_only_a_pause_without_a_break_is_a_storm() {
     assert_eq!(found(&rig)[0], 1);
 }
 
-/// A host on port 0 that sends a quarter of a link of 1 Gb/s to the peer that flaps and as much to a bystander, alternately, and obeys
-/// pauses: what it owes meanwhile follows at the link's rate. Returns what the bystander gets of its own, after a second.
+/// Runs a host on port 0 that sends a quarter of a link of 1 Gb/s to the flapping peer and as much to a bystander,
+/// alternately, and obeys pauses: its backlog meanwhile follows at the link's rate. Returns the share of its own traffic that
+/// the bystander gets, after a second.
 fn bystander_keeps(flaps: Flaps, pool: u64) -> f64 {
     let mut config = setup(90, StormAction::Drop);
     config.pool = pool;
@@ -229,7 +232,7 @@ fn bystander_keeps(flaps: Flaps, pool: u64) -> f64 {
     got as f64 / (link.bytes_in(Nanos(10_000 * MS)) / 4) as f64
 }
 
-/// What a bystander keeps, as docs/lossless.md has it: from 90 % on, all of it.
+/// A bystander keeps the share that docs/lossless.md states: from 90 % on, all of it.
 #[test]
 fn what_bystanders_keep_by_duty_and_pool() {
     let pools = [1 << 20, 4 << 20, 16 << 20];

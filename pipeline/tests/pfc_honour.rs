@@ -1,5 +1,5 @@
-//! Pauses the peer asks for, as 802.1Qbb, sonic-mgmt (tests/qos/test_pfc_pause.py, test_pfc_counters.py, pfcwd/
-//! test_xon_not_counted.py, docs/testplan/pfc) and verilog-ethernet's mac_pause_ctrl contract say.
+//! Tests of pauses that the peer requests, against 802.1Qbb, sonic-mgmt (tests/qos/test_pfc_pause.py, test_pfc_counters.py,
+//! pfcwd/test_xon_not_counted.py, docs/testplan/pfc) and verilog-ethernet's mac_pause_ctrl contract.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ fn time(quanta: u16) -> u64 {
     time_of(quanta, BitRate(10 * GIG)).0
 }
 
-/// One frame of each priority waits on port 1.
+/// Returns a rig with one frame of each priority waiting on port 1.
 fn one_of_each() -> Rig {
     let mut rig = Setup::default().build();
     for priority in 0..8 {
@@ -52,7 +52,7 @@ fn pfc_on_one_priority_leaves_the_others_alone() {
     rig.assert_conserved();
 }
 
-/// Priority 3 paused on port 1 goes on leaving by port 2.
+/// Priority 3, paused on port 1, continues to leave by port 2.
 #[test]
 fn pfc_on_one_port_leaves_the_others_alone() {
     let mut rig = one_of_each();
@@ -146,7 +146,7 @@ fn pauses_leave_a_history() {
     assert_eq!((other.rx_pauses.get(), other.rx_began.get()), (0, 0));
 }
 
-/// A device that obeys pauses by itself stops taking frames of a priority: only that one is not scheduled.
+/// A device that obeys pauses by itself stops accepting frames of a priority: only that one is not scheduled.
 #[test]
 fn a_priority_the_device_holds_back_holds_back_no_other() {
     let mut rig = one_of_each();
@@ -175,8 +175,8 @@ fn each_class_ends_at_its_own_time() {
     }
 }
 
-/// test_pfc_counters.py: XOFF and XON of a class both count on it; PFC frames are not rx_ok. test_xon_not_counted.py: they
-/// are no drops either.
+/// test_pfc_counters.py: XOFF and XON of a class both count on it; PFC frames are not rx_ok. test_xon_not_counted.py: they are
+/// no drops either.
 #[test]
 fn pfc_frames_are_no_traffic_and_no_drops() {
     let mut rig = Setup::default().build();
@@ -228,7 +228,7 @@ fn a_tagged_pfc_frame_has_no_effect() {
     assert_eq!(rig.dropped(DropReason::NotIp), 1);
 }
 
-/// `pfc: off` and `pfc: send`: nothing is obeyed.
+/// With `pfc: off` and `pfc: send` no pause is obeyed.
 #[test]
 fn a_port_that_does_not_honour_sends_on() {
     let mut setup = Setup::default();

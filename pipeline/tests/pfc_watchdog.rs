@@ -1,4 +1,4 @@
-//! The PFC watchdog, as SONiC's pfcwd (sonic-mgmt tests/pfcwd and docs/testplan/pfcwd).
+//! Tests of the PFC watchdog, after those of SONiC's pfcwd (sonic-mgmt tests/pfcwd and docs/testplan/pfcwd).
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ const MS: u64 = 1_000_000;
 const DETECT: u64 = 200 * MS;
 const RESTORE: u64 = 200 * MS;
 const POLL: u64 = 100 * MS;
-/// A turn of the loop, and how often the peer repeats its pause (65535 quanta are 3.36 ms at 10G).
+/// Interval of the loop, and of the peer's repeated pauses (65535 quanta are 3.36 ms at 10G).
 const STEP: u64 = MS;
 
 fn rig_with(action: StormAction) -> Rig {
@@ -34,7 +34,7 @@ fn rig_with(action: StormAction) -> Rig {
     setup.build()
 }
 
-/// Runs from `from` for `time` with a pause of `classes` refreshed every step; `each` sees every step.
+/// Runs from `from` for `time` with a pause of `classes` refreshed every step; `each` is called at every step.
 fn storm(
     rig: &mut Rig,
     classes: u8,
@@ -82,7 +82,7 @@ fn a_storm_is_found_and_left_in_time() {
             (DETECT..=DETECT + POLL).contains(&took),
             "phase {phase}: {took}"
         );
-        // The last pause runs out 3.36 ms after it was heard.
+        // The last pause expires 3.36 ms after it was received.
         let mut left = None;
         storm(&mut rig, 0, end, 400 * MS, |rig, now| {
             if left.is_none() && rig.counters(1).flow.storm.get() == 0 {
@@ -98,7 +98,8 @@ fn a_storm_is_found_and_left_in_time() {
     }
 }
 
-/// What a process before this one found and counted goes on from the first frame, and is over once the peer is quiet for `restore`.
+/// A storm that the process before this one detected and counted continues from the first frame, and is over once the peer is
+/// quiet for `restore`.
 #[test]
 fn a_storm_from_before_the_start_goes_on_at_once_and_ends_in_time() {
     for quiet_after in [0, 1_000 * MS] {
@@ -182,8 +183,8 @@ fn a_pause_without_traffic_is_no_storm() {
     assert_eq!(storms(&rig), (0, 0));
 }
 
-/// Drop action: what is queued, what comes for the queue and what comes in by the port with that priority is dropped, and no
-/// PFC is sent for that group; the other priorities do not notice.
+/// Drop action: frames queued, frames for the queue and frames received on the port with that priority are dropped, and no PFC
+/// is sent for that group; the other priorities are not affected.
 #[test]
 fn the_drop_action_drops_both_ways_and_sends_no_pfc() {
     let mut rig = rig_with(StormAction::Drop);
@@ -226,7 +227,7 @@ fn the_forward_action_sends_in_spite_of_the_pause() {
     assert!(rig.pull(1, now).is_empty(), "obeyed again after the storm");
 }
 
-/// Alert action: found and reported, nothing else changes.
+/// Alert action: a storm is detected and reported, nothing else changes.
 #[test]
 fn the_alert_action_only_reports() {
     let mut rig = rig_with(StormAction::Alert);
@@ -236,7 +237,8 @@ fn the_alert_action_only_reports() {
     assert!(rig.pull(1, now - 1).is_empty());
 }
 
-/// sonic-buildimage #29203: with all priorities under a storm SONiC went in and out of it 170 times in 20 minutes.
+/// With all priorities under a storm there is no flapping. sonic-buildimage #29203: SONiC went in and out of it 170 times in
+/// 20 minutes.
 #[test]
 fn all_priorities_under_a_storm_do_not_flap() {
     for action in [StormAction::Drop, StormAction::Forward] {

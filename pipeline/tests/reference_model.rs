@@ -1,7 +1,7 @@
 //! Random traffic, pauses both ways and reconfiguration against a model that only adds and subtracts.
 //!
-//! Laws: the account closes in frames and bytes; every group holds what was accepted and not yet sent; no lossless frame is
-//! lost while senders stop within what headroom was computed for; a paused queue sends nothing; every pause ends.
+//! Laws: the account closes in frames and bytes; every group holds the frames accepted and not yet sent; no lossless frame is
+//! lost while senders stop within the grace for which headroom was computed; a paused queue sends nothing; every pause ends.
 
 #![allow(
     clippy::unwrap_used,
@@ -56,7 +56,7 @@ enum Event {
     },
 }
 
-/// Marking or early drop anywhere between never and always.
+/// Generates RED curves from never to always.
 fn red() -> impl Strategy<Value = Option<Red>> {
     let curve = (0u64..60_000, 0u64..60_000, 0..=CERTAIN);
     prop::option::of(curve.prop_map(|(kmin, span, pmax)| Red {
@@ -82,16 +82,16 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What the outside knows.
+/// Model of the switch, as seen from outside.
 #[derive(Default)]
 struct Model {
     now: u64,
-    /// Accepted and not yet sent, by ingress port and priority: bytes, frames.
+    /// Bytes and frames accepted and not yet sent, by ingress port and priority.
     held: [[(u64, u64); 8]; PORTS as usize],
-    /// What each paused sender may still deliver.
+    /// Bytes that each paused sender may still deliver.
     grace: [[u64; 8]; PORTS as usize],
     asserted: [u8; PORTS as usize],
-    /// Until when each port's peer has paused us.
+    /// Time until which each port's peer has paused us.
     until: [[u64; 8]; PORTS as usize],
 }
 
@@ -167,7 +167,7 @@ impl Model {
 }
 
 fn setup(reserved: u64, xon: u64, alpha_256: u32) -> Setup {
-    // One burst is in hand when pause is asked for, and the sender's grace follows.
+    // One burst is in hand when the pause is requested, and the sender's grace follows.
     let headroom = BURST as u64 * wire(LONGEST) + GRACE;
     let groups = 2 * u64::from(PORTS);
     let pool = groups * (headroom + reserved) + 200_000;
@@ -234,7 +234,7 @@ proptest! {
             }
             model.check(&mut rig);
         }
-        // The peers' pauses run out, everything drains, and every pause of ours ends.
+        // The peers' pauses expire, everything drains, and every pause of ours ends.
         model.now += time_of(u16::MAX, BitRate(10 * GIG)).0;
         for _ in 0..100_000 {
             let sent: usize = (0..PORTS).map(|port| model.pull(&mut rig, port)).sum();

@@ -1,4 +1,4 @@
-//! Shares, rates and marks at full width: sonic-mgmt's DWRR (sai_qos_tests.py) and docs/testplan/ecn (ECN_ACCURACY,
+//! Tests of shares, rates and marks at full width: sonic-mgmt's DWRR (sai_qos_tests.py) and docs/testplan/ecn (ECN_ACCURACY,
 //! EGRESS_ECN).
 
 #![allow(
@@ -50,7 +50,7 @@ fn weighted(weights: [u8; 8]) -> Setup {
     }
 }
 
-/// |bytes - share| <= max(1 %, one MTU + one quantum), at 10G, with frames of different lengths.
+/// Asserts |bytes - share| <= max(1 %, one MTU + one quantum), at 10G, with frames of different lengths.
 fn assert_shares(sent: [u64; 8], weights: [u8; 8], classes: u8) {
     let of = |n: &usize| classes & 1 << n != 0;
     let total: u64 = (0..8).filter(of).map(|n| sent[n]).sum();
@@ -86,7 +86,7 @@ fn dwrr_shares() {
     );
 }
 
-/// A weight changed at run time holds from then on.
+/// A weight changed at run time takes effect at once.
 #[test]
 fn dwrr_weight_change_at_run_time() {
     let mut rig = weighted([50; 8]).build();
@@ -107,7 +107,7 @@ fn dwrr_weight_change_at_run_time() {
     assert!(strict[0] < 50_000, "strict takes it all: {strict:?}");
 }
 
-/// A paused queue's share goes to the others; afterwards it is owed nothing.
+/// A paused queue's share goes to the others; afterwards it has no claim to it.
 #[test]
 fn a_paused_queue_saves_nothing_up() {
     let mut rig = weighted([50; 8]).build();
@@ -119,7 +119,7 @@ fn a_paused_queue_saves_nothing_up() {
     assert_shares(after, [50; 8], 0b1001);
 }
 
-/// A minimum rate is served before strict queues and shares; a highest rate bounds.
+/// A minimum rate is served before strict queues and shares; a maximum rate limits.
 #[test]
 fn minimum_and_highest_rates() {
     let mut setup = weighted([50; 8]);
@@ -140,7 +140,7 @@ fn minimum_and_highest_rates() {
         sent[6].abs_diff(at(9 * GIG)) <= at(9 * GIG) / 100 + 60_000,
         "{sent:?}"
     );
-    // Without the strict queue the floor is no ceiling, and the bound holds.
+    // Without the strict queue the minimum rate is no maximum, and the maximum rate holds.
     let sent = serve(&mut rig, 0b0000_0101, |_| 1000, time, time);
     assert!(
         sent[2].abs_diff(at(2 * GIG)) <= at(2 * GIG) / 100 + 20_000,
@@ -180,7 +180,7 @@ fn ecn_accuracy_over_200_rounds() {
         while left > 0 {
             for frame in rig.pull(1, now + 2) {
                 left -= 1;
-                // The depth left behind, in frames, tells the bucket.
+                // The depth left behind, in frames, selects the bucket.
                 marks[left] += u64::from(frame.buf.data()[15] & 3 == 3);
             }
         }

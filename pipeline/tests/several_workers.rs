@@ -1,8 +1,8 @@
-//! Several workers' paths in one process: random traffic across, every order of their turns, rings that fill.
+//! Several workers' paths in one process: random traffic between them, every order of their iterations, rings that fill.
 //!
 //! Laws: the account closes over all workers together at every step; no lossless frame is dropped, whatever ring is full,
-//! as the taking worker stops polling; a group holds what was taken in and not yet sent, wherever it lies; only the owner of
-//! a port pauses its peer; frames of a flow keep their order.
+//! because the receiving worker stops polling; a group holds the frames received and not yet sent, wherever they are; only the
+//! owner of a port pauses its peer; frames of a flow keep their order.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ const LONGEST: usize = 1_500;
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A burst on a receive queue of a port: which of its receivers, destination, priority, length, frames.
+    /// Burst on a receive queue of a port: receiver, destination, priority, length, frames.
     Receive {
         from: u8,
         by: u8,
@@ -50,7 +50,7 @@ enum Event {
 
 fn event() -> impl Strategy<Value = Event> {
     let priority = prop_oneof![1 => Just(0u8), 6 => Just(3), 1 => Just(4), 1 => Just(6)];
-    // Often the burst before once more, as only then it may be a train.
+    // Often the previous burst once more, because only then it may be a train.
     let to = prop_oneof![3 => Just(1), 1 => 0..PORTS];
     prop_oneof![
         8 => (0..PORTS, any::<u8>(), to, priority, 276..LONGEST, 1..=BURST).prop_map(
@@ -64,19 +64,19 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What the outside knows.
+/// Model of the switch, as seen from outside.
 struct Model {
     several: Several,
     seating: WorkerPlan,
-    /// Lossless frames taken in and not yet sent, by ingress port and priority: bytes, frames.
+    /// Bytes and frames of lossless frames received and not yet sent, by ingress port and priority.
     held: [[(u64, u64); 8]; PORTS as usize],
-    /// What each paused sender may still deliver.
+    /// Bytes that each paused sender may still deliver.
     grace: [[u64; 8]; PORTS as usize],
     asserted: [u8; PORTS as usize],
 }
 
 impl Model {
-    /// The worker of a port's receive queue: its owner, or those after it.
+    /// Returns the worker of a port's receive queue: its owner, or one of those after it.
     fn receiver(&self, port: u8, by: u8) -> usize {
         let owner = self.several.owner(port);
         let receivers = usize::from(self.seating.receivers[usize::from(port)]);
@@ -88,7 +88,7 @@ impl Model {
         if self.asserted[port] & 1 << class != 0 {
             count = count.min((self.grace[port][class] / wire(len)) as usize);
         }
-        // Frames of one flow come by one queue.
+        // Frames of one flow arrive on one queue.
         let by = if self.seating.receivers[port] > 1 {
             what.1.wrapping_add(what.2)
         } else {
@@ -145,7 +145,7 @@ impl Model {
         assert_eq!(self.several.lost(), 0, "lossless loss");
     }
 
-    /// Every worker has looked at the board: groups hold exactly what is on its way.
+    /// Asserts, after every worker has read the ledger, that groups hold exactly the frames under way.
     fn check_groups(&mut self) {
         for worker in 0..usize::from(self.seating.workers) {
             self.several.refresh(worker);
@@ -164,7 +164,7 @@ impl Model {
 }
 
 fn setup(workers: u64, receivers: u64) -> Setup {
-    // A burst of each receiver is in hand when pause is asked for, one more that it reads of too late, and the grace.
+    // A burst of each receiver is in hand when the pause is requested, one more whose charge it reads too late, and the grace.
     let headroom = (2 * receivers + workers) * BURST as u64 * wire(LONGEST) + GRACE;
     let groups = 2 * u64::from(PORTS);
     let pool = groups * headroom + 300_000;
@@ -220,7 +220,7 @@ fn drive(events: Vec<Event>, seating: &WorkerPlan) {
                 model.several.refresh(worker);
                 model.receive(by, (from, to, priority), len, count);
                 model.turn(worker);
-                // The owner looks once a turn as well, and its turns are no longer than others'.
+                // The owner polls once an iteration as well, and its iterations are no longer than others'.
                 let owner = model.several.owner(from);
                 if owner != worker {
                     model.several.refresh(owner);
@@ -251,7 +251,7 @@ fn drive(events: Vec<Event>, seating: &WorkerPlan) {
         model.check();
     }
     model.check_groups();
-    // The peers' pauses run out, everything drains, and every pause of ours ends.
+    // The peers' pauses expire, everything drains, and every pause of ours ends.
     for round in 0..100_000 {
         model.several.now += if round == 0 {
             time_of(u16::MAX, BitRate(10 * GIG)).0
@@ -294,13 +294,13 @@ fn drive(events: Vec<Event>, seating: &WorkerPlan) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Two workers, one queue a port, rings from a few frames to plenty.
+    /// Two workers, one queue a port, rings from a few frames to plenty: the accounts close.
     #[test]
     fn two_workers_keep_their_books(events in prop::collection::vec(event(), 1..250), ring in prop_oneof![Just(5usize), Just(40), Just(BURST), Just(1024)]) {
         drive(events, &seating(&[0, 1, 0, 1], &[1; 4], ring));
     }
 
-    /// Three workers, and ports that two or all of them receive from.
+    /// Three workers, and ports that two or all of them receive from: the accounts close.
     #[test]
     fn workers_that_share_ports_keep_their_books(events in prop::collection::vec(event(), 1..250), ring in prop_oneof![Just(7usize), Just(BURST), Just(1024)]) {
         drive(events, &seating(&[0, 1, 2, 0], &[3, 1, 2, 1], ring));

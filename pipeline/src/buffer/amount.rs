@@ -1,24 +1,24 @@
-//! Wire bytes and frames together.
+//! An amount of buffer, in wire bytes and in frames.
 
 use crate::units::WIRE_OVERHEAD;
 
-/// So much of the buffer. Both count: short frames run out of buffers before they run out of bytes.
+/// An amount of buffer. Both units count: short frames run out of packet buffers before they run out of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount {
-    /// Wire bytes.
+    /// Number of wire bytes.
     pub bytes: u64,
-    /// Frames.
+    /// Number of frames, each of which takes one packet buffer.
     pub frames: u64,
 }
 
 impl Amount {
-    /// Nothing.
+    /// Zero bytes and zero frames.
     pub const ZERO: Amount = Amount {
         bytes: 0,
         frames: 0,
     };
 
-    /// One frame of `wire_len` bytes.
+    /// Returns the amount of one frame of `wire_len` bytes.
     #[inline]
     #[must_use]
     pub const fn frame(wire_len: u16) -> Amount {
@@ -28,7 +28,7 @@ impl Amount {
         }
     }
 
-    /// `frames` frames of `bytes` together, each long enough that Ethernet does not pad it.
+    /// Returns the amount of `frames` frames of `bytes` together (without FCS), each long enough that Ethernet does not pad it.
     #[inline]
     #[must_use]
     pub const fn of_unpadded(bytes: u64, frames: u64) -> Amount {
@@ -38,7 +38,7 @@ impl Amount {
         }
     }
 
-    /// `bytes`, in frames of at least `wire_len` on average.
+    /// Returns the amount of `bytes` wire bytes, in frames of at least `wire_len` on average.
     #[must_use]
     pub const fn of_bytes(bytes: u64, wire_len: u16) -> Amount {
         let each = if wire_len == 0 { 1 } else { wire_len as u64 };
@@ -48,7 +48,7 @@ impl Amount {
         }
     }
 
-    /// Both together.
+    /// Returns the sum.
     #[inline]
     #[must_use]
     pub const fn plus(self, other: Amount) -> Amount {
@@ -58,7 +58,7 @@ impl Amount {
         }
     }
 
-    /// What is left without `other`; nothing where `other` is more.
+    /// Returns the difference, saturating at zero in each unit.
     #[inline]
     #[must_use]
     pub const fn minus(self, other: Amount) -> Amount {
@@ -68,7 +68,7 @@ impl Amount {
         }
     }
 
-    /// Both together, modulo 2^64: a part may be below zero where one worker takes and another gives back.
+    /// Returns the sum modulo 2^64: a part may be below zero where one worker charges and another releases.
     #[inline]
     #[must_use]
     pub const fn wrapping_plus(self, other: Amount) -> Amount {
@@ -78,7 +78,7 @@ impl Amount {
         }
     }
 
-    /// What is left without `other`, modulo 2^64.
+    /// Returns the difference modulo 2^64.
     #[inline]
     #[must_use]
     pub const fn wrapping_minus(self, other: Amount) -> Amount {
@@ -88,7 +88,7 @@ impl Amount {
         }
     }
 
-    /// Nothing where a sum of parts that were read one after the other came out below zero.
+    /// Returns the amount with each negative unit set to zero: a sum of parts read one after the other may come out below zero.
     #[inline]
     #[must_use]
     pub fn or_nothing(self) -> Amount {
@@ -99,7 +99,7 @@ impl Amount {
         }
     }
 
-    /// An equal part of `parts`, rounded down.
+    /// Returns one of `parts` equal parts, rounded down.
     #[must_use]
     pub fn part(self, parts: u8) -> Amount {
         let parts = u64::from(parts.max(1));
@@ -109,7 +109,7 @@ impl Amount {
         }
     }
 
-    /// The lesser of each.
+    /// Returns the minimum in each unit.
     #[inline]
     #[must_use]
     pub fn min(self, other: Amount) -> Amount {
@@ -119,21 +119,21 @@ impl Amount {
         }
     }
 
-    /// Neither more bytes nor more frames than `limit`.
+    /// Returns true if it exceeds `limit` in neither unit.
     #[inline]
     #[must_use]
     pub const fn within(self, limit: Amount) -> bool {
         self.bytes <= limit.bytes && self.frames <= limit.frames
     }
 
-    /// No bytes and no frames.
+    /// Returns true if both units are zero.
     #[inline]
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.bytes == 0 && self.frames == 0
     }
 
-    /// `share` 256ths of it. Exact up to 256 GiB at a share of 64.
+    /// Returns `share`/256 of it, rounded down. Exact up to 256 GiB at a share of 64.
     #[inline]
     #[must_use]
     pub const fn share(self, share: u32) -> Amount {

@@ -1,15 +1,16 @@
-//! What the workers of one switch tell each other about the buffer they share.
+//! Shared-buffer ledger: the lines on which the workers of one switch publish their part of the buffer to each other.
 //!
-//! | in the usage of worker w | written by | read by |
+//! | entry in the usage of worker w | written by | read by |
 //! |---|---|---|
-//! | what it holds of the pool | w, once a burst | the other workers, once a burst |
-//! | what it has given back of the frames that worker v took in | w, as frames leave | v, once a turn |
-//! | what it holds of the groups of a port that several workers receive from | w, once a burst | those workers, once a turn |
-//! | pressure, storms of such a port | w, once a turn | the port's owner; the other receivers |
+//! | amount w holds of the pool | w, once a burst | the other workers, once a burst |
+//! | amount w released of the frames that worker v received | w, as frames leave | v, once an iteration |
+//! | amount w holds of the groups of a port that several workers receive from | w, once a burst | those workers, once an iteration |
+//! | pressure and storms of such a port | w, once an iteration | the port's owner; the other receivers |
 //!
-//! Law: every cache line has one writer and every count only grows, so no line is fought over and no lock is needed. What
-//! a worker reads of the pool is at most one burst of each other worker old, and of groups a turn. Relaxed is enough: what worker v took in it has counted
-//! before the frame crosses (a release store of the ring), so it never sees more given back than it took.
+//! Law: every cache line has one writer and every release count only grows, so no line is contended and no lock is needed. The
+//! pool entries a worker reads are at most one burst of each other worker old, the group entries at most one iteration.
+//! Relaxed ordering is enough: worker v counts what it received before the frame crosses to another worker (a release store of
+//! the ring), so it never sees more released than it received.
 
 use crossbeam_utils::CachePadded;
 
@@ -17,7 +18,7 @@ use super::amount::Amount;
 use crate::counters::{Gauge, Traffic};
 use crate::units::{MAX_PORTS, PRIORITIES, WorkerId};
 
-/// An [`Amount`] that others may read.
+/// An [`Amount`] that other workers may read.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     bytes: Gauge,
@@ -40,46 +41,46 @@ impl Told {
     }
 }
 
-/// What a worker holds of the pool.
+/// Amounts that a worker holds of the pool.
 #[derive(Debug, Default)]
 pub(super) struct PoolShare {
-    /// Taken less given back, modulo 2^64: the sum over all workers is what is held.
+    /// Amount charged less amount released, modulo 2^64: the sum over all workers is the amount held.
     pub(super) used: Told,
-    /// Of the shared pool.
+    /// Part held in the shared pool.
     pub(super) in_shared: Told,
-    /// Of headroom.
+    /// Part held in headroom.
     pub(super) in_headroom: Told,
 }
 
-/// What a worker holds of one group that it shares with others.
+/// Amounts that a worker holds of one group that several workers receive into.
 #[derive(Debug, Default)]
 pub(super) struct GroupShare {
     pub(super) ordinary: Told,
     pub(super) headroom: Told,
 }
 
-/// What a worker tells of a port that several workers receive from.
+/// Signals of a worker about one port that several workers receive from.
 #[derive(Debug, Default)]
 pub(super) struct PortSignals {
-    /// Not 0: it falls behind its receive queue.
+    /// Nonzero while the worker falls behind its receive queue.
     pub(super) pressure: Gauge,
-    /// By the owner: priorities whose frames are dropped because of a storm.
+    /// Priorities (bit mask) whose frames are dropped because of a storm; written by the port's owner.
     pub(super) dropping: Gauge,
 }
 
-/// One worker's part of the board.
+/// One worker's entries in the ledger.
 #[derive(Debug)]
 pub(super) struct WorkerUsage {
     pub(super) pool: CachePadded<PoolShare>,
-    /// By [`GroupId::line`](super::GroupId::line), then by priority.
+    /// Released frames and bytes, by [`GroupId::line`](super::GroupId::line), then by priority.
     pub(super) released: Box<[CachePadded<[Traffic; PRIORITIES]>]>,
-    /// By port, then by priority.
+    /// Amounts held of each group, by port, then by priority.
     pub(super) groups: Box<[CachePadded<[GroupShare; PRIORITIES]>]>,
-    /// By port.
+    /// Signals of each port, by port.
     pub(super) ports: Box<[CachePadded<PortSignals>]>,
 }
 
-/// The usage of all workers.
+/// Ledger with the usage of every worker.
 #[derive(Debug)]
 pub struct UsageBoard {
     workers: Box<[WorkerUsage]>,
@@ -90,7 +91,7 @@ fn lines<T: Default>(count: usize) -> Box<[CachePadded<T>]> {
 }
 
 impl UsageBoard {
-    /// Empty usages of `workers` workers of a switch with `ports` ports.
+    /// Returns an empty ledger for `workers` workers of a switch with `ports` ports.
     #[must_use]
     pub fn new(workers: usize, ports: usize) -> UsageBoard {
         let worker = |_| WorkerUsage {
@@ -116,7 +117,7 @@ impl UsageBoard {
         self.workers.iter()
     }
 
-    /// The usages of all workers but one.
+    /// Returns the usages of all workers except `me`.
     #[inline]
     pub(super) fn others(&self, me: WorkerId) -> impl Iterator<Item = &WorkerUsage> {
         let workers = self.workers.iter().enumerate();
@@ -125,7 +126,7 @@ impl UsageBoard {
             .map(|(_, worker)| worker)
     }
 
-    /// All that the switch holds. Exact once the workers stand still.
+    /// Returns the amount the whole switch holds. Exact only once the workers have stopped.
     #[must_use]
     pub fn used(&self) -> Amount {
         let parts = self.workers.iter().map(|worker| worker.pool.used.get());
@@ -133,18 +134,18 @@ impl UsageBoard {
     }
 }
 
-/// What a worker keeps to reckon with the others.
+/// Base values and sets from which a worker computes the other workers' part.
 #[derive(Debug)]
 pub(super) struct Others {
-    /// The pool without reserves and headroom, whoever holds it.
+    /// Size of the pool without reserves and headroom, whichever worker holds it.
     pub(super) shared: Amount,
-    /// Headroom of all groups together, whoever holds it.
+    /// Headroom of all groups together, whichever worker holds it.
     pub(super) headroom: Amount,
-    /// What the others took less what they gave back, modulo 2^64.
+    /// Amount the others charged less what they released, modulo 2^64.
     pub(super) used: Amount,
-    /// Groups of each port of which this worker held something when last published.
+    /// Priorities, by port, of the groups in which this worker held something when it last published.
     pub(super) holding: [u8; MAX_PORTS],
-    /// Ports that several workers receive from.
+    /// Ports that several workers receive from, one bit each.
     pub(super) spread: u32,
 }
 
@@ -184,7 +185,7 @@ mod tests {
         }
     }
 
-    /// What worker 1 gives back of worker 0's frames is on no line that it writes for anybody else.
+    /// Releases by worker 1 of worker 0's frames are on no line that it writes for any other reader.
     #[test]
     fn ledgers_for_different_readers_share_no_line() {
         assert_eq!(size_of::<[Traffic; PRIORITIES]>(), 128);

@@ -1,75 +1,77 @@
-//! The buffer's settings.
+//! Configuration of the shared buffer.
 
 use super::amount::Amount;
 use crate::units::{PRIORITIES, Priority};
 
-/// The pool's size and the share of what is free.
+/// Size of the pool, and the share of its free part that a queue or group may take.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolConfig {
-    /// Wire bytes.
+    /// Size in wire bytes.
     pub bytes: u64,
-    /// Frames (buffers).
+    /// Size in frames (packet buffers).
     pub frames: u64,
-    /// Dynamic threshold of a lossy queue and of a lossless group, in 1/256.
+    /// Dynamic threshold (alpha) of a lossy queue and of a lossless group, in 1/256.
     pub alpha_256: u32,
 }
 
-/// What one (ingress port, priority) group may hold. All in wire bytes.
+/// Limits of one (ingress port, priority) group, all in wire bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GroupConfig {
-    /// Its sender is paused instead of its frames dropped.
+    /// True if its sender is paused instead of its frames being dropped.
     pub lossless: bool,
-    /// Its own, whatever others hold.
+    /// Reserve: bytes the group may hold regardless of the others.
     pub reserved: u64,
-    /// What may still arrive after pause was asked for (`xoff`).
+    /// Headroom: bytes that may still arrive after the pause was requested (`xoff`).
     pub headroom: u64,
-    /// At or below this occupancy the sender always goes on.
+    /// Occupancy at or below which the sender always resumes.
     pub xon: u64,
-    /// The sender goes on this far below the threshold at which it was paused.
+    /// Distance below the pause threshold at which the sender resumes.
     pub xon_offset: u64,
 }
 
-/// What control frames have of their own, so that no congestion silences them: CNPs of hosts and of the switch, BFD and BGP.
+/// Reserves of control frames, so that no congestion silences them: CNPs of hosts and of the switch, BFD and BGP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ControlReserve {
-    /// Bit n: priority n carries control frames.
+    /// Set of priorities that carry control frames; bit n is priority n.
     pub priorities: u8,
-    /// Reserve of each port's group of such a priority that is not lossless, in wire bytes of shortest frames.
+    /// Reserve of each port's group of such a priority that is not lossless, in wire bytes, converted to frames of minimum
+    /// size.
     pub group: u64,
-    /// Reserve of the frames the switch makes itself, of all workers together.
+    /// Reserve of the frames the switch makes itself, in wire bytes, of all workers together.
     pub own: u64,
-    /// Reserve of what Linux sends of BFD, routing protocols and what they need, of all workers together.
+    /// Reserve of the BFD, routing-protocol and supporting frames Linux sends, in wire bytes, of all workers together.
     pub linux: u64,
 }
 
 impl ControlReserve {
-    /// Bytes as shortest frames.
+    /// Converts wire bytes to an amount in frames of minimum size.
     #[must_use]
     pub const fn amount(bytes: u64) -> Amount {
         Amount::of_bytes(bytes, SHORTEST)
     }
 }
 
-/// A shortest frame on the wire.
+/// Wire length of a minimum-size frame: 64 bytes plus 20 of preamble, SFD and gap.
 const SHORTEST: u16 = 84;
 
-/// The whole buffer.
+/// Configuration of the whole buffer.
 #[derive(Debug, Clone)]
 pub struct BufferConfig {
-    /// Size and share.
+    /// Size and alpha of the pool.
     pub pool: PoolConfig,
-    /// Mean wire length of lossless frames at the worst: turns reserves and headroom into frames.
+    /// Smallest mean wire length expected of lossless frames: turns reserves and headroom from bytes into frames.
     pub min_frame: u16,
-    /// Headroom all groups share, in wire bytes; `None`: each has its own.
+    /// Headroom that all groups share, in wire bytes; `None` if each group has its own.
     pub shared_headroom: Option<u64>,
-    /// What control frames have of their own.
+    /// Reserves of control frames.
     pub control: ControlReserve,
-    /// Groups of each port, lowest priority first.
+    /// Groups of each port, priority 0 first.
     pub groups: Vec<[GroupConfig; PRIORITIES]>,
 }
 
 impl BufferConfig {
-    /// No group with anything of its own: a lossless queue may use the whole pool, and nobody is paused.
+    /// Returns a configuration without reserves, headroom or lossless groups: a lossless queue may use the whole pool, and no
+    /// sender is paused.
     #[must_use]
     pub fn plain(pool: PoolConfig, ports: usize) -> BufferConfig {
         BufferConfig {
@@ -81,13 +83,13 @@ impl BufferConfig {
         }
     }
 
-    /// `bytes` as bytes and frames.
+    /// Converts `bytes` to an amount, with frames of [`BufferConfig::min_frame`] bytes.
     #[must_use]
     pub const fn amount(&self, bytes: u64) -> Amount {
         Amount::of_bytes(bytes, self.min_frame)
     }
 
-    /// All reserves together.
+    /// Returns the sum of all reserves.
     #[must_use]
     pub fn reserved(&self) -> Amount {
         let own = ControlReserve::amount(self.control.own)
@@ -101,7 +103,7 @@ impl BufferConfig {
         })
     }
 
-    /// The reserve of one group.
+    /// Returns the reserve of one group.
     pub(super) fn reserve(&self, priority: Priority, group: &GroupConfig) -> Amount {
         if group.lossless {
             self.amount(group.reserved)
@@ -112,7 +114,7 @@ impl BufferConfig {
         }
     }
 
-    /// All headroom together, or the shared one.
+    /// Returns the shared headroom, or the sum of the groups' headroom if there is none.
     #[must_use]
     pub fn headroom(&self) -> Amount {
         self.shared_headroom.map_or_else(
@@ -126,7 +128,7 @@ impl BufferConfig {
         lossless.fold(Amount::ZERO, |sum, group| sum.plus(self.amount(of(group))))
     }
 
-    /// What is left to share; nothing when reserves and headroom do not fit into the pool.
+    /// Returns the size of the shared pool; zero if reserves and headroom do not fit into the pool.
     #[must_use]
     pub fn shared(&self) -> Amount {
         let pool = Amount {

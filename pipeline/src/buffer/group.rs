@@ -1,4 +1,4 @@
-//! One group: what it holds, where that lies, and whether its sender must pause.
+//! One ingress group: its holdings, where they lie (reserve, shared pool, headroom), and whether its sender must pause.
 
 use super::amount::Amount;
 use super::config::{BufferConfig, GroupConfig};
@@ -8,25 +8,25 @@ use crate::units::Priority;
 #[derive(Debug, Clone, Default)]
 pub struct Group {
     pub(super) lossless: bool,
-    /// Workers that receive from its port.
+    /// Number of workers that receive from its port.
     pub(super) receivers: u8,
-    /// The reserve of the whole group.
+    /// Reserve of the whole group.
     pub(super) reserve: Amount,
-    /// This worker's part of it.
+    /// This worker's part of the group's reserve.
     pub(super) reserved: Amount,
     /// Headroom of the whole group.
     pub(super) bound: Amount,
-    /// Of that, what the other workers have left.
+    /// Headroom that the other workers leave to this one.
     pub(super) limit: Amount,
-    /// What the other workers hold in reserve and shared pool, and in headroom; as of the last look.
+    /// Holdings of the other workers, as of the last refresh.
     pub(super) beside: Beside,
     pub(super) xon: Amount,
     pub(super) xon_offset: Amount,
-    /// Everything ever given back, as far as the owner has looked.
+    /// Total ever released, as far as the owner has read it.
     pub(super) released: Amount,
-    /// Held in the reserve and in the shared pool.
+    /// Amount held in the reserve and in the shared pool.
     pub(super) ordinary: Amount,
-    /// Held in headroom.
+    /// Amount held in headroom.
     pub(super) headroom: Amount,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Beside {
 }
 
 impl Group {
-    /// An empty group of a port that `receivers` workers receive from.
+    /// Returns an empty group of a port that `receivers` workers receive from.
     pub(super) fn of(
         config: &BufferConfig,
         (priority, group): (Priority, &GroupConfig),
@@ -65,7 +65,7 @@ impl Group {
         }
     }
 
-    /// Takes over the sizes of another, and keeps what it holds.
+    /// Takes over the sizes of `sizes`, and keeps the holdings.
     pub(super) fn divide(&mut self, sizes: &Group) {
         self.reserve = sizes.reserve;
         self.reserved = sizes.reserved;
@@ -75,46 +75,46 @@ impl Group {
         self.xon_offset = sizes.xon_offset;
     }
 
-    /// What this worker holds.
+    /// Returns the amount this worker holds.
     #[inline]
     #[must_use]
     pub const fn held(&self) -> Amount {
         self.ordinary.plus(self.headroom)
     }
 
-    /// Everything ever taken in.
+    /// Returns the total ever charged.
     #[must_use]
     pub const fn charged(&self) -> Amount {
         self.released.plus(self.held())
     }
 
-    /// Of that, in headroom.
+    /// Returns the amount held in headroom.
     #[inline]
     #[must_use]
     pub const fn headroom(&self) -> Amount {
         self.headroom
     }
 
-    /// Of that, in the shared pool.
+    /// Returns the amount held in the shared pool.
     #[inline]
     pub(super) const fn in_shared(&self) -> Amount {
         self.ordinary.minus(self.reserved)
     }
 
-    /// The point beyond which this worker's frames go to headroom, when the group's share of what is free is `share`.
+    /// Returns the amount beyond which this worker's frames go to headroom, when the group's share of the free pool is `share`.
     #[inline]
     #[must_use]
     pub(super) const fn threshold(&self, share: Amount) -> Amount {
         self.reserve.plus(share).minus(self.beside.ordinary)
     }
 
-    /// Takes note of what the other workers hold.
+    /// Records the other workers' holdings, and derives the headroom left to this worker.
     pub(super) fn look(&mut self, beside: Beside) {
         self.beside = beside;
         self.limit = self.bound.minus(beside.headroom);
     }
 
-    /// Whether the sender is to pause: hysteresis between the threshold and `xon_offset` below it.
+    /// Returns true if the sender must pause: hysteresis between the threshold and `xon_offset` below it.
     ///
     /// An empty group always lets its sender go on, so every pause ends once the queue has drained.
     #[inline]

@@ -1,6 +1,6 @@
-//! What a port has handed to a transmit queue and has not yet seen taken by its device: still charged.
+//! Charges of the frames that a port has handed to a transmit queue and that its device has not yet taken.
 //!
-//! Law: what is added is given back once, oldest first, whatever the parts the device takes it in.
+//! Law: every charge added is returned once, oldest first, however the device splits the frames it takes.
 
 use super::amount::Amount;
 use super::group_id::GroupId;
@@ -8,23 +8,23 @@ use crate::bits::low16;
 use crate::frame::{Meta, wire_len};
 use crate::units::{BURST, Priority};
 
-/// Room in the buffer that frames of one group hold.
+/// Buffer charge of frames of one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
-    /// The group.
+    /// The group charged.
     pub group: GroupId,
-    /// How much.
+    /// Wire bytes and frames charged.
     pub amount: Amount,
 }
 
 impl Charge {
-    /// Nothing.
+    /// A charge of nothing, to no group.
     pub const NONE: Charge = Charge {
         group: GroupId::NONE,
         amount: Amount::ZERO,
     };
 
-    /// What a queued frame holds.
+    /// Returns the charge of a queued frame.
     #[inline]
     #[must_use]
     pub fn of(meta: &Meta) -> Charge {
@@ -35,19 +35,19 @@ impl Charge {
     }
 }
 
-/// Frames that a device took.
+/// Frames that a device took from one transmit queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// The transmit queue they went by, where each priority has one; else 0.
+    /// Transmit queue the frames left by, where each priority has one; otherwise 0.
     pub lane: Priority,
-    /// What they hold of the buffer.
+    /// Amount charged for them in the buffer.
     pub amount: Amount,
-    /// Their bytes.
+    /// Bytes of the frames, without FCS.
     pub bytes: u64,
 }
 
 impl Sent {
-    /// Frames of these lengths, by the only transmit queue.
+    /// Returns the sum of frames of these lengths, sent by the only transmit queue.
     #[must_use]
     pub fn of(lengths: impl IntoIterator<Item = usize>) -> Sent {
         let mut sent = Sent::default();
@@ -57,7 +57,7 @@ impl Sent {
         sent
     }
 
-    /// One more frame of `len` bytes.
+    /// Adds a frame of `len` bytes.
     #[inline]
     pub fn add(&mut self, len: u16) {
         self.amount = self.amount.plus(Amount::frame(wire_len(len.into())));
@@ -65,21 +65,21 @@ impl Sent {
     }
 }
 
-/// Charges kept: two bursts of frames that are all of different groups, one handed out and one that a caller may have in hand.
+/// Capacity of the ring: two bursts of frames that are all of different groups, one handed out and one that a caller may hold.
 const RING: usize = 2 * BURST;
 
-/// A ring of charges in the order in which their frames were handed out; neighbours of one group are one.
+/// Ring of charges in the order in which their frames were handed out; adjacent charges of one group are merged.
 #[derive(Debug)]
 pub struct InFlight {
     ring: Box<[Charge]>,
-    /// Of all charges ever added, the oldest that is in flight.
+    /// Sequence number of the oldest charge in flight.
     head: usize,
-    /// The next to be added.
+    /// Sequence number of the next charge to be added.
     tail: usize,
 }
 
 impl InFlight {
-    /// Nothing in flight, and room for what a lane can hold.
+    /// Returns an empty ring with capacity for the charges of one lane.
     #[must_use]
     pub fn new() -> InFlight {
         InFlight {
@@ -89,7 +89,7 @@ impl InFlight {
         }
     }
 
-    /// Of a lane that is not used: it holds nothing.
+    /// Returns a ring without capacity, for a lane that is not used.
     #[must_use]
     pub fn unused() -> InFlight {
         InFlight {
@@ -104,7 +104,7 @@ impl InFlight {
         self.ring.get_mut(place % RING)
     }
 
-    /// Adds a charge. Where the ring is full the oldest charge comes back: its frames count as gone.
+    /// Adds a charge. Returns the oldest charge if the ring is full: its frames count as sent.
     #[inline]
     pub fn add(&mut self, charge: Charge) -> Option<Charge> {
         let (head, tail) = (self.head, self.tail);
@@ -127,8 +127,8 @@ impl InFlight {
         Some(oldest)
     }
 
-    /// What of the oldest group is given back as the device took frames of `taken` together, which is less that much then;
-    /// `None` when nothing is left of either.
+    /// Returns the next charge to release, of the oldest group, when the device took `taken`, and reduces `taken` by it;
+    /// `None` when nothing is in flight or `taken` is used up.
     #[inline]
     pub fn pop(&mut self, taken: &mut Amount) -> Option<Charge> {
         let head = self.head;
@@ -144,7 +144,7 @@ impl InFlight {
         }
         let part = Charge {
             group: oldest.group,
-            // Never more than it has, whatever the caller counted.
+            // The part never exceeds the charge, whatever the caller counted.
             amount: oldest.amount.min(*taken),
         };
         oldest.amount = oldest.amount.minus(part.amount);
@@ -152,7 +152,7 @@ impl InFlight {
         Some(part)
     }
 
-    /// Nothing is in flight.
+    /// Returns true if nothing is in flight.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.head == self.tail
@@ -173,7 +173,7 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Whatever is added and taken, in whatever parts: each frame's charge comes back once, in order, to its own group.
+        /// Each frame's charge comes back once, in order, to its own group, whatever is added and taken in whatever parts.
         #[test]
         fn equals_a_queue_of_frames(ops in prop::collection::vec((0usize..=BURST, 0u64..70, 0u8..3), 0..60)) {
             let (mut in_flight, mut model) = (InFlight::new(), VecDeque::new());

@@ -1,4 +1,5 @@
-//! The buffer among several workers: each looks at the pool once a burst and at groups once a turn, and tells its own part.
+//! The buffer shared by several workers: each refreshes its view of the pool once a burst and of the groups once an iteration,
+//! and publishes its own part.
 
 use super::amount::Amount;
 use super::group::Beside;
@@ -7,8 +8,9 @@ use crate::counters::PortCounters;
 use crate::units::{PRIORITIES, PortId};
 
 impl Buffer {
-    /// Reads all the others tell: what they hold of the pool and of this worker's groups, and what they gave back of its
-    /// frames. Once a turn, where there are others: it is a line of another core's for each group and worker.
+    /// Refreshes everything the other workers publish: their holdings in the pool and in this worker's groups, and their
+    /// releases of its frames. Called once an iteration if there are other workers: it reads a cache line of another core for
+    /// each group and worker.
     pub fn look(&mut self) {
         self.look_at_pool();
         for (stale, holding) in self.stale.iter_mut().zip(self.others.holding) {
@@ -23,8 +25,8 @@ impl Buffer {
         self.settle();
     }
 
-    /// Reads what the others hold of the pool, a line for each. Once a burst: the pool is what must never be given twice. What
-    /// they gave back, and hold of a group, may be a turn old: headroom has room for it.
+    /// Refreshes the other workers' holdings in the pool, one cache line for each worker. Called once a burst: the same part
+    /// of the pool must never be given twice. Releases and group holdings may be an iteration old, which the headroom absorbs.
     pub fn look_at_pool(&mut self) {
         let (mut used, mut shared, mut headroom) = (Amount::ZERO, Amount::ZERO, Amount::ZERO);
         for usage in self.board.others(self.me) {
@@ -37,7 +39,7 @@ impl Buffer {
         self.headroom = self.others.headroom.minus(headroom);
     }
 
-    /// What the other receivers of a port hold of its groups.
+    /// Refreshes the holdings of the other receivers of a port in its groups.
     fn look_beside(&mut self, port: usize) {
         for index in 0..PRIORITIES {
             let Some(group) = self.groups.get_mut(port * PRIORITIES + index) else {
@@ -54,7 +56,7 @@ impl Buffer {
         }
     }
 
-    /// Writes this worker's part on the board. After every burst, where there are others.
+    /// Publishes this worker's part in the ledger. Called after every burst if there are other workers.
     pub fn tell(&self) {
         let Some(usage) = self.board.usage_of(self.me) else {
             return;
@@ -75,21 +77,21 @@ impl Buffer {
         }
     }
 
-    /// Publishes every group that changed: what others gave back is seen without a frame coming in.
+    /// Publishes the gauges of every group that changed, so that releases by other workers show up even if no frame arrives.
     pub fn publish_all<'a>(&mut self, ports: impl Iterator<Item = &'a PortCounters>) {
         for (port, counters) in (0u8..).zip(ports) {
             self.publish(PortId(port), counters);
         }
     }
 
-    /// Whether several workers receive from `port`.
+    /// Returns true if several workers receive from `port`.
     #[inline]
     #[must_use]
     pub const fn is_spread(&self, port: PortId) -> bool {
         self.others.spread & port.bit() != 0
     }
 
-    /// Tells the port's owner whether this worker falls behind its receive queue.
+    /// Signals to the port's owner whether this worker falls behind its receive queue.
     pub fn tell_pressure(&self, port: PortId, high: bool) {
         let usage = self.board.usage_of(self.me);
         if let Some(signals) = usage.and_then(|usage| usage.ports.get(port.index())) {
@@ -97,7 +99,7 @@ impl Buffer {
         }
     }
 
-    /// Whether another worker falls behind its receive queue of `port`.
+    /// Returns true if another worker falls behind its receive queue of `port`.
     #[must_use]
     pub fn pressed_elsewhere(&self, port: PortId) -> bool {
         let mut signals = self
@@ -107,7 +109,7 @@ impl Buffer {
         signals.any(|signals| signals.pressure.get() != 0)
     }
 
-    /// Tells the other receivers of `port` which priorities are dropped because of a storm. By its owner.
+    /// Signals to the other receivers of `port` which priorities are dropped because of a storm. Called by its owner.
     pub fn tell_dropping(&self, port: PortId, priorities: u8) {
         let usage = self.board.usage_of(self.me);
         if let Some(signals) = usage.and_then(|usage| usage.ports.get(port.index())) {
@@ -115,7 +117,7 @@ impl Buffer {
         }
     }
 
-    /// The priorities that the owner of `port` drops because of a storm.
+    /// Returns the priorities that the owner of `port` drops because of a storm.
     #[must_use]
     pub fn dropping_elsewhere(&self, port: PortId) -> u8 {
         let signals = self
@@ -127,7 +129,7 @@ impl Buffer {
         })
     }
 
-    /// Whether a queue has a share left for frames that another worker took in and charged.
+    /// Returns true if the queue has a share left for frames that another worker received and charged.
     #[inline]
     #[must_use]
     pub fn fits_queue(&self, frames: Amount, queue: Queue) -> bool {

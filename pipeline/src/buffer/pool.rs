@@ -1,4 +1,4 @@
-//! The pool: admission, release, and the threshold that follows what is free.
+//! The shared pool: admission, release, and the dynamic threshold that follows the free space.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::units::{MAX_PORTS, PRIORITIES, PortId, Priority, WorkerId};
 
-/// The egress queue a frame would join.
+/// The egress queue that a frame would join, as admission sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Queue {
-    /// What waits in it.
+    /// Wire bytes and frames that wait in the queue.
     pub waiting: Amount,
-    /// Frames must not be dropped for want of a share.
+    /// True if its frames must not be dropped for exceeding the queue's share.
     pub lossless: bool,
-    /// What it may hold whatever others hold: a queue of control frames.
+    /// Amount the queue may hold regardless of the others: nonzero for a queue of control frames.
     pub reserve: Amount,
 }
 
 impl Queue {
-    /// Whether these frames may wait in it, when its share of what is free is `share`.
+    /// Returns true if `frames` may join the queue when its share of the free pool is `share`.
     #[inline]
     pub(super) fn takes(&self, frames: Amount, share: Amount) -> bool {
         let after = self.waiting.plus(frames);
@@ -32,17 +32,17 @@ impl Queue {
     }
 }
 
-/// What frames hold that came in by no port.
+/// Account of the frames that did not arrive on a port: the switch's own, or Linux's.
 #[derive(Debug, Clone, Copy)]
 struct Own {
-    /// Reserve included.
+    /// Amount held, reserve included.
     held: Amount,
-    /// Their reserve: this worker's part.
+    /// This worker's part of their reserve.
     reserve: Amount,
 }
 
 impl Own {
-    /// Nothing, of `bytes` for all workers together.
+    /// Returns an empty account with an equal part of `bytes`, the reserve of all workers together.
     fn of(bytes: u64, workers: u8) -> Own {
         Own {
             held: Amount::ZERO,
@@ -50,48 +50,48 @@ impl Own {
         }
     }
 
-    /// What of it is no reserve.
+    /// Returns the amount held beyond the reserve, which counts against the shared pool.
     const fn shared(self) -> Amount {
         self.held.minus(self.reserve)
     }
 }
 
-/// The shared buffer as one worker sees it: what it took in itself, exactly, and what the others told at the last look.
+/// The shared buffer as one worker sees it: its own charges exactly, those of the other workers as of the last refresh.
 #[derive(Debug)]
 pub struct Buffer {
     pub(super) alpha_256: u32,
-    /// The pool without reserves and headroom, less what other workers hold of it.
+    /// Pool without reserves and headroom, less the amount other workers hold of it.
     pub(super) shared: Amount,
     /// Headroom of all groups together, less what other workers hold of it.
     pub(super) headroom: Amount,
-    /// All that this worker took less what it gave back, modulo 2^64.
+    /// Amount this worker charged less what it released, modulo 2^64.
     pub(super) used: Amount,
-    /// Of the shared pool, what is held or was not yet looked at since its release.
+    /// Shared-pool amount in use, or released since the last [`Buffer::settle`].
     pub(super) in_shared: Amount,
-    /// Of headroom, the same.
+    /// Headroom in use, or released since the last [`Buffer::settle`].
     pub(super) in_headroom: Amount,
-    /// What the switch's own frames hold.
+    /// Account of the frames the switch makes itself.
     own: Own,
-    /// What Linux's hold.
+    /// Account of the frames Linux sends.
     linux: Own,
     pub(super) groups: Box<[Group]>,
     pub(super) board: Arc<UsageBoard>,
     pub(super) me: WorkerId,
-    /// Whether there are any in `stale`.
+    /// True if any bit of `stale` is set.
     pub(super) unsettled: bool,
-    /// Groups of each port whose releases were not looked at yet. It lies in here, as `touched` does: boxes so small would share
-    /// a line with those of the next worker.
+    /// Priorities, by port, whose releases are not yet settled. An inline array, as is `touched`: boxes this small would share
+    /// a cache line with those of the next worker.
     pub(super) stale: [u8; MAX_PORTS],
-    /// Groups of each port that changed since last published.
+    /// Priorities, by port, of the groups that changed since they were last published.
     pub(super) touched: [u8; MAX_PORTS],
-    /// How many ports there are.
+    /// Number of ports, at most [`MAX_PORTS`].
     ports: usize,
-    /// What there is to know of other workers.
+    /// This worker's view of the other workers' holdings.
     pub(super) others: Others,
 }
 
 impl Buffer {
-    /// Empty, of the only worker.
+    /// Returns an empty buffer for a switch with one worker.
     #[must_use]
     pub fn new(config: &BufferConfig) -> Buffer {
         let ports = config.groups.len();
@@ -103,8 +103,8 @@ impl Buffer {
         )
     }
 
-    /// Empty, of one of the workers at a board. `receivers` tells from how many workers' queues each port is received; 1
-    /// where it says nothing.
+    /// Returns an empty buffer for one of the workers that share `board`. `receivers` is, by port, the number of workers that
+    /// receive from the port; 1 where it has no entry.
     #[must_use]
     pub fn of_worker(
         config: &BufferConfig,
@@ -147,7 +147,7 @@ impl Buffer {
         }
     }
 
-    /// Divides the pool anew: reserves and headroom of `config`, of the same ports. What is held stays where it is.
+    /// Repartitions the pool to the reserves and headroom of `config`, which has the same ports. Charges are kept.
     pub fn divide(&mut self, config: &BufferConfig) {
         for (port, groups) in config.groups.iter().enumerate() {
             for (priority, of) in Priority::all().zip(groups) {
@@ -168,48 +168,48 @@ impl Buffer {
         self.others.headroom = config.headroom();
     }
 
-    /// All that is held, the other workers' part as of the last look.
+    /// Returns the amount all workers hold; the other workers' part is as of the last refresh.
     #[must_use]
     pub fn used(&self) -> Amount {
         self.used.wrapping_plus(self.others.used).or_nothing()
     }
 
-    /// What this worker took less what it gave back, modulo 2^64: the sum over all workers is what is held.
+    /// Returns the amount this worker charged less what it released, modulo 2^64: the sum over all workers is the amount held.
     #[must_use]
     pub const fn used_here(&self) -> Amount {
         self.used
     }
 
-    /// What lies in headroom, the other workers' part as of the last look.
+    /// Returns the headroom in use; the other workers' part is as of the last refresh.
     #[must_use]
     pub const fn in_headroom(&self) -> Amount {
         self.in_headroom
             .plus(self.others.headroom.minus(self.headroom))
     }
 
-    /// What of this worker's frames lies in headroom.
+    /// Returns the headroom that this worker's frames use.
     #[must_use]
     pub const fn in_headroom_here(&self) -> Amount {
         self.in_headroom
     }
 
-    /// What of the shared pool is free.
+    /// Returns the free part of the shared pool.
     #[inline]
     #[must_use]
     pub const fn free(&self) -> Amount {
         self.shared.minus(self.in_shared)
     }
 
-    /// One group.
+    /// Returns the group with this id; `None` if there is none.
     #[must_use]
     pub fn group(&self, id: GroupId) -> Option<&Group> {
         self.groups.get(id.index())
     }
 
-    /// Takes room for a frame of `wire_len` of `group`, bound for `queue`.
+    /// Charges a frame of `wire_len` bytes to group `id`, bound for `queue`.
     ///
     /// # Errors
-    /// The drop reason when there is none; nothing has changed.
+    /// Returns the drop reason if there is no room; nothing has changed then.
     #[inline]
     pub fn charge(&mut self, id: GroupId, wire_len: u16, queue: Queue) -> Result<(), DropReason> {
         let one = Amount::frame(wire_len);
@@ -240,7 +240,7 @@ impl Buffer {
                 return Err(DropReason::BufferFull);
             }
             let share = free.share(self.alpha_256);
-            // Also where the queue is lossless: a peer that cannot be paused must not take what the others live on.
+            // This holds for a lossless queue too: a peer that cannot be paused must not take what the others live on.
             if !queue.takes(one, share) || !own && !after.within(group.threshold(share)) {
                 return Err(DropReason::QueueFull);
             }
@@ -255,15 +255,16 @@ impl Buffer {
         Ok(())
     }
 
-    /// Takes room for frames of `group` together, all bound for `queue`: `true` when [`Buffer::charge`] would have let every
-    /// one of them into the ordinary part. Else nothing has changed, and they must be charged one by one.
+    /// Charges the frames of `run` to group `id` at once, all bound for `queue`. Returns true if [`Buffer::charge`] would have
+    /// let every one of them into the ordinary part. Otherwise nothing has changed, and the caller must charge them one by
+    /// one.
     #[inline]
     pub fn charge_run(&mut self, id: GroupId, run: Amount, queue: Queue) -> bool {
         let free = self.free();
         if !run.within(free) {
             return false;
         }
-        // The share shrinks with every frame: what holds for the last held for those before it.
+        // The share shrinks with every frame: a limit that holds for the last one held for those before it.
         let share = free.minus(run).share(self.alpha_256);
         let Some(group) = self.groups.get_mut(id.index()) else {
             return false;
@@ -291,10 +292,10 @@ impl Buffer {
         true
     }
 
-    /// Takes room for a frame the switch makes itself, or of Linux: of [`GroupId::NONE`] or [`GroupId::LINUX`].
+    /// Charges a frame made by the switch ([`GroupId::NONE`]) or sent by Linux ([`GroupId::LINUX`]).
     ///
     /// # Errors
-    /// When their reserve and the shared pool are full.
+    /// Returns [`DropReason::BufferFull`] if both their reserve and the shared pool are full.
     #[inline]
     pub fn charge_own(&mut self, id: GroupId, wire_len: u16) -> Result<(), DropReason> {
         let one = Amount::frame(wire_len);
@@ -312,7 +313,7 @@ impl Buffer {
         if id.is_linux() { self.linux } else { self.own }
     }
 
-    /// Frames of no group hold this now.
+    /// Sets the amount held by the switch's own frames or by Linux's, and corrects the use of the shared pool.
     #[inline]
     const fn set_own(&mut self, id: GroupId, held: Amount) {
         let before = self.own_of(id);
@@ -325,7 +326,7 @@ impl Buffer {
         }
     }
 
-    /// Gives back the room of frames of one group. It can be used again after the next [`Buffer::settle`].
+    /// Releases the charge of frames of one group. It can be used again after the next [`Buffer::settle`].
     #[inline]
     pub fn release(&mut self, run: Charge) {
         self.used = self.used.wrapping_minus(run.amount);
@@ -335,13 +336,13 @@ impl Buffer {
             .and_then(|usage| usage.released.get(run.group.line()))
             .and_then(|released| released.get(run.group.priority()));
         let Some(released) = released else {
-            // The switch's own, or Linux's: in no group.
+            // The switch's own frames, or Linux's, belong to no group.
             let held = self.own_of(run.group).held;
             self.set_own(run.group, held.minus(run.amount));
             return;
         };
         released.add(run.amount.frames, run.amount.bytes);
-        // Another worker's: it finds out when it looks.
+        // The owner of another worker's group notices when it refreshes.
         if run.group.worker() == self.me
             && let Some(stale) = self.stale.get_mut(run.group.port())
         {
@@ -350,7 +351,7 @@ impl Buffer {
         }
     }
 
-    /// Looks at what was given back since the last look: out of headroom first, then of the shared part, the reserve last.
+    /// Applies the releases since the last call: out of headroom first, then from the shared part, the reserve last.
     #[inline]
     pub fn settle(&mut self) {
         if !std::mem::take(&mut self.unsettled) {
@@ -395,7 +396,7 @@ impl Buffer {
         self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
     }
 
-    /// The priorities of `port`, among `classes`, whose senders are to pause; `paused` are those that are paused already.
+    /// Returns the priorities of `port`, among `classes`, whose senders must pause; `paused` are those already paused.
     #[inline]
     #[must_use]
     pub fn wants_pause(&self, port: PortId, classes: u8, paused: u8) -> u8 {
@@ -413,8 +414,8 @@ impl Buffer {
         wanted
     }
 
-    /// Publishes the groups of `port` that changed. Called after every burst taken in, and as nothing is settled within a
-    /// burst, the watermarks miss nothing.
+    /// Publishes the gauges of the groups of `port` that changed. Called after every received burst; as nothing is settled
+    /// within a burst, the watermarks miss nothing.
     #[inline]
     pub fn publish(&mut self, port: PortId, counters: &PortCounters) {
         let touched = self.touched.get_mut(port.index()).map_or(0, std::mem::take);

@@ -1,4 +1,4 @@
-//! What is known of one frame on its way through the stages.
+//! Metadata of one frame on its way through the stages.
 
 use super::QueueKey;
 use crate::bits::low32;
@@ -7,34 +7,34 @@ use crate::parse::Parsed;
 use crate::units::BURST;
 use crate::wire::bth::Traits;
 
-/// One frame of a run: what it has of its own, in half a line of the cache. It describes the frame as it will be sent.
+/// Metadata of one frame of a run that it does not share, in half a cache line. It describes the frame as it will be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Source (high half) and destination of an IPv4 packet; 0 of any other.
+    /// Source (high half) and destination of an IPv4 packet; 0 for any other.
     pub addresses: u64,
-    /// Of RoCEv2, the last two words of the BTH: destination queue pair in the low 24 bits of the first, AckReq, packet
-    /// sequence number. Of any other packet nothing is meant by it.
+    /// Last two words of the BTH of a RoCEv2 packet: destination queue pair in the low 24 bits of the first, AckReq, packet
+    /// sequence number. Meaningless for any other packet.
     pub transport: u64,
-    /// The flow-cache slot it was counted in, once it was.
+    /// Flow-cache slot it was counted in, once it was.
     pub slot: FlowSlot,
-    /// Bytes of the frame.
+    /// Length of the frame in bytes.
     pub len: u16,
-    /// Of RoCEv2, the UDP source port.
+    /// UDP source port of a RoCEv2 packet.
     pub src_port: u16,
-    /// What a RoCEv2 opcode says; nothing of any other frame.
+    /// Traits of a RoCEv2 packet; none for any other frame.
     pub traits: Traits,
     /// DSCP (high six bits) and ECN (low two).
     pub tos: u8,
-    /// IP version, tag, and what may be done to it on its way out.
+    /// IP version, tag, and the changes allowed on its way out.
     pub flags: MetaFlags,
-    /// The queue it is to enter, once its path is known.
+    /// Queue it is to enter, once its path is known.
     pub queue: QueueKey,
 }
 
 const _: () = assert!(size_of::<Record>() == 32);
 
 impl Record {
-    /// A place without a frame.
+    /// Record of a slot without a frame.
     pub const EMPTY: Record = Record {
         addresses: 0,
         transport: 0,
@@ -47,7 +47,7 @@ impl Record {
         queue: QueueKey(0),
     };
 
-    /// The record of a frame of `len` bytes whose headers are `parsed`.
+    /// Returns the record of a frame of `len` bytes whose headers are `parsed`.
     #[must_use]
     pub fn of(parsed: &Parsed, len: u16) -> Record {
         let record = Record {
@@ -73,28 +73,28 @@ impl Record {
         }
     }
 
-    /// Destination queue pair of a RoCEv2 packet.
+    /// Returns the destination queue pair of a RoCEv2 packet.
     #[inline]
     #[must_use]
     pub const fn dest_qp(&self) -> u32 {
         low32(self.transport >> 32) & 0x00ff_ffff
     }
 
-    /// The last word of a RoCEv2 packet's BTH: AckReq in the highest bit, the packet sequence number in the low 24.
+    /// Returns the last word of a RoCEv2 packet's BTH: AckReq in the highest bit, the packet sequence number in the low 24.
     #[inline]
     #[must_use]
     pub const fn ack_psn(&self) -> u32 {
         low32(self.transport)
     }
 
-    /// Whether it is a RoCEv2 packet.
+    /// Returns true if it is a RoCEv2 packet.
     #[inline]
     #[must_use]
     pub fn is_roce(&self) -> bool {
         self.traits != Traits::NONE
     }
 
-    /// The ECN field (RFC 3168 section 5).
+    /// Returns the ECN field (RFC 3168 section 5).
     #[inline]
     #[must_use]
     pub const fn ecn(&self) -> u8 {
@@ -102,37 +102,37 @@ impl Record {
     }
 }
 
-/// Frames of a burst by their places.
+/// Set of the frames of a burst, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Places(u64);
 
 const _: () = assert!(BURST <= 64);
 
 impl Places {
-    /// No frame.
+    /// Empty set.
     pub const NONE: Places = Places(0);
 
-    /// Adds a place, below [`BURST`].
+    /// Adds a position below [`BURST`].
     #[inline]
     pub const fn add(&mut self, place: usize) {
         self.0 |= 1 << (place & 63);
     }
 
-    /// Whether there is none.
+    /// Returns true if the set is empty.
     #[inline]
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether this place is one of them.
+    /// Returns true if this position is in the set.
     #[inline]
     #[must_use]
     pub const fn has(self, place: usize) -> bool {
         place < 64 && (self.0 >> (place & 63)) & 1 == 1
     }
 
-    /// The first place from `place` on that is not one of these.
+    /// Returns the first position from `place` on that is not in the set.
     #[inline]
     #[must_use]
     pub const fn absent_from(self, place: usize) -> usize {
@@ -142,7 +142,7 @@ impl Places {
         place + (self.0 >> place).trailing_ones() as usize
     }
 
-    /// These places, lowest first.
+    /// Iterates over the positions, lowest first.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         let mut left = self.0;
         std::iter::from_fn(move || {

@@ -6,23 +6,23 @@ use crate::units::{BURST, PortId, Priority};
 
 use super::Record;
 
-/// What the frames of a run have in common.
+/// Properties that the frames of a run share, and their totals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunHead {
-    /// Port they leave by.
+    /// Egress port of the frames.
     pub egress: PortId,
-    /// Their queue there.
+    /// Priority: their queue at the egress port.
     pub priority: Priority,
-    /// The ingress group they are charged to.
+    /// Ingress group they are charged to.
     pub group: GroupId,
-    /// What they hold of the buffer: frames, and bytes on the wire.
+    /// Amount charged for them in the buffer: frames, and bytes on the wire.
     pub amount: Amount,
-    /// Bytes of the frames themselves.
+    /// Bytes of the frames themselves, without FCS.
     pub bytes: u64,
 }
 
 impl RunHead {
-    /// A run without frames, from `group` to this queue.
+    /// Returns the head of a run without frames, from `group` to this queue.
     #[inline]
     #[must_use]
     pub const fn new(egress: PortId, priority: Priority, group: GroupId) -> RunHead {
@@ -35,14 +35,14 @@ impl RunHead {
         }
     }
 
-    /// One more frame of `len` bytes.
+    /// Counts one more frame of `len` bytes.
     #[inline]
     pub fn add(&mut self, len: u16) {
         self.amount = self.amount.plus(Amount::frame(wire_len(len.into())));
         self.bytes += u64::from(len);
     }
 
-    /// What travels with a frame of the run once it is queued.
+    /// Returns the metadata that travels with a frame of the run once it is queued.
     #[inline]
     #[must_use]
     pub const fn meta(&self, record: &Record) -> Meta {
@@ -57,14 +57,14 @@ impl RunHead {
     }
 }
 
-/// Frames that share a queue and an ingress group, and what is known of each.
+/// Frames that share a queue and an ingress group, each with its record.
 #[derive(Debug)]
 pub struct Run<B> {
-    /// What they have in common.
+    /// Shared properties and totals.
     pub head: RunHead,
-    /// The frames, oldest first.
+    /// Frames, oldest first.
     pub frames: FrameVec<B>,
-    /// What is known of each, in the order of the frames; those behind mean nothing.
+    /// Records in the order of the frames; those past the last frame mean nothing.
     pub records: [Record; BURST],
 }
 
@@ -79,14 +79,14 @@ impl<B> Default for Run<B> {
 }
 
 impl<B> Run<B> {
-    /// The records of its frames.
+    /// Returns the records of its frames.
     #[inline]
     #[must_use]
     pub fn known(&self) -> &[Record] {
         self.records.get(..self.frames.len()).unwrap_or_default()
     }
 
-    /// The frames, and the record of each, which may be changed.
+    /// Returns the frames and their records, both mutable.
     #[inline]
     pub fn parts_mut(&mut self) -> (&mut [B], &mut [Record]) {
         let records = self
@@ -96,7 +96,7 @@ impl<B> Run<B> {
         (&mut self.frames, records)
     }
 
-    /// Appends a frame; there is room for a burst.
+    /// Appends a frame; the run has room for a burst.
     #[inline]
     pub fn push(&mut self, buf: B, record: &Record) {
         if let Some(place) = self.records.get_mut(self.frames.len()) {
@@ -106,7 +106,7 @@ impl<B> Run<B> {
         }
     }
 
-    /// Appends a frame that its head does not count yet; there is room for a burst.
+    /// Appends a frame without counting it in the head; the run has room for a burst.
     #[inline]
     pub(super) fn put(&mut self, buf: B, record: &Record) {
         if let Some(place) = self.records.get_mut(self.frames.len()) {
@@ -115,13 +115,13 @@ impl<B> Run<B> {
         }
     }
 
-    /// Counts all its frames in its head.
+    /// Recomputes the head from all frames.
     #[inline]
     pub(super) fn measure(&mut self) {
         self.head = self.head_of(self.frames.len());
     }
 
-    /// The head of the run that its first `frames` frames would be.
+    /// Returns the head that a run of the first `frames` frames would have.
     #[must_use]
     pub fn head_of(&self, frames: usize) -> RunHead {
         let mut head = RunHead::new(self.head.egress, self.head.priority, self.head.group);
@@ -131,7 +131,7 @@ impl<B> Run<B> {
         head
     }
 
-    /// The first `frames` frames were taken out; `head` is [what they held](Run::head_of).
+    /// Drops the records of the first `frames` frames, which were taken out; `head` is [their head](Run::head_of).
     #[inline]
     pub fn forget_front(&mut self, frames: usize, head: &RunHead) {
         self.head.amount = self.head.amount.minus(head.amount);
@@ -141,7 +141,7 @@ impl<B> Run<B> {
         }
     }
 
-    /// Takes its frames out, each with what travels with it.
+    /// Takes its frames out, each with its metadata.
     #[inline]
     pub fn drain(&mut self) -> impl ExactSizeIterator<Item = (B, Meta)> + '_ {
         let head = self.head;
@@ -151,7 +151,7 @@ impl<B> Run<B> {
 }
 
 impl<B: FrameBuf> Run<B> {
-    /// Keeps the frames whose record `keeps` says so of; the others go to `gone`. Keeps the order.
+    /// Keeps the frames for whose record `keeps` returns true, in order; passes the others to `gone`.
     pub fn retain(
         &mut self,
         mut keeps: impl FnMut(&Record) -> bool,
@@ -170,7 +170,7 @@ impl<B: FrameBuf> Run<B> {
     }
 }
 
-/// Runs that are not in use. They are made at the start, so that the path need not allocate.
+/// Pool of unused runs, allocated at the start so that the packet path need not allocate.
 #[derive(Debug)]
 pub struct RunPool<B> {
     #[expect(
@@ -181,7 +181,7 @@ pub struct RunPool<B> {
 }
 
 impl<B> RunPool<B> {
-    /// `runs` runs.
+    /// Returns a pool of `runs` runs.
     #[must_use]
     pub fn new(runs: usize) -> RunPool<B> {
         RunPool {
@@ -189,13 +189,13 @@ impl<B> RunPool<B> {
         }
     }
 
-    /// An empty run; the one used last, whose lines are in the cache.
+    /// Takes an empty run: the one used last, whose cache lines are warm.
     #[inline]
     pub fn take(&mut self) -> Box<Run<B>> {
         self.spare.pop().unwrap_or_else(more)
     }
 
-    /// Gives a run back. Frames that are still in it are freed.
+    /// Returns a run to the pool. Frames still in it are freed.
     #[inline]
     pub fn give(&mut self, mut run: Box<Run<B>>) {
         run.frames.clear();
@@ -205,7 +205,7 @@ impl<B> RunPool<B> {
     }
 }
 
-/// There are as many runs as can be in use, so this is not reached.
+/// Allocates a run. Not reached in practice: the pool holds as many runs as can be in use.
 #[cold]
 fn more<B>() -> Box<Run<B>> {
     Box::default()

@@ -1,4 +1,4 @@
-//! A burst in order of arrival, sorted into its runs: a stable partition.
+//! Sorting of a burst, in order of arrival, into its runs: a stable partition.
 
 use super::{Places, Run, RunHead, RunPool, Runs};
 use crate::bits::low8;
@@ -6,35 +6,35 @@ use crate::buffer::GroupId;
 use crate::frame::FrameBuf;
 use crate::units::{MAX_PORTS, PRIORITIES, PortId, Priority, WorkerId};
 
-/// Egress port and priority in one octet: equal for frames of one queue, and for no others.
+/// Egress port and priority in one octet: equal for frames of one queue only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueKey(pub u8);
 
 const _: () = assert!(MAX_PORTS * PRIORITIES <= 256);
 
 impl QueueKey {
-    /// The key of a queue.
+    /// Returns the key of a queue.
     #[inline]
     #[must_use]
     pub const fn new(egress: PortId, priority: Priority) -> QueueKey {
         QueueKey(egress.0 << 3 | priority.get())
     }
 
-    /// Port of the queue.
+    /// Returns the port of the queue.
     #[inline]
     #[must_use]
     pub const fn egress(self) -> PortId {
         PortId(self.0 >> 3)
     }
 
-    /// Priority of the queue.
+    /// Returns the priority of the queue.
     #[inline]
     #[must_use]
     pub const fn priority(self) -> Priority {
         Priority::new(self.0)
     }
 
-    /// The head of a run without frames that enters this queue, of what `worker` took in by `port`.
+    /// Returns the head of a run without frames that enters this queue; `worker` received it on `port`.
     #[inline]
     #[must_use]
     pub const fn head(self, worker: WorkerId, port: PortId) -> RunHead {
@@ -43,10 +43,10 @@ impl QueueKey {
     }
 }
 
-/// Finds the run of a queue while a burst is sorted.
+/// Lookup table that finds the run of a queue while a burst is sorted.
 #[derive(Debug)]
 pub struct Sorter {
-    /// By [`QueueKey`]: the place of its run, [`NONE`] where it has none yet.
+    /// Position of the run of each [`QueueKey`]; [`NONE`] if it has none yet.
     places: Box<[u8; 256]>,
 }
 
@@ -61,8 +61,8 @@ impl Default for Sorter {
 }
 
 impl Sorter {
-    /// Moves the frames of `all`, but those `gone`, into one run for each queue that their records name. `head` makes the head of
-    /// a run, and `drop` takes the frames that are gone, with their places.
+    /// Moves the frames of `all`, except those in `gone`, into one run for each queue that their records name. `head` makes
+    /// the head of a run, and `drop` takes the frames in `gone`, with their positions.
     pub fn sort<B: FrameBuf>(
         &mut self,
         all: &mut Run<B>,

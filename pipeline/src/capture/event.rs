@@ -1,35 +1,36 @@
-//! What is told of a captured frame: a head of fixed length before its bytes.
+//! Metadata of a captured frame: a header of fixed length before its bytes.
 
 use crate::bits::low8;
 use crate::drop::DropReason;
 use crate::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority, WorkerId};
 
 crate::named! {
-    /// What happened to a frame. All but the first three are told only of frames that are followed ([`super::Tracked`]).
+    /// Stage at which a frame was captured. All but the first three occur only for frames that are followed
+    /// ([`super::Tracked`]).
     pub enum Kind {
-        /// It came in.
+        /// Frame was received.
         Received = "received",
-        /// It was handed to a device.
+        /// Frame was handed to a device.
         Sent = "sent",
-        /// It was dropped.
+        /// Frame was dropped.
         Dropped = "dropped",
-        /// The switch made it, or Linux sent it, and it was queued.
+        /// Frame made by the switch, or sent by Linux, was queued.
         Made = "made",
-        /// It was let in, and waits in its queue.
+        /// Frame was admitted, and waits in its queue.
         Queued = "queued",
-        /// It was let in, and waits past its idle queue.
+        /// Frame was admitted, and bypasses its idle queue.
         Bypassed = "bypassed",
-        /// It was let in, and goes to the worker that owns its egress port.
+        /// Frame was admitted, and goes to the worker that owns its egress port.
         HandedOver = "handed_over",
-        /// Linux was given it.
+        /// Frame was given to Linux.
         Punted = "punted",
-        /// It was MAC control, and went no further.
+        /// MAC control frame was consumed.
         Consumed = "consumed",
     }
 }
 
 impl Kind {
-    /// Whether nothing more happens to the frame.
+    /// Returns true if nothing more happens to the frame.
     #[must_use]
     pub const fn is_last(self) -> bool {
         matches!(
@@ -39,66 +40,66 @@ impl Kind {
     }
 }
 
-/// What is told beside of a frame that is followed; all zero of any other.
+/// Further metadata of a frame that is followed; all zero for any other frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Notes {
-    /// Wire bytes of the shared buffer that are held, by all workers.
+    /// Wire bytes of the shared buffer in use, by all workers.
     pub pool: u64,
-    /// Wire bytes that its ingress group holds.
+    /// Wire bytes that the frame's ingress group holds.
     pub group: u64,
-    /// Of these, in headroom.
+    /// Wire bytes that the frame's ingress group holds in headroom.
     pub headroom: u64,
-    /// Of a frame that came in: number of the next-hop group that its destination leads to.
+    /// Next-hop group that the destination leads to; set for a received frame.
     pub next_hops: u32,
-    /// Of a frame that came in: the hash of its flow, whose low bits are its bucket in the group.
+    /// Hash of the flow, whose low bits are its bucket in the next-hop group; set for a received frame.
     pub flow_hash: u32,
 }
 
-/// What happened to a frame, and where.
+/// Metadata of one captured frame: what happened to it, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// The capture it is of.
+    /// Number of the capture.
     pub capture: u32,
-    /// Number of the frame among those that are followed; 0 of others.
+    /// Number of the frame among those that are followed; 0 if it is not followed.
     pub trace: u32,
-    /// What happened.
+    /// Stage at which the frame was captured.
     pub kind: Kind,
-    /// Why it was dropped.
+    /// Drop reason of a dropped frame.
     pub reason: Option<DropReason>,
-    /// Port it came in by, unless the switch made it.
+    /// Ingress port; `None` if the switch made the frame.
     pub ingress: Option<PortId>,
-    /// Port it leaves by, once that is known.
+    /// Egress port, once it is known.
     pub egress: Option<PortId>,
-    /// Its queue there; of a frame that came in, its priority.
+    /// Priority of its egress queue; for a received frame, the frame's priority.
     pub priority: Option<Priority>,
-    /// The worker that saw it.
+    /// Worker that captured the frame.
     pub worker: WorkerId,
-    /// [`Event::MADE`], [`Event::REWRITTEN`] and [`Event::WATCHED`].
+    /// Flag bits [`Event::MADE`], [`Event::REWRITTEN`] and [`Event::WATCHED`].
     pub flags: u8,
-    /// Bytes of the whole frame; there may be fewer of them.
+    /// Length of the whole frame in bytes; fewer may have been captured.
     pub len: u16,
-    /// When the burst it was in came in, was let in or left.
+    /// Time at which the frame's burst was received, admitted or sent.
     pub time: Nanos,
-    /// Wire bytes that wait in its queue without it, where it has one of this worker's.
+    /// Wire bytes that wait in its queue without it, if the queue is one of this worker's.
     pub depth: u64,
-    /// See [`Notes`].
+    /// Further metadata, of a frame that is followed.
     pub notes: Notes,
 }
 
-/// Octets of an event before the frame's.
+/// Length of an encoded event in octets; the frame's bytes follow it.
 pub const HEAD: usize = 68;
-/// No port, no priority, no reason.
+/// Encoding of no port, no priority or no reason.
 const NONE: u8 = u8::MAX;
 
 impl Event {
-    /// The switch or Linux made the frame.
+    /// Flag of a frame that the switch or Linux made.
     pub const MADE: u8 = 1;
-    /// Its bytes are those it would be sent with: TTL, VLAN and MAC addresses are the next hop's.
+    /// Flag of a frame whose bytes are those it would be sent with: TTL, VLAN and MAC addresses are the next hop's.
     pub const REWRITTEN: u8 = 2;
-    /// NPCC looks at its flow.
+    /// Flag of a frame whose flow NPCC observes.
     pub const WATCHED: u8 = 4;
 
-    /// As octets.
+    /// Encodes the event, little-endian.
     #[must_use]
     pub fn encode(&self) -> [u8; HEAD] {
         let index = |index: Option<usize>| index.map_or(NONE, low8);
@@ -137,7 +138,7 @@ impl Event {
         out
     }
 
-    /// Reads an event and the frame's bytes behind it; `None` of what is no event.
+    /// Decodes an event and the frame's bytes behind it; `None` if `record` is not an event.
     #[must_use]
     pub fn decode(record: &[u8]) -> Option<(Event, &[u8])> {
         let (head, frame) = record.split_at_checked(HEAD)?;
@@ -173,14 +174,14 @@ impl Event {
         Some((event, frame))
     }
 
-    /// Whether all of `flags` are set.
+    /// Returns true if all of `flags` are set.
     #[must_use]
     pub const fn has(&self, flags: u8) -> bool {
         self.flags & flags == flags
     }
 }
 
-/// What is left to be read.
+/// Octets that are yet to be decoded.
 struct Parts<'a>(&'a [u8]);
 
 impl Parts<'_> {

@@ -1,4 +1,4 @@
-//! The language of filters: the words of pcap-filter(7) where it has them, and words for what it does not know.
+//! Filter language: the words of pcap-filter(7) where it has them, and further words for the rest.
 //!
 //! ```text
 //! all    = both { "or" both } | both { "and" both }      mixed only with parentheses
@@ -20,22 +20,22 @@ use crate::units::Priority;
 use crate::wire::bth::RoceClass;
 use crate::wire::{ethernet, udp};
 
-/// What is wrong with a filter, and where.
+/// Error in a filter, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {what}")]
 pub struct FilterError {
-    /// The character that is wrong, the first is 1; one behind the last where something is missing.
+    /// Column of the wrong character, counted from 1; one past the last if something is missing.
     pub column: usize,
-    /// What is wrong, and what could stand there.
+    /// Description of the error, and what could stand there.
     pub what: String,
 }
 
 /// Deepest nesting of parentheses and `not`.
 const DEEPEST: usize = 32;
-/// The longest text: no more is read.
+/// Longest text in bytes; a longer one is refused.
 const LONGEST: usize = 4096;
 
-/// Classes of RoCEv2 packets by their names.
+/// Classes of RoCEv2 packets, by name.
 const CLASSES: [(&str, RoceClass); 8] = [
     ("data", RoceClass::Data),
     ("read-request", RoceClass::ReadRequest),
@@ -48,10 +48,10 @@ const CLASSES: [(&str, RoceClass); 8] = [
 ];
 
 impl Filter {
-    /// Reads a filter; a text of blanks wants every frame.
+    /// Parses a filter; a blank text matches every frame.
     ///
     /// # Errors
-    /// What is wrong with it, at which character.
+    /// Returns the error, with the column where it is.
     pub fn parse(text: &str) -> Result<Filter, FilterError> {
         if text.len() > LONGEST {
             return Err(FilterError {
@@ -80,7 +80,7 @@ impl Filter {
 struct Reader<'a> {
     words: Vec<Word<'a>>,
     next: usize,
-    /// One behind the last character.
+    /// Column one past the last character.
     end: usize,
     steps: Vec<Step>,
     tests: usize,
@@ -107,14 +107,14 @@ impl<'a> Reader<'a> {
         Some(word)
     }
 
-    /// Steps over the next word if it is one of these.
+    /// Skips the next word if it is one of these; returns true if it did.
     fn skip(&mut self, any: &[&str]) -> bool {
         let found = self.peek().is_some_and(|word| any.contains(&word.text));
         self.next += usize::from(found);
         found
     }
 
-    /// An error at the next word.
+    /// Returns an error at the next word.
     fn wrong(&self, what: impl Into<String>) -> FilterError {
         FilterError {
             column: self.peek().map_or(self.end, |word| word.column),
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An error at the word before.
+    /// Returns an error at the previous word.
     fn wrong_before(&self, what: impl Into<String>) -> FilterError {
         let before = self.next.checked_sub(1);
         let word = before.and_then(|at| self.words.get(at));
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
         self.push(test)
     }
 
-    /// What may follow `udp` or `tcp`: its ports.
+    /// Parses the ports that may follow `udp` or `tcp`.
     fn protocol(&mut self, protocol: u8) -> Result<(), FilterError> {
         self.push(Test::Protocol(protocol))?;
         let follows = self.words.get(self.next..).unwrap_or_default();
@@ -265,7 +265,7 @@ impl<'a> Reader<'a> {
         self.push(test)
     }
 
-    /// The word that must follow `of`.
+    /// Returns the operand that must follow `of`.
     fn operand(&mut self, of: &str, such: &str) -> Result<&'a str, FilterError> {
         match self.take() {
             Some(word) => Ok(word.text),
@@ -325,7 +325,7 @@ impl<'a> Reader<'a> {
         Ok(u16::try_from(number).unwrap_or(u16::MAX))
     }
 
-    /// The id that may follow `vlan`.
+    /// Parses the id that may follow `vlan`.
     fn vlan(&mut self) -> Result<Option<u16>, FilterError> {
         let is_number =
             |word: Word<'_>| word.text.starts_with(|first: char| first.is_ascii_digit());
@@ -376,7 +376,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A decimal number, or a hexadecimal one behind `0x`.
+/// Parses a decimal number, or a hexadecimal one behind `0x`.
 fn read_number(text: &str) -> Option<u32> {
     let (digits, radix) = match text.strip_prefix("0x") {
         Some(digits) => (digits, 16),

@@ -1,4 +1,4 @@
-//! The header fields that a filter asks about, of any frame: also of one that the switch drops because a header of it is wrong.
+//! Header fields that a filter tests, of any frame, even of one that the switch drops because a header is wrong.
 
 use zerocopy::FromBytes;
 
@@ -12,27 +12,27 @@ use crate::wire::{mac_control, mac_control::ADDRESS};
 
 /// IP protocol number of TCP.
 const TCP: u8 = 6;
-/// Opcodes of datagrams have these in their high three bits: a DETH with the source queue pair follows their BTH.
+/// High three bits of the opcodes of datagrams: a DETH with the source queue pair follows their BTH.
 const DATAGRAM: u8 = 0x60;
 
-/// What is known of a frame by its bytes alone. No checksum and no length is checked: a field is there if its bytes are.
+/// Fields of a frame, from its bytes alone. No checksum and no length is checked: a field is present if its bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fields {
-    /// Bytes of the frame, without FCS.
+    /// Length of the frame in bytes, without FCS.
     pub len: u16,
-    /// Destination address.
+    /// Destination MAC address.
     pub dst_mac: [u8; 6],
-    /// Source address.
+    /// Source MAC address.
     pub src_mac: [u8; 6],
     /// Tag control word of the outer VLAN tag.
     pub tci: Option<u16>,
     /// EtherType behind the tags.
     pub ethertype: u16,
-    /// 4 or 6 of an IP packet, else 0.
+    /// IP version: 4 or 6; 0 if it is not an IP packet.
     pub version: u8,
-    /// Source address of an IP packet; of IPv4 as `::ffff:a.b.c.d`.
+    /// Source address of an IP packet; IPv4 as `::ffff:a.b.c.d`.
     pub src: u128,
-    /// Destination address, written the same way.
+    /// Destination address of an IP packet; IPv4 as `::ffff:a.b.c.d`.
     pub dst: u128,
     /// DSCP (high six bits) and ECN (low two).
     pub tos: u8,
@@ -40,20 +40,20 @@ pub struct Fields {
     pub ttl: u8,
     /// IP protocol behind extension headers.
     pub protocol: u8,
-    /// Source and destination port of UDP or TCP; not of a later fragment.
+    /// Source and destination port of UDP or TCP; `None` for a later fragment.
     pub ports: Option<(u16, u16)>,
     /// Base transport header of RoCEv2.
     pub roce: Option<RoceFields>,
-    /// Classes that a PFC frame names, bit by bit; none of any other frame.
+    /// Classes that a PFC frame names, one bit each; `None` for any other frame.
     pub pfc: Option<u8>,
 }
 
-/// What a filter asks of a RoCEv2 packet.
+/// Fields of a RoCEv2 packet that a filter tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoceFields {
-    /// Transport and operation.
+    /// Opcode: transport and operation.
     pub opcode: u8,
-    /// What it is to NPCC.
+    /// Class by which NPCC treats the packet.
     pub class: RoceClass,
     /// Destination queue pair.
     pub dest_qp: u32,
@@ -61,18 +61,18 @@ pub struct RoceFields {
     pub src_qp: Option<u32>,
     /// Packet sequence number.
     pub psn: u32,
-    /// Backward congestion notification.
+    /// Backward congestion notification (BECN) bit.
     pub becn: bool,
 }
 
-/// An IPv4 address as an IPv6 address that stands for it.
+/// Returns an IPv4 address as an IPv4-mapped IPv6 address.
 #[must_use]
 pub(super) const fn mapped(v4: u32) -> u128 {
     0xffff << 32 | v4 as u128
 }
 
 impl Fields {
-    /// Reads a frame, in time bounded by the headers that are stepped over.
+    /// Reads a frame, in time bounded by the number of headers it steps over.
     #[must_use]
     pub fn of(frame: &[u8]) -> Fields {
         let mut fields = Fields {
@@ -105,7 +105,7 @@ impl Fields {
         fields
     }
 
-    /// VLAN id of the outer tag.
+    /// Returns the VLAN id of the outer tag.
     #[must_use]
     pub fn vlan(&self) -> Option<u16> {
         self.tci.map(ethernet::vlan_id)
@@ -170,7 +170,7 @@ impl Fields {
 impl RoceFields {
     fn of(payload: &[u8]) -> Option<RoceFields> {
         let (bth, rest) = Bth::ref_from_prefix(payload).ok()?;
-        // Q_Key (4 octets), reserved (1), source queue pair (3).
+        // DETH: Q_Key (4 octets), reserved (1), source queue pair (3).
         let deth = rest
             .first_chunk()
             .filter(|_| bth.opcode & 0xe0 == DATAGRAM)
@@ -215,7 +215,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where the switch's own parser reads a frame, both say the same.
+        /// Both parsers agree on every frame that the switch's own parser reads.
         #[test]
         fn agrees_with_the_parser(
             opcode: u8, qp in 0u32..1 << 24, tos: u8, ttl: u8, payload in 0usize..64,

@@ -1,4 +1,4 @@
-//! A filter in the form in which a worker asks it: tests and connectives in a row, over a stack of bits.
+//! A filter in the form that a worker evaluates: tests and connectives in postfix order, over a stack of bits.
 //!
 //! Law: matching takes at most [`MOST_TESTS`] tests, allocates nothing and cannot fail.
 
@@ -7,28 +7,28 @@ use crate::drop::DropReason;
 use crate::units::Priority;
 use crate::wire::bth::{self, RoceClass};
 
-/// Most tests of a filter: each costs the worker a few nanoseconds a frame while it is on.
+/// Most tests of a filter: each costs the worker a few nanoseconds a frame while the filter is active.
 pub const MOST_TESTS: usize = 48;
 
-/// What happened to a frame, as far as a filter asks.
+/// Stage of a frame, as far as a filter tests it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// It came in.
+    /// Frame was received.
     Received,
-    /// It was handed to a device.
+    /// Frame was handed to a device.
     Sent,
-    /// It was dropped.
+    /// Frame was dropped.
     Dropped(DropReason),
 }
 
-/// Which end of a packet is asked about.
+/// End of a packet that a test refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Either.
+    /// Either end.
     Any,
-    /// Its source.
+    /// Source.
     Src,
-    /// Its destination.
+    /// Destination.
     Dst,
 }
 
@@ -42,7 +42,7 @@ impl End {
     }
 }
 
-/// One question about a frame.
+/// One test of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Test {
     Received,
@@ -54,7 +54,8 @@ pub(super) enum Test {
     Ip(u8),
     Ethertype(u16),
     Protocol(u8),
-    /// A packet of this IP version with an address of this prefix, as [`Fields`] has addresses; the mask has the prefix's bits.
+    /// Tests for a packet of this IP version with an address in this prefix, in the form [`Fields`] has addresses; the second
+    /// number is the mask.
     Net(End, u8, u128, u128),
     Mac(End, [u8; 6]),
     Port(End, u16),
@@ -69,14 +70,14 @@ pub(super) enum Test {
     DestQpn(u32),
     Psn(u32),
     Becn,
-    /// At least so many bytes.
+    /// Tests for a length of at least this many bytes.
     Greater(u16),
-    /// At most so many bytes.
+    /// Tests for a length of at most this many bytes.
     Less(u16),
 }
 
 impl Test {
-    /// Whether it is answered without the frame, and how: by what happened to it.
+    /// Returns the result if the stage alone decides it, without the frame.
     const fn of_seen(self, seen: Seen) -> Option<bool> {
         match (self, seen) {
             (Test::Received, _) => Some(matches!(seen, Seen::Received)),
@@ -99,7 +100,7 @@ impl Test {
             fields.roce.as_ref().is_some_and(test)
         };
         match self {
-            // Answered above.
+            // Decided above.
             Test::Received | Test::Sent | Test::Dropped(_) => false,
             Test::Roce => fields.roce.is_some(),
             Test::Cnp => roce(&|roce| roce.opcode == bth::CNP),
@@ -120,7 +121,7 @@ impl Test {
             Test::Dscp(dscp) => ip && fields.tos >> 2 == dscp,
             Test::Ecn(ecn) => ip && fields.tos & 3 == ecn,
             Test::Ttl(ttl) => ip && fields.ttl == ttl,
-            // A PFC frame is of the priorities that it names.
+            // A PFC frame has the priorities that it names.
             Test::Priority(wanted) => match fields.pfc {
                 Some(classes) => classes & wanted.bit() != 0,
                 None => priority == Some(wanted),
@@ -137,37 +138,37 @@ impl Test {
     }
 }
 
-/// A step of the stack.
+/// One step of the stack machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Pushes an answer.
+    /// Pushes the result of a test.
     Test(Test),
-    /// Replaces the last answer.
+    /// Negates the last result.
     Not,
-    /// Replaces the last two answers.
+    /// Replaces the last two results by their conjunction.
     And,
-    /// The same.
+    /// Replaces the last two results by their disjunction.
     Or,
 }
 
-/// Which frames are wanted. Made of a text: see [`Filter::parse`].
+/// A compiled filter, made from a text by [`Filter::parse`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
     pub(super) steps: Box<[Step]>,
 }
 
-/// What may happen to a frame that a filter wants.
+/// Stages at which a filter may match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sightings {
-    /// It may have come in.
+    /// True if it may match a received frame.
     pub received: bool,
-    /// It may have been sent.
+    /// True if it may match a sent frame.
     pub sent: bool,
-    /// It may have been dropped.
+    /// True if it may match a dropped frame.
     pub dropped: bool,
 }
 
-/// Answers, the last in the lowest bit: each test pushes one, and there are not more tests than bits.
+/// Stack of results, the last in the lowest bit: each test pushes one, and there are fewer tests than bits.
 #[derive(Debug, Clone, Copy, Default)]
 struct Answers(u64);
 
@@ -186,7 +187,7 @@ impl Answers {
 }
 
 impl Filter {
-    /// A filter that wants every frame.
+    /// Returns a filter that matches every frame.
     #[must_use]
     pub fn all() -> Filter {
         Filter {
@@ -194,13 +195,13 @@ impl Filter {
         }
     }
 
-    /// Whether a frame is wanted: its fields, what happened to it, and its priority, where it has one.
+    /// Returns true if the filter matches a frame with these fields, this stage, and this priority, if it has one.
     #[must_use]
     pub fn matches(&self, fields: &Fields, seen: Seen, priority: Option<Priority>) -> bool {
         self.answer(|test| test.holds(fields, seen, priority))
     }
 
-    /// What can happen to a frame that it wants: nothing else need be looked at.
+    /// Returns the stages at which the filter may match; frames at other stages need not be examined.
     #[must_use]
     pub fn sightings(&self) -> Sightings {
         let any_drop = || {
@@ -214,9 +215,9 @@ impl Filter {
         }
     }
 
-    /// Whether any frame to which this happened can be wanted.
+    /// Returns true if the filter may match some frame at this stage.
     fn may_match(&self, seen: Seen) -> bool {
-        // By the answers `maybe false` and `maybe true` of each step.
+        // Each step may be false (`no`), may be true (`yes`), or both.
         let (mut no, mut yes) = (Answers::default(), Answers::default());
         for step in &self.steps {
             match step {

@@ -1,4 +1,4 @@
-//! The language of filters, and matching, against the fields that a frame was made of.
+//! Tests of the filter language and of matching, against the fields that each frame was made of.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::drop::DropReason;
 use crate::units::Priority;
 use crate::wire::mac_control;
 
-/// A frame by what it was made of, which no parser of ours has read.
+/// Frame together with the fields it was made of, which no parser of ours has read.
 #[derive(Debug, Clone)]
 struct Made {
     craft: Craft,
@@ -29,7 +29,7 @@ impl Made {
     }
 }
 
-/// An expression, as text with every parenthesis and as what it means.
+/// Expression, as fully parenthesized text and as its meaning.
 #[derive(Debug, Clone)]
 enum Tree {
     Leaf(String, bool),
@@ -57,7 +57,7 @@ impl Tree {
     }
 }
 
-/// Whether an address lies in a prefix, octet by octet.
+/// Returns true if an address lies in a prefix, compared bit by bit.
 fn within(address: IpAddr, prefix: IpAddr, len: usize) -> bool {
     let bits = |address: IpAddr| -> Vec<bool> {
         let octets = match address {
@@ -78,7 +78,7 @@ fn end_of<T: Copy>(end: u8, (src, dst): (T, T), test: impl Fn(T) -> bool) -> (&'
     }
 }
 
-/// A test with these random numbers, and whether it holds of a frame: as its maker knows, not as it is read.
+/// Returns a test with these random numbers, and true if the frame satisfies it by how it was made, not by how it is parsed.
 #[expect(
     clippy::too_many_lines,
     reason = "a case for each test of the language"
@@ -229,7 +229,7 @@ fn made() -> impl Strategy<Value = Made> {
     )
 }
 
-/// A frame and a tree over it.
+/// Generates a frame and an expression tree over it.
 fn with_tree() -> impl Strategy<Value = (Made, Tree)> {
     made().prop_flat_map(|made| {
         let of = made.clone();
@@ -253,7 +253,7 @@ fn with_tree() -> impl Strategy<Value = (Made, Tree)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// A frame matches as its maker says, and what cannot match by what happened to it alone does not.
+    /// A frame matches exactly when its maker says so, and a stage that cannot match is excluded by the sightings.
     #[test]
     fn matches_as_a_naive_reading_of_the_tree((made, tree) in with_tree()) {
         let text = tree.text();

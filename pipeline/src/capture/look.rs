@@ -1,4 +1,4 @@
-//! A frame at a place of its way, and what is told of it.
+//! A frame at one stage of the packet path, with the metadata that a capture records.
 
 use super::event::{Event, Kind, Notes};
 use super::filter::Seen;
@@ -6,7 +6,7 @@ use crate::bits::low16;
 use crate::drop::DropReason;
 use crate::units::{Nanos, PortId, Priority, WorkerId};
 
-/// A frame at a place of its way.
+/// Metadata of a frame at one stage of the packet path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     pub(crate) kind: Kind,
@@ -20,7 +20,7 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Nothing but what happened.
+    /// Returns metadata with nothing set except the stage.
     pub(crate) const fn of(kind: Kind) -> Look {
         Look {
             kind,
@@ -40,7 +40,7 @@ impl Look {
         }
     }
 
-    /// A frame that was dropped.
+    /// Returns the metadata of a dropped frame.
     pub(crate) const fn dropped(reason: DropReason) -> Look {
         Look {
             reason: Some(reason),
@@ -48,7 +48,7 @@ impl Look {
         }
     }
 
-    /// What is told of a frame of so many bytes; `capture` and `trace` are its numbers.
+    /// Returns the event of a frame of `len` bytes; `capture` and `trace` are its numbers.
     pub(super) fn event(
         &self,
         (capture, trace): (u32, u32),
@@ -72,7 +72,7 @@ impl Look {
         }
     }
 
-    /// What a filter may ask about, if this is anything that is captured when no frame is followed.
+    /// Returns what a filter tests about the stage; `None` if it is captured only when frames are followed.
     pub(super) const fn seen(&self) -> Option<Seen> {
         match (self.kind, self.reason) {
             (Kind::Received, _) => Some(Seen::Received),
@@ -82,7 +82,7 @@ impl Look {
         }
     }
 
-    /// The ports it concerns.
+    /// Returns the set of ports the frame concerns.
     pub(super) fn ports(&self) -> u32 {
         let bit = |port: Option<PortId>| port.map_or(0, PortId::bit);
         match self.kind {

@@ -1,9 +1,10 @@
-//! What an operator sees of the packet path while it runs: frames as they came, as they left and as they were dropped, copied out of it.
+//! Packet capture: frames as they came, as they left and as they were dropped, copied out of the running packet path for an
+//! operator.
 //!
-//! A filter ([`Filter`]) chooses frames; the worker copies those, each behind what is known of it ([`Event`]), into a ring of bytes that
-//! another thread reads. Law: a frame's way is the same whether it is captured or not. A full ring, or a turn in which more than
-//! [`TURN`] bytes were copied already, loses the copy and counts it; nobody waits. While nothing is captured the path pays one
-//! test a burst, and none a frame. Malformed frames are kept at all times ([`Standing`]).
+//! A filter ([`Filter`]) chooses frames; the worker copies those, each behind its metadata ([`Event`]), into a byte ring that
+//! another thread reads. Law: a frame takes the same path whether it is captured or not. A full ring, or an iteration in which
+//! more than [`TURN`] bytes were copied already, loses the copy and counts it; no thread waits. While nothing is captured the
+//! path pays one test a burst, and none a frame. Malformed frames are kept at all times ([`Standing`]).
 
 mod event;
 mod expression;

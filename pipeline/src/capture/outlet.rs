@@ -1,4 +1,4 @@
-//! A port's way out while frames are captured: the same, with a look at each frame as it is handed to the device.
+//! Outlet of a port while frames are captured: passes each frame on, and captures it as it is handed to the device.
 
 use super::event::{Event, Kind};
 use super::look::Look;
@@ -9,11 +9,11 @@ use crate::frame::{FrameBuf, Meta, Queued};
 use crate::per::PerPriority;
 use crate::units::Priority;
 
-/// See the module's text.
+/// Outlet that captures each frame before passing it on.
 pub(crate) struct Captured<'a, O> {
     pub(crate) out: &'a mut O,
     pub(crate) capture: &'a mut Capture,
-    /// Wire bytes in each queue: what is handed out is taken off.
+    /// Wire bytes in each queue; reduced by each frame handed out.
     pub(crate) depths: PerPriority<u64>,
 }
 

@@ -1,8 +1,8 @@
-//! The standing order: malformed frames are captured always, and whatever a client captures.
+//! Standing capture: malformed frames are kept at all times, independent of what a client captures.
 //!
-//! The first [`SNAPLEN`] bytes of a frame go into a ring of records behind its event, of each reason once in [`PAUSE`]: a flood of
-//! one reason neither costs much nor displaces the frames of others at once. Only a frame that is dropped for a reason of class
-//! [`DropClass::Malformed`](crate::drop::DropClass) comes here, so a frame that is forwarded costs nothing.
+//! The first [`SNAPLEN`] bytes of a frame go into a ring of records behind its event, at most one for each reason in
+//! [`PAUSE`]: a flood of one reason neither costs much nor displaces the frames of others at once. Only a frame dropped for a
+//! reason of class [`DropClass::Malformed`](crate::drop::DropClass) comes here, so a frame that is forwarded costs nothing.
 
 use npcc_heap::records::{Ring, words_of};
 
@@ -11,24 +11,24 @@ use super::look::Look;
 use crate::drop::DropReason;
 use crate::units::{Nanos, WorkerId};
 
-/// Bytes of a frame that are kept.
+/// Most bytes of a frame that are kept.
 pub const SNAPLEN: usize = 128;
-/// Words of a record.
+/// Length of a record in 64-bit words.
 pub const WORDS: usize = (HEAD + SNAPLEN).div_ceil(8);
-/// Time from one frame that is kept to the next of the same reason.
+/// Least time between two kept frames of the same reason.
 const PAUSE: Nanos = Nanos::from_millis(10);
 
-/// A worker's end, which alone writes to its ring.
+/// A worker's end of the standing capture, the only writer of its ring.
 #[derive(Debug)]
 pub struct Standing {
     ring: Ring,
     worker: WorkerId,
-    /// When a frame of each reason was last kept.
+    /// Time at which a frame of each reason was last kept.
     kept: [Option<Nanos>; DropReason::COUNT],
 }
 
 impl Standing {
-    /// Writes into this ring, whose records have [`WORDS`] words.
+    /// Returns an end that writes into this ring, whose records have [`WORDS`] words.
     #[must_use]
     pub const fn new(ring: Ring, worker: WorkerId) -> Standing {
         Standing {
@@ -38,7 +38,7 @@ impl Standing {
         }
     }
 
-    /// Keeps the beginning of a frame.
+    /// Keeps the beginning of a frame, unless one of the same reason was kept within [`PAUSE`].
     #[cold]
     pub(super) fn keep(&mut self, look: &Look, reason: DropReason, frame: &[u8], now: Nanos) {
         let Some(kept) = self.kept.get_mut(reason.index()) else {

@@ -1,20 +1,21 @@
-//! The frames that are followed through the switch: by their buffers, which keep their addresses from the driver to the driver.
+//! Table of the frames that are followed through the switch, by their buffers, whose addresses stay the same from driver to
+//! driver.
 //!
-//! A frame is found again in whatever worker's hands it is, so all workers read one table. It is written only while frames are
+//! A frame is found again whichever worker holds it, so all workers read one table. It is written only while frames are
 //! followed, once when one is chosen and once when nothing more happens to it.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Frames that are followed at a time.
+/// Most frames that are followed at a time.
 const PLACES: usize = 16;
 
-/// See the module's text.
+/// Table of the frames that are followed.
 #[derive(Debug, Default)]
 pub struct Tracked {
     places: [Place; PLACES],
-    /// Numbers given so far.
+    /// Numbers assigned so far.
     numbers: AtomicU32,
-    /// How many are followed at most.
+    /// Most frames that are followed over the whole capture.
     most: u32,
 }
 
@@ -26,7 +27,7 @@ struct Place {
 }
 
 impl Tracked {
-    /// Nothing is followed yet, and `most` frames will be at most.
+    /// Returns an empty table for a capture that follows `most` frames in all.
     #[must_use]
     pub fn new(most: u32) -> Tracked {
         Tracked {
@@ -35,9 +36,9 @@ impl Tracked {
         }
     }
 
-    /// Follows a frame from here on; its number, or `None` where as many as may be are followed or were.
+    /// Follows a frame from here on. Returns its number, or `None` if as many as allowed are or were followed.
     pub(super) fn follow(&self, buffer: usize) -> Option<u32> {
-        // A buffer that comes again was freed where nobody looked, and is another frame now.
+        // A buffer that is still in the table was freed where no capture looked, and is another frame now.
         self.forget(buffer);
         if self.numbers.load(Ordering::Relaxed) >= self.most {
             return None;
@@ -53,13 +54,13 @@ impl Tracked {
         Some(number)
     }
 
-    /// The number of a frame that is followed. A worker that was handed a frame sees what was written before.
+    /// Returns the number of a frame that is followed. A worker that was handed a frame sees what was written before.
     pub(super) fn number(&self, buffer: usize) -> Option<u32> {
         let place = self.place(buffer)?;
         Some(place.number.load(Ordering::Relaxed))
     }
 
-    /// Nothing more happens to a frame.
+    /// Forgets a frame to which nothing more happens.
     pub(super) fn forget(&self, buffer: usize) {
         if let Some(place) = self.place(buffer) {
             place.buffer.store(0, Ordering::Relaxed);

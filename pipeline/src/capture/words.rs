@@ -1,13 +1,13 @@
-//! The words of a filter's text.
+//! Tokenizer of a filter's text.
 
-/// A word and where it begins.
+/// Word of a filter, and the column where it begins, counted from 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Word<'a> {
     pub(super) text: &'a str,
     pub(super) column: usize,
 }
 
-/// A word as an error shows it.
+/// Returns a word as an error shows it: at most 40 characters.
 pub(super) fn shown(text: &str) -> String {
     let mut short: String = text.chars().take(40).collect();
     if short.len() < text.len() {
@@ -16,7 +16,8 @@ pub(super) fn shown(text: &str) -> String {
     short
 }
 
-/// Words of a text: parentheses, `!`, `&&` and `||` stand for themselves, everything else ends at a blank or at one of these.
+/// Splits a text into words: parentheses, `!`, `&&` and `||` stand for themselves; everything else ends at whitespace or at
+/// one of these.
 pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     let mut all = Vec::new();
     let (mut rest, mut column) = (text, 1);

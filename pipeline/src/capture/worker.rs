@@ -1,4 +1,4 @@
-//! A worker's end of a capture: what it looks for, and the ring it copies frames into.
+//! A worker's end of a capture: its order, and the ring it copies frames into.
 
 use std::sync::Arc;
 
@@ -14,43 +14,43 @@ use crate::frame::FrameBuf;
 use crate::punt::{FrameReceiver, FrameSender, Place, ring};
 use crate::units::{Nanos, PortId, Priority, WorkerId};
 
-/// Bytes of a worker's ring: 3 ms of 10 Gb/s.
+/// Size of a worker's ring in bytes: 3 ms of 10 Gb/s.
 pub const RING: usize = 4 << 20;
 
-/// Bytes a worker copies in one turn of its loop at most, so that a turn grows by some 15 us and no more.
+/// Most bytes a worker copies in one iteration of its loop, so that an iteration grows by no more than about 15 us.
 pub const TURN: usize = 128 << 10;
 
-/// What is to be captured.
+/// Selection of the frames to be captured.
 #[derive(Debug, Clone)]
 pub struct CaptureOrder {
-    /// Its number, above 0.
+    /// Number of the capture, above 0.
     pub id: u32,
-    /// The frames.
+    /// Filter that chooses the frames.
     pub filter: Filter,
-    /// The ports, as a set: those a frame came in by or leaves by.
+    /// Set of ports; a frame must have arrived on or leave by one of them.
     pub ports: u32,
-    /// The priorities, as a set: of all eight, frames without one are captured too.
+    /// Set of priorities; if all eight are set, frames without a priority are captured too.
     pub priorities: u8,
-    /// Bytes of each frame at most.
+    /// Most bytes copied of each frame.
     pub snaplen: u16,
-    /// The frames that are followed, where frames are: the filter chooses them as they come in.
+    /// Table of followed frames, if frames are followed: the filter chooses them as they are received.
     pub tracked: Option<Arc<Tracked>>,
 }
 
 counters! {
-    /// What a worker tells of captures. No two workers' share a line of the cache.
+    /// Capture counters of a worker. No two workers' share a cache line.
     #[repr(align(128))]
     pub struct CaptureStats => CaptureCount {
-        /// Number of the capture that is on; 0 is none.
+        /// Number of the active capture; 0 if there is none.
         active: Gauge => no_metric(),
-        /// Frames copied, of all captures.
+        /// Frames copied, over all captures.
         captured: Counter => no_metric().column("CAPTURED"),
-        /// Frames that were to be captured and found no room in the ring, or in the turn.
+        /// Frames lost because there was no room in the ring, or in the iteration's budget.
         lost: Counter => no_metric(),
     }
 }
 
-/// A worker's end.
+/// A worker's end of its captures.
 #[derive(Debug)]
 pub struct CaptureEnd {
     ring: FrameSender,
@@ -59,11 +59,11 @@ pub struct CaptureEnd {
     order: Option<Box<CaptureOrder>>,
     sightings: Sightings,
     now: Nanos,
-    /// Bytes that may still be copied in this turn.
+    /// Bytes that may still be copied in this iteration.
     left: usize,
 }
 
-/// Both ends of a worker's captures: its own; the frames, and what it tells.
+/// Returns both ends of a worker's captures: the worker's own, and for the reader the frames and the counters.
 #[must_use]
 pub fn ends(worker: WorkerId) -> (CaptureEnd, FrameReceiver, Arc<CaptureStats>) {
     let (mut ring, mut frames) = ring::ring(RING);
@@ -81,12 +81,13 @@ pub fn ends(worker: WorkerId) -> (CaptureEnd, FrameReceiver, Arc<CaptureStats>) 
     (end, frames, stats)
 }
 
-/// Writes to all of a ring's memory once: a worker that had to wait for the kernel's pages would be away from its ports.
+/// Writes to all of a ring's memory once: a worker that had to wait for the kernel's page faults would leave its ports
+/// unpolled.
 fn touch(ring: &mut FrameSender, frames: &mut FrameReceiver) {
     static PIECE: [u8; 32 << 10] = [0; 32 << 10];
     for _ in 0..=RING / PIECE.len() {
         if ring.push(Place::default(), &[&PIECE]) {
-            // It is thrown away.
+            // The piece is thrown away.
             let _ = frames.pop(&mut []);
         }
     }
@@ -108,7 +109,7 @@ impl CaptureOrder {
 }
 
 impl CaptureEnd {
-    /// A turn begins.
+    /// Starts an iteration: restores the byte budget.
     fn turn(&mut self) {
         self.left = TURN;
     }
@@ -139,7 +140,7 @@ impl CaptureEnd {
         self.copy((id, trace), look, frame, snaplen);
     }
 
-    /// Copies a frame into the ring, or counts that it could not.
+    /// Copies a frame into the ring, or counts it as lost.
     fn copy(&mut self, numbers: (u32, u32), look: &Look, frame: &[u8], snaplen: u16) {
         let event = look.event(numbers, (self.worker, self.now), frame.len());
         let most = usize::from(snaplen).min(usize::from(u16::MAX) - HEAD);
@@ -155,7 +156,7 @@ impl CaptureEnd {
 }
 
 impl CaptureOrder {
-    /// Whether a frame that came in, or was made, is one to be followed.
+    /// Returns true if a frame that was received, or made, is one to be followed.
     fn wants_first(&self, look: &Look, frame: &[u8]) -> bool {
         let received = Look {
             kind: Kind::Received,
@@ -166,7 +167,7 @@ impl CaptureOrder {
     }
 }
 
-/// A path's captures. While nothing is captured it is one flag that is tested.
+/// Captures of one packet path. While nothing is captured, it costs a test of one flag.
 #[derive(Debug, Default)]
 pub struct Capture {
     on: bool,
@@ -175,7 +176,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// With a ring to copy into.
+    /// Returns a capture with a ring to copy into.
     #[must_use]
     pub fn new(end: CaptureEnd) -> Capture {
         Capture {
@@ -184,12 +185,12 @@ impl Capture {
         }
     }
 
-    /// Keeps malformed frames from now on.
+    /// Keeps malformed frames from now on, in `standing`.
     pub(crate) fn stand(&mut self, standing: Standing) {
         self.standing = Some(Box::new(standing));
     }
 
-    /// Keeps a frame that was dropped, if it is malformed.
+    /// Keeps a dropped frame if it is malformed.
     pub(crate) fn keep_malformed(&mut self, look: &Look, frame: &[u8], now: Nanos) {
         if let Some(reason) = look.reason.filter(|reason| reason.is_malformed())
             && let Some(standing) = &mut self.standing
@@ -198,14 +199,14 @@ impl Capture {
         }
     }
 
-    /// Whether anything is captured.
+    /// Returns true if a capture is active.
     #[inline]
     #[must_use]
     pub const fn is_on(&self) -> bool {
         self.on
     }
 
-    /// Captures by this order from now on, or nothing.
+    /// Activates a capture order; `None` ends the capture.
     #[cold]
     pub fn set(&mut self, order: Option<Box<CaptureOrder>>) {
         let Some(end) = &mut self.end else { return };
@@ -214,11 +215,11 @@ impl Capture {
         end.sightings = filter.map_or_else(|| Filter::all().sightings(), Filter::sightings);
         let id = order.as_ref().map_or(0, |order| order.id);
         end.order = order;
-        // After the last frame of the one before went into the ring.
+        // Set after the last frame of the previous capture went into the ring.
         end.stats.active.set(id.into());
     }
 
-    /// A turn begins.
+    /// Starts an iteration.
     #[cold]
     pub(crate) fn turn(&mut self) {
         if let Some(end) = &mut self.end {
@@ -226,7 +227,7 @@ impl Capture {
         }
     }
 
-    /// It is this time of the worker's clock.
+    /// Sets the time stamp of the frames captured from now on, by the worker's clock.
     #[cold]
     pub(crate) fn at(&mut self, now: Nanos) {
         if let Some(end) = &mut self.end {
@@ -234,12 +235,12 @@ impl Capture {
         }
     }
 
-    /// Whether frames are followed, and not only seen.
+    /// Returns true if frames are followed through the switch.
     pub(crate) fn follows(&self) -> bool {
         self.order().is_some_and(|order| order.tracked.is_some())
     }
 
-    /// Whether frames of this kind that come in, or leave, by `port` may be wanted.
+    /// Returns true if frames of this kind that arrive on, or leave by, `port` may be wanted.
     pub(crate) fn may_want(&self, kind: Kind, port: PortId) -> bool {
         let (Some(order), Some(end)) = (self.order(), &self.end) else {
             return false;
@@ -264,7 +265,7 @@ impl Capture {
         }
     }
 
-    /// Captures a frame of which there is no buffer: one that the switch made for this moment.
+    /// Captures a frame without a buffer: one that the switch made just now.
     #[cold]
     pub(crate) fn look_at_bytes(&mut self, look: &Look, frame: &[u8]) {
         let Some(end) = &mut self.end else { return };

@@ -1,4 +1,4 @@
-//! One of each for every variant of an enumeration.
+//! An array with one element for every variant of a named enumeration.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -10,7 +10,8 @@ use super::path::Path;
 use super::show::{Show, Visit};
 use crate::named::Named;
 
-/// One `T` for every variant of `E`, at its index. JSON has a map by their names, in which what is 0 is left out.
+/// One `T` for every variant of `E`, at the variant's index. In JSON it is a map by variant name, without default (zero)
+/// elements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     from = "BTreeMap<String, T>",
@@ -35,12 +36,12 @@ impl<E, T: Default, const N: usize> Default for ByName<E, T, N> {
 }
 
 impl<E: Named, T, const N: usize> ByName<E, T, N> {
-    /// Each with its name.
+    /// Iterates over the elements with their variants' names.
     pub fn each_named(&self) -> impl Iterator<Item = (&'static str, &T)> {
         E::NAMES.iter().copied().zip(&self.0)
     }
 
-    /// That of the variant with this name.
+    /// Returns the element of the variant called `name`.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&T> {
         self.each_named()
@@ -49,7 +50,7 @@ impl<E: Named, T, const N: usize> ByName<E, T, N> {
 }
 
 impl<E: Named, T: Default, const N: usize> From<BTreeMap<String, T>> for ByName<E, T, N> {
-    /// Another version may have names that this one has not.
+    /// Ignores unknown names: another version may have names that this one has not.
     fn from(mut map: BTreeMap<String, T>) -> ByName<E, T, N> {
         let mut all = ByName::default();
         for (name, one) in E::NAMES.iter().zip(&mut all.0) {
@@ -80,7 +81,7 @@ impl<E: Named, C: Cell, const N: usize> Cell for ByName<E, C, N> {
         <[C; N]>::since(&mut now.0, &then.0);
     }
 
-    /// By the names: another version may have others between them.
+    /// Builds paths from the names, not the indices: another version may have other variants between them.
     fn each(count: &mut Self::Count, path: Path, show: &mut dyn FnMut(Path, &mut u64)) {
         for (name, count) in E::NAMES.iter().zip(&mut count.0) {
             C::each(count, path.then(name), show);

@@ -1,4 +1,4 @@
-//! What counters are made of: cells with one writer each, and the declaration that makes their sums and differences.
+//! Building blocks of counters: cells with one writer each, and the macro that declares their sums and differences.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,12 +7,12 @@ use crossbeam_utils::CachePadded;
 use super::path::Path;
 use super::show::{Kind, Show, Visit, value_of};
 
-/// A monotonic count with a single writer.
+/// Monotonic count with a single writer.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds `n`. Only the owner may call this: two writers lose counts.
+    /// Adds `n`. Only the owner may call this: with two writers, counts are lost.
     #[inline]
     pub fn add(&self, n: u64) {
         self.0.store(
@@ -21,13 +21,13 @@ impl Counter {
         );
     }
 
-    /// Publishes the whole of a count that its owner keeps elsewhere.
+    /// Publishes the total of a count that its owner keeps elsewhere.
     #[inline]
     pub fn publish(&self, total: u64) {
         self.0.store(total, Ordering::Relaxed);
     }
 
-    /// The value a moment ago.
+    /// Returns the value as of a moment ago.
     #[inline]
     #[must_use]
     pub fn get(&self) -> u64 {
@@ -35,18 +35,18 @@ impl Counter {
     }
 }
 
-/// A value that goes up and down, with a single writer.
+/// Value that goes up and down, with a single writer.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicU64);
 
 impl Gauge {
-    /// Publishes a value.
+    /// Publishes `value`.
     #[inline]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Publishes a value when it is higher.
+    /// Publishes `value` if it is higher than the current one.
     #[inline]
     pub fn raise(&self, value: u64) {
         if value > self.get() {
@@ -54,44 +54,44 @@ impl Gauge {
         }
     }
 
-    /// The value a moment ago.
+    /// Returns the value as of a moment ago.
     #[inline]
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The sum of parts modulo 2^64, which may each be below zero; nothing where parts that were read one after the other
-    /// do not make a whole.
+    /// Returns the sum of parts modulo 2^64, each of which may be below zero; 0 if the sum is below zero, because the parts
+    /// were read one after the other.
     pub fn total<'a>(parts: impl Iterator<Item = &'a Gauge>) -> u64 {
         let sum = parts.fold(0u64, |sum, part| sum.wrapping_add(part.get()));
         if sum.cast_signed() < 0 { 0 } else { sum }
     }
 }
 
-/// A gauge of which the highest value of all workers counts: a time, or the longest of something.
+/// Gauge whose maximum over all workers counts: a time, or the longest of something.
 #[derive(Debug, Default, derive_more::Deref)]
 pub struct Highest(Gauge);
 
-/// A gauge that is a set of bits, of which all workers' together count.
+/// Gauge that is a set of bits, whose union over all workers counts.
 #[derive(Debug, Default, derive_more::Deref)]
 pub struct Mask(Gauge);
 
-/// A cell, or a structure of cells, that a worker writes and others read.
+/// A cell, or a structure of cells, that one worker writes and others read.
 pub trait Cell {
-    /// What it reads as.
+    /// Type that the cell is read into.
     type Count;
 
-    /// Adds what the cell holds to the sum over workers.
+    /// Adds the cell's value to the sum over workers.
     fn add_to(&self, sum: &mut Self::Count);
 
-    /// Takes off what had been counted `then`. A gauge stays as it is.
+    /// Subtracts the earlier reading `then`. Gauges are left as they are.
     fn since(now: &mut Self::Count, then: &Self::Count);
 
-    /// Shows each count that only grows, and which it is: `path` with the names behind it. A gauge is not shown.
+    /// Calls `show` for each counter with its path, `path` extended by the names below it. Gauges are skipped.
     fn each(count: &mut Self::Count, path: Path, show: &mut dyn FnMut(Path, &mut u64));
 
-    /// Shows each count, which its field declares to be shown like this.
+    /// Visits each count, shown as its field declares in `how`.
     fn show(count: &Self::Count, how: &Show, to: &mut dyn Visit);
 }
 
@@ -115,7 +115,7 @@ impl Cell for Counter {
     }
 }
 
-/// Cells that go up and down: how the workers' come together, and how they are shown.
+/// Implements `Cell` for gauges: how the workers' values combine, and how they are shown.
 macro_rules! gauges {
     ($($Gauge:ident: |$sum:ident, $own:ident| $add:expr, |$count:ident, $how:ident, $to:ident| $show:expr;)*) => {$(
         impl Cell for $Gauge {
@@ -138,13 +138,13 @@ macro_rules! gauges {
 }
 
 gauges! {
-    // Parts may each be below zero, modulo 2^64.
+    // The parts may each be below zero, modulo 2^64.
     Gauge: |sum, own| sum.wrapping_add(own), |count, how, to| to.count(how, Kind::Gauge, *count);
     Highest: |sum, own| sum.max(own), |count, how, to| to.count(how, Kind::Gauge, *count);
     Mask: |sum, own| sum | own, |count, how, to| bits(*count, how, to);
 }
 
-/// Each of the eight bits of a mask, as 1 or 0.
+/// Visits each of the eight bits of a mask, as 1 or 0.
 fn bits(mask: u64, how: &Show, to: &mut dyn Visit) {
     let (label, below) = how.below();
     for bit in 0..8 {
@@ -205,7 +205,7 @@ impl<C: Cell, const N: usize> Cell for [C; N] {
     }
 }
 
-/// The sum over workers of what these cells hold.
+/// Returns the sum of the cells over workers.
 pub fn sum<'a, C: Cell<Count: Default> + 'a>(cells: impl IntoIterator<Item = &'a C>) -> C::Count {
     let mut sum = C::Count::default();
     for cell in cells {
@@ -214,10 +214,12 @@ pub fn sum<'a, C: Cell<Count: Default> + 'a>(cells: impl IntoIterator<Item = &'a
     sum
 }
 
-/// Declares cells, and what they read as: `pub struct Cells => Counts { field: Cell => HOW, ... }`.
+/// Declares a structure of cells and the structure they are read into: `pub struct Cells => Counts { field: Cell => HOW, ...
+/// }`.
 ///
-/// `HOW` is a function of [`Show`] and what follows it: `metric("npcc_x").column("X")`, or `no_metric()` for a count that is none. A field's documentation
-/// is the help text of its metric. A field is in the JSON report under its own name, unless an attribute of serde's says otherwise.
+/// `HOW` is a constructor of [`Show`] and its modifiers: `metric("npcc_x").column("X")`, or `no_metric()` for a count without
+/// a metric. A field's documentation is the help text of its metric. A field is in the JSON report under its own name, unless
+/// a serde attribute says otherwise.
 ///
 /// ```
 /// npcc_pipeline::counters! {
@@ -302,12 +304,12 @@ macro_rules! counters {
         }
 
         impl $Counts {
-            /// Takes off what had been counted `then`; gauges stay as they are.
+            /// Subtracts the earlier reading `then`; gauges are left as they are.
             pub fn since(&mut self, then: &$Counts) {
                 <$Cells as $crate::counters::Cell>::since(self, then);
             }
 
-            /// Shows each count that only grows, and which it is.
+            /// Calls `show` for each counter, with its path.
             pub fn each(
                 &mut self,
                 path: $crate::counters::Path,
@@ -316,13 +318,13 @@ macro_rules! counters {
                 <$Cells as $crate::counters::Cell>::each(self, path, show);
             }
 
-            /// Shows each count with its declaration.
+            /// Visits each count with its declaration.
             pub fn show(&self, to: &mut dyn $crate::counters::Visit) {
                 let how = $crate::counters::Show::nested().kept("");
                 <$Cells as $crate::counters::Cell>::show(self, &how, to);
             }
 
-            /// The columns of its owner's table that are declared here.
+            /// Returns heading and value of each table column that these fields declare.
             #[must_use]
             pub fn columns(&self) -> Vec<(&'static str, u64)> {
                 let mut columns = $crate::counters::Columns::default();

@@ -1,6 +1,6 @@
-//! Counts that JSON has in another form than their cells.
+//! JSON forms of counts that differ from their cells.
 
-/// A time in ns as us, to the hundredth.
+/// Serializes a time in ns as us, to the hundredth.
 pub(super) mod micros {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -15,7 +15,7 @@ pub(super) mod micros {
     }
 }
 
-/// A mask of priorities as their list.
+/// Serializes a mask of priorities as the list of the priorities.
 pub(super) mod priorities {
     use serde::{Deserialize, Deserializer, Serializer};
 

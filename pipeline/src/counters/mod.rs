@@ -1,12 +1,12 @@
-//! Counters and gauges: each has one writer, anyone may read.
+//! Counters and gauges of a worker: each has one writer and any number of readers.
 //!
-//! A counter is declared once, in [`counters!`](crate::counters!): the declaration makes the cells that a worker writes (plain atomics,
-//! in whatever memory their owner puts them), what they read as, the sum over workers, the difference to an earlier reading, the
-//! field of the JSON report, the metric and the column of a table. Nothing else lists counters, so none can be left out of a sum or of
-//! `clear counters`, and one without a metric says so.
+//! A counter is declared once, in [`counters!`](crate::counters!). The declaration makes the cells that a worker writes (plain
+//! atomics, in whatever memory their owner puts them), the type they are read into, the sum over workers, the difference to an
+//! earlier reading, the field of the JSON report, the metric and the column of a table. There is no other list of counters, so
+//! none can be left out of a sum or of `clear counters`, and one without a metric is declared as such.
 //!
-//! A worker adds with a plain load and store, never a locked instruction; a reader sees a value that was true a moment
-//! ago. Packets and bytes of one event may be read one update apart.
+//! A worker adds with a plain load and store, never a locked instruction; a reader sees a value that was true a moment ago.
+//! The packets and the bytes of one event may be read one update apart.
 
 #[macro_use]
 mod cell;
@@ -39,7 +39,7 @@ counters! {
 }
 
 impl QueueCounters {
-    /// Wire bytes that ever entered the queue; less its depth, those that left it.
+    /// Returns the wire bytes that ever entered the queue; subtract its depth for those that left it.
     #[must_use]
     pub fn entered(&self) -> u64 {
         let entered = &self.enqueued;
@@ -48,8 +48,8 @@ impl QueueCounters {
 }
 
 impl FlowCounters {
-    /// Time until now that the peer had a priority paused, all together; a pause that lasts counts, unless it is a storm: then the
-    /// watchdog empties the queue.
+    /// Returns the total time until `now` for which the peer had `priority` paused. A pause still in force counts, unless it
+    /// is a storm: the watchdog empties the queue then.
     #[must_use]
     pub fn paused_time(&self, priority: Priority, now: Nanos) -> Nanos {
         let lasts = (self.paused.get() & !self.storm.get()) & u64::from(priority.bit()) != 0;
@@ -64,7 +64,7 @@ impl FlowCounters {
 impl Copy for TrafficCount {}
 
 impl Traffic {
-    /// Counts `packets` frames of `bytes` together.
+    /// Counts `packets` frames of `bytes` bytes together.
     #[inline]
     pub fn add(&self, packets: u64, bytes: u64) {
         self.packets.add(packets);
@@ -72,11 +72,11 @@ impl Traffic {
     }
 }
 
-/// Of each priority.
+/// Label of counts that are kept for each priority.
 const BY_PRIORITY: &[Label] = &[("priority", &[])];
 
 counters! {
-    /// One egress queue.
+    /// Counters of one egress queue.
     pub struct QueueCounters => QueueCount {
         /// Frames that the egress queue took.
         #[serde(skip)] enqueued: Traffic => metric("npcc_queue_enqueued_frames").bytes("npcc_queue_enqueued_bytes", "Bytes that the egress queue took."),
@@ -96,26 +96,27 @@ counters! {
         ecn_redeemed: Counter => metric("npcc_queue_ecn_redeemed_frames"),
         /// Most wire bytes that waited in the egress queue since watermarks were cleared.
         peak: Gauge => metric("npcc_queue_peak_bytes"),
-        /// Highest depth before the last `clear watermarks`; the highest ever is the greater of both.
+        /// Highest depth in wire bytes before the last `clear watermarks`; the highest ever is the greater of this and `peak`.
         #[serde(skip)] peak_before: Gauge => no_metric(),
-        /// What the control core looks at in every tick, on a line of its own, which the worker writes only when it is another: of a quiet
-        /// queue both cores keep it.
+        /// Gauges that the control core polls in every tick, on a cache line of their own. The worker writes the line only
+        /// when a value changes, so both cores keep the line of a quiet queue.
         #[serde(flatten)] level: CachePadded<Level> => nested(),
     }
 }
 
 counters! {
-    /// How much waits in an egress queue.
+    /// Occupancy of an egress queue.
     pub struct Level => LevelCount {
         /// Wire bytes that wait in the egress queue.
         depth: Gauge => metric("npcc_queue_depth_bytes"),
-        /// When the depth last rose to each of the watched depths ([`crate::egress::port::QueueConfig::watch`]), in ns.
+        /// Times at which the depth last rose to each of the watched depths ([`crate::egress::port::QueueConfig::watch`]), in
+        /// ns.
         #[serde(skip)] crossed: [Highest; 2] => no_metric(),
     }
 }
 
 counters! {
-    /// One ingress group: what came in by a port with one priority and is still held.
+    /// Occupancy and drops of one ingress group: frames that arrived on a port with one priority.
     pub struct GroupCounters => GroupCount {
         /// Wire bytes that came in by the port with the priority and are still held.
         held: Gauge => metric("npcc_group_held_bytes"),
@@ -123,11 +124,11 @@ counters! {
         headroom: Gauge => metric("npcc_group_headroom_used_bytes"),
         /// Most wire bytes of the ingress group held since watermarks were cleared.
         held_peak: Gauge => metric("npcc_group_held_peak_bytes"),
-        /// Most held before the last `clear watermarks`.
+        /// Most wire bytes held before the last `clear watermarks`.
         #[serde(skip)] held_peak_before: Gauge => no_metric(),
-        /// Most in headroom since the last `clear watermarks`.
+        /// Most wire bytes in headroom since the last `clear watermarks`.
         headroom_peak: Gauge => no_metric(),
-        /// Most in headroom before the last `clear watermarks`.
+        /// Most wire bytes in headroom before the last `clear watermarks`.
         #[serde(skip)] headroom_peak_before: Gauge => no_metric(),
         /// Frames of the ingress group that the buffer had no room for.
         dropped: Counter => metric("npcc_group_drops").column("DROPPED"),
@@ -135,39 +136,39 @@ counters! {
 }
 
 counters! {
-    /// Pause of one priority of one port. Times are in ns of the worker's clock; a pause counts when it ends.
+    /// Pauses of one priority of one port, both ways. Times are in ns of the worker's clock; a pause counts when it ends.
     pub struct PauseCounters => PauseCount {
         /// Pauses that the peer began.
         rx_pauses: Counter => metric("npcc_pfc_receive_pauses"),
         /// Time for which the peer had this switch paused.
         #[serde(rename = "rx_paused_us", with = "micros")] rx_paused_ns: Counter => metric("npcc_pfc_receive_paused_seconds").seconds(),
-        /// Length of the last pause that ended.
+        /// Length of the peer's last pause that ended.
         #[serde(rename = "rx_last_us", with = "micros")] rx_last_ns: Gauge => no_metric(),
-        /// Length of the longest pause that ended.
+        /// Length of the peer's longest pause that ended.
         #[serde(rename = "rx_longest_us", with = "micros")] rx_longest_ns: Highest => no_metric(),
-        /// When the peer's last pause began.
+        /// Start of the peer's last pause.
         #[serde(skip)] rx_began: Highest => no_metric(),
         /// Pauses that this switch began.
         tx_pauses: Counter => metric("npcc_pfc_transmit_pauses"),
         /// Time for which this switch had the peer paused.
         #[serde(rename = "tx_paused_us", with = "micros")] tx_paused_ns: Counter => metric("npcc_pfc_transmit_paused_seconds").seconds(),
-        /// Length of our last pause that ended.
+        /// Length of this switch's last pause that ended.
         #[serde(rename = "tx_last_us", with = "micros")] tx_last_ns: Gauge => no_metric(),
-        /// Length of our longest pause that ended.
+        /// Length of this switch's longest pause that ended.
         #[serde(rename = "tx_longest_us", with = "micros")] tx_longest_ns: Highest => no_metric(),
-        /// When our last pause began.
+        /// Start of this switch's last pause.
         #[serde(skip)] tx_began: Highest => no_metric(),
         /// Pause storms that the watchdog found.
         storms: Counter => metric("npcc_pfc_storms").column("STORM DETECTED"),
-        /// Storms that ended.
+        /// Pause storms that ended.
         storms_ended: Counter => no_metric().column("RESTORED"),
-        /// When the last storm was found.
+        /// Time at which the last storm was detected.
         #[serde(skip)] storm_at: Highest => no_metric(),
-        /// When the last storm was found over.
+        /// Time at which the last storm was found to be over.
         #[serde(skip)] storm_ended_at: Highest => no_metric(),
         /// Times at which the peer had this switch paused for half of two detection periods with frames waiting: short of a storm.
         storm_warnings: Counter => metric("npcc_pfc_storm_warnings").column("WARNED"),
-        /// When the last of these began.
+        /// Start of the last storm warning.
         #[serde(skip)] storm_warned_at: Highest => no_metric(),
         /// Frames dropped because of a storm on their way out.
         storm_tx_dropped: Counter => metric("npcc_pfc_storm_drops").tag("direction", "tx").column("TX DROP")
@@ -178,9 +179,9 @@ counters! {
 }
 
 counters! {
-    /// Flow control of one port.
+    /// Flow-control state and counters of one port.
     pub struct FlowCounters => FlowCount {
-        /// Lowest priority first.
+        /// Pauses by priority, 0 first.
         #[serde(skip)] priorities: [PauseCounters; PRIORITIES] => nested().by(BY_PRIORITY),
         /// Whether the peer has this switch paused now.
         #[serde(with = "priorities")] paused: Mask => metric("npcc_pfc_paused").by(BY_PRIORITY),
@@ -209,29 +210,30 @@ counters! {
 }
 
 counters! {
-    /// One class of frames for Linux.
+    /// Counters of one class of frames for Linux.
     pub struct PuntClassCounters => PuntClassCount {
-        /// Given to Linux.
+        /// Frames given to Linux.
         punted: Traffic => no_metric(),
-        /// Dropped, as the class was past its rate.
+        /// Frames dropped because the class was over its rate.
         over_rate: Counter => no_metric(),
-        /// Dropped, as the class's queue was full.
+        /// Frames dropped because the class's queue was full.
         full: Counter => no_metric(),
     }
 }
 
 counters! {
-    /// Punt and inject, as one worker sees them. The report puts what counts a class together with what Linux took of it.
+    /// Counters of punt and inject, as one worker sees them. The report joins the counters of a class with what Linux took of
+    /// it.
     pub struct PuntCounters => PuntCount {
-        /// In the order of [`PuntClass::ALL`].
+        /// Counters of each class, in the order of [`PuntClass::ALL`].
         #[serde(skip)] classes: [PuntClassCounters; PuntClass::COUNT] => nested(),
-        /// Questions for the MAC addresses of next hops.
+        /// Requests to Linux for the MAC addresses of next hops.
         asked: Counter => no_metric(),
-        /// Not asked, as the same was asked a moment ago.
+        /// Requests suppressed because the same one was made a moment ago.
         asked_lately: Counter => no_metric(),
-        /// Not asked, as too much was.
+        /// Requests suppressed because the rate limit was reached.
         ask_over_rate: Counter => no_metric(),
-        /// Not asked, as too many questions waited.
+        /// Requests suppressed because too many were queued.
         ask_full: Counter => no_metric(),
         /// ICMP errors made: time exceeded.
         time_exceeded: Counter => metric("npcc_icmp_errors").tag("kind", "time_exceeded").help("ICMP errors made by kind."),
@@ -244,9 +246,9 @@ counters! {
             .help("ICMP errors not made: too many were (over_rate), or nothing may be sent about the packet (unfit)."),
         /// ICMP errors not made, as nothing may be sent about the packet, or there is no way to its sender.
         icmp_unfit: Counter => metric("npcc_icmp_errors_withheld").tag("cause", "unfit"),
-        /// Frames of Linux that were queued, of BFD and routing protocols.
+        /// Frames of BFD and routing protocols from Linux that were queued.
         injected_control: Traffic => no_metric(),
-        /// Other frames of Linux that were queued.
+        /// Other frames from Linux that were queued.
         injected: Traffic => no_metric(),
         /// Frames of Linux for which there was no buffer, no room or no link.
         inject_lost: Counter => metric("npcc_linux_lost_frames").tag("cause", "no_room")
@@ -255,7 +257,7 @@ counters! {
 }
 
 counters! {
-    /// What RoCEv2 packets say on arrival, and CNPs of our own.
+    /// Congestion and loss signals in RoCEv2 packets received, and CNPs sent by this switch.
     pub struct RoceCounters => RoceCount {
         /// CNPs that came in.
         cnp: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "cnp").column("CNP IN").kept("cnp_in")
@@ -284,7 +286,7 @@ counters! {
 }
 
 counters! {
-    /// One port, as one worker sees it.
+    /// Counters of one port, as one worker sees it.
     pub struct PortCounters => PortCount {
         /// Frames given to the device to send.
         tx: Traffic => metric("npcc_port_transmit_frames").bytes("npcc_port_transmit_bytes", "Bytes given to the device to send, without FCS."),
@@ -295,40 +297,40 @@ counters! {
         /// Handed over by `rx_burst`, MAC control included; [`PortCount::rx_ok`], which is shown, is without it. Read after `consumed`, of which it is the whole.
         rx: Traffic => metric("npcc_port_receive_frames").help("Frames received, without MAC control.")
             .bytes("npcc_port_receive_bytes", "Bytes received, without FCS and without MAC control."),
-        /// PFC frames.
+        /// PFC frames, by priority.
         pfc: PfcCounters => nested().kept(""),
-        /// Pause, both ways.
+        /// Flow control, both ways.
         #[serde(skip)] flow: FlowCounters => nested(),
-        /// Ingress groups.
+        /// Ingress groups of the port, by priority.
         #[serde(skip)] groups: [GroupCounters; PRIORITIES] => nested().by(BY_PRIORITY),
         /// Frames of lossless priorities lost for want of room, in the switch or in the device: must stay 0.
         lossless_lost: Counter => metric("npcc_port_lossless_lost_frames"),
         /// Frames received and given to Linux.
         punted: Traffic => metric("npcc_port_punted_frames"),
-        /// TCP and UDP checksums completed that a kernel had left to a card ([`crate::partial`]).
+        /// TCP and UDP checksums completed that a kernel had left to the NIC ([`crate::partial`]).
         checksums_completed: Counter => no_metric(),
-        /// Bytes of VLAN tags put on frames that came in here.
+        /// Bytes of VLAN tags added to frames that arrived here.
         #[serde(skip)] tag_bytes_added: Counter => no_metric(),
-        /// Bytes of VLAN tags taken off frames that came in here, but where padding took their place.
+        /// Bytes of VLAN tags removed from frames that arrived here, except where padding replaced them.
         #[serde(skip)] tag_bytes_removed: Counter => no_metric(),
-        /// Bytes behind the IP packets of frames that came in here, cut off.
+        /// Bytes cut off behind the IP packets of frames that arrived here.
         #[serde(skip)] trimmed_bytes: Counter => no_metric(),
         /// Frames dropped by reason; on the port they came in by until a queue is chosen, on the egress port after that.
         drops: ByName<DropReason, Counter, { DropReason::COUNT }> => metric("npcc_port_drops").by(&[("reason", &[])]),
         /// Bytes of the frames dropped, for whatever reason.
         #[serde(skip)] drop_bytes: Counter => metric("npcc_port_dropped_bytes"),
-        /// RoCEv2 packets.
+        /// RoCEv2 packets of the port.
         roce: RoceCounters => nested().kept(""),
-        /// When a queue's depth last rose to the second of its watched depths, in ns; published after that depth. On a line of its
-        /// own, which the control core looks at between its ticks and the worker writes only then.
+        /// Time at which a queue's depth last rose to the second of its watched depths, in ns; published after that depth. On
+        /// a cache line of its own: the control core polls it between its ticks, and the worker writes it only then.
         #[serde(skip)] alarm: CachePadded<Highest> => no_metric(),
-        /// Egress queues.
+        /// Egress queues of the port, by priority.
         #[serde(skip)] queues: [QueueCounters; PRIORITIES] => nested().by(BY_PRIORITY),
     }
 }
 
 impl PortCount {
-    /// Frames and bytes received, without MAC control: what interface counters call `rx_ok`.
+    /// Returns the frames and bytes received, without MAC control: `rx_ok` of the interface counters.
     #[must_use]
     pub const fn rx_ok(&self) -> TrafficCount {
         TrafficCount {
@@ -339,7 +341,7 @@ impl PortCount {
 }
 
 impl PortCounters {
-    /// Starts the user watermarks anew; the persistent ones keep what was. By the owner only.
+    /// Restarts the user watermarks from the current values; the persistent ones keep the old peaks. Called by the owner only.
     pub fn clear_watermarks(&self) {
         let keep = |peak: &Gauge, before: &Gauge, now: u64| {
             before.raise(peak.get());
@@ -355,13 +357,13 @@ impl PortCounters {
         }
     }
 
-    /// Counts a drop of `bytes`.
+    /// Counts a drop of one frame of `bytes` bytes.
     #[inline]
     pub fn drop(&self, reason: DropReason, bytes: u64) {
         self.drop_all(reason, 1, bytes);
     }
 
-    /// Counts a drop of `frames` frames of `bytes` together.
+    /// Counts a drop of `frames` frames of `bytes` bytes together.
     #[inline]
     pub fn drop_all(&self, reason: DropReason, frames: u64, bytes: u64) {
         if let Some(counter) = self.drops.get(reason.index()) {
@@ -371,24 +373,24 @@ impl PortCounters {
     }
 }
 
-/// All ports of one worker.
+/// Counters of one worker, those of all ports included.
 #[derive(Debug)]
 pub struct Counters {
     ports: PerPort<CachePadded<PortCounters>>,
-    /// Bursts, and the runs they are made of.
+    /// Bursts, and the runs they consist of.
     pub bursts: CachePadded<BurstCounters>,
-    /// Frames the worker holds: queued, and in hand between queue and device.
+    /// Frames the worker holds: queued, and in transit between queue and device.
     pub held: CachePadded<Held>,
-    /// The shared buffer.
+    /// Shared-buffer gauges.
     pub buffer: CachePadded<BufferGauges>,
-    /// To and from other workers.
+    /// Frames to and from other workers.
     pub crossing: CachePadded<CrossingCounters>,
-    /// To and from Linux.
+    /// Frames to and from Linux.
     pub punt: CachePadded<PuntCounters>,
 }
 
 counters! {
-    /// What a worker's bursts are made of.
+    /// Bursts of a worker and their composition.
     pub struct BurstCounters => BurstCount {
         /// Bursts received.
         received: Counter => metric("npcc_worker_bursts"),
@@ -400,7 +402,7 @@ counters! {
 }
 
 counters! {
-    /// What crosses between workers, as one of them sees it.
+    /// Frames that cross between workers, as one of them sees it.
     pub struct CrossingCounters => CrossingCount {
         /// Frames handed over to the workers that own their egress ports.
         handed_over: Counter => metric("npcc_worker_handed_over_frames").column("HANDED OVER"),
@@ -411,32 +413,32 @@ counters! {
     }
 }
 
-/// The shared buffer, in wire bytes: this worker's part, and peaks of the whole.
+/// Shared-buffer gauges in wire bytes: this worker's part, and the peaks of the whole.
 #[derive(Debug, Default)]
 pub struct BufferGauges {
-    /// Taken less given back, modulo 2^64: the sum over all workers is what is held.
+    /// Amount charged less amount released, modulo 2^64: the sum over all workers is the amount held.
     pub used: Gauge,
-    /// The same in buffers.
+    /// Packet buffers charged less those released, modulo 2^64.
     pub frames: Gauge,
-    /// Held in headroom.
+    /// Bytes of this worker's frames in headroom.
     pub headroom: Gauge,
-    /// Most held by all workers.
+    /// Most bytes held by all workers together.
     pub used_peak: Gauge,
-    /// Most held in headroom by all workers.
+    /// Most bytes in headroom of all workers together.
     pub headroom_peak: Gauge,
 }
 
-/// Frames and bytes held, as gauges, modulo 2^64: the sum over all workers is what is held.
+/// Frames and bytes held, as gauges modulo 2^64: the sum over all workers is the amount held.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// Frames.
+    /// Frames held.
     pub packets: Gauge,
-    /// Bytes.
+    /// Bytes held.
     pub bytes: Gauge,
 }
 
 impl Counters {
-    /// Counters for `ports` ports.
+    /// Returns zeroed counters for `ports` ports.
     #[must_use]
     pub fn new(ports: usize) -> Counters {
         Counters {
@@ -452,7 +454,7 @@ impl Counters {
         }
     }
 
-    /// One port's, by index.
+    /// Returns one port's counters by index.
     #[inline]
     #[must_use]
     pub fn port(&self, index: usize) -> Option<&PortCounters> {
@@ -460,14 +462,14 @@ impl Counters {
         (index < self.ports.len()).then(|| &*self.ports[port])
     }
 
-    /// One port's; for a port that is not configured those of a spare one.
+    /// Returns one port's counters; for a port that is not configured, spare ones.
     #[inline]
     #[must_use]
     pub fn of(&self, port: PortId) -> &PortCounters {
         &self.ports[port]
     }
 
-    /// All ports, in the order of the configuration.
+    /// Iterates over all ports, in the order of the configuration.
     pub fn ports(&self) -> impl Iterator<Item = &PortCounters> {
         self.ports.iter().map(|(_, padded)| &**padded)
     }

@@ -1,16 +1,17 @@
-//! The number of a counter: made of the names on the way to it, so that it is the same in every version that has the counter.
+//! Stable number of a counter: a hash of the names that lead to it, so that it is the same in every version that has the
+//! counter.
 
-/// FNV-1a of the names, each with a mark behind it.
+/// FNV-1a hash of the names, each followed by a separator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(u64);
 
 const PRIME: u64 = 0x0100_0000_01b3;
 
 impl Path {
-    /// Before any name.
+    /// Path before any name.
     pub const ROOT: Path = Path(0xcbf2_9ce4_8422_2325);
 
-    /// With a name behind it.
+    /// Returns the path extended by a name.
     #[must_use]
     pub const fn then(self, name: &str) -> Path {
         let (mut hash, mut at, name) = (self.0, 0, name.as_bytes());
@@ -26,13 +27,13 @@ impl Path {
         Path((hash ^ 0x2f).wrapping_mul(PRIME))
     }
 
-    /// With a place in a row behind it.
+    /// Returns the path extended by an array index.
     #[must_use]
     pub const fn at(self, place: usize) -> Path {
         Path((self.0 ^ 0x100 ^ place as u64).wrapping_mul(PRIME))
     }
 
-    /// The number, which is never 0.
+    /// Returns the number, which is never 0.
     #[must_use]
     pub const fn number(self) -> u64 {
         if self.0 == 0 { 1 } else { self.0 }

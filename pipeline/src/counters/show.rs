@@ -1,29 +1,30 @@
-//! How a count is shown: declared with its field, and all that a renderer (JSON apart, which serde writes) needs to know of it.
+//! Presentation of a count: declared with its field, and all that a renderer needs to know of it (except JSON, which serde
+//! writes).
 
-/// A metric: a name, and a sentence that says what it counts.
+/// Name and help text of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name, without the suffix that the text adds for a counter.
+    /// Metric name, without the suffix that the text format adds for a counter.
     pub name: &'static str,
-    /// What it counts; empty where another field declares the same metric with another value of its label.
+    /// Help text; empty if another field declares the same metric with another value of its label.
     pub help: &'static str,
 }
 
-/// A label whose values are the names of the elements below it; digits where it has none.
+/// Label name, and the names of the elements below it as its values; digits if there are no names.
 pub type Label = (&'static str, &'static [&'static str]);
 
-/// What a field of [`counters!`](crate::counters!) declares about its count.
+/// Presentation of one count, as its field in [`counters!`](crate::counters!) declares it.
 #[derive(Debug, Clone, Copy)]
 pub struct Show {
-    /// Its metric; of [`super::Traffic`] that of the frames, and that of the bytes.
+    /// Metrics of the count; for [`super::Traffic`], those of the frames and of the bytes.
     pub metrics: [Option<Metric>; 2],
-    /// The count is in ns, and its metric in seconds.
+    /// True if the count is in ns and its metric in seconds.
     pub seconds: bool,
-    /// The label that tells this field from others with the same metric.
+    /// Label and value that distinguish this field from others with the same metric.
     pub tag: Option<(&'static str, &'static str)>,
-    /// Labels of the elements, the outermost first, where there are several.
+    /// Labels of the elements, outermost first, if the field is an array.
     pub labels: &'static [Label],
-    /// The heading of its column in the table of its owner.
+    /// Heading of its column in the table of its owner.
     pub column: Option<&'static str>,
     about: &'static str,
     kept: Option<&'static str>,
@@ -31,7 +32,7 @@ pub struct Show {
 }
 
 impl Show {
-    /// A count that is no metric: its reader computes another from it, or it is for the program alone.
+    /// Declares a count without a metric: another value is computed from it, or it is internal to the program.
     #[must_use]
     pub const fn no_metric() -> Show {
         Show {
@@ -46,13 +47,14 @@ impl Show {
         }
     }
 
-    /// Counts of another declaration, whose fields say how they are shown.
+    /// Declares nested counts, whose own fields say how they are shown.
     #[must_use]
     pub const fn nested() -> Show {
         Show::no_metric()
     }
 
-    /// Shown as the owner of these counts declares: the first of its metrics (frames), or the second (bytes).
+    /// Declares a count shown as the owner of its structure declares: with the owner's first metric (0, frames) or second (1,
+    /// bytes).
     #[must_use]
     pub const fn of_owner(which: usize) -> Show {
         let mut how = Show::no_metric();
@@ -60,7 +62,7 @@ impl Show {
         how
     }
 
-    /// The metric of this name; its help is what the field's documentation says.
+    /// Declares the metric `name`; its help text is the field's documentation.
     #[must_use]
     pub const fn metric(name: &'static str) -> Show {
         let mut how = Show::no_metric();
@@ -68,57 +70,57 @@ impl Show {
         how
     }
 
-    /// With another help than the field's documentation.
+    /// Replaces the help text, by default the field's documentation.
     #[must_use]
     pub const fn help(mut self, about: &'static str) -> Show {
         self.about = about;
         self
     }
 
-    /// The metric of the bytes beside that of the frames.
+    /// Adds the metric of the bytes to that of the frames.
     #[must_use]
     pub const fn bytes(mut self, name: &'static str, help: &'static str) -> Show {
         self.metrics = [self.metrics[0], Some(Metric { name, help })];
         self
     }
 
-    /// A count in ns whose metric is in seconds.
+    /// Marks a count in ns whose metric is in seconds.
     #[must_use]
     pub const fn seconds(mut self) -> Show {
         self.seconds = true;
         self
     }
 
-    /// One of several fields with the same metric: the label that tells it apart. The first of them has the help.
+    /// Adds the label that distinguishes several fields with the same metric. The first of these fields has the help text.
     #[must_use]
     pub const fn tag(mut self, label: &'static str, value: &'static str) -> Show {
         self.tag = Some((label, value));
         self
     }
 
-    /// Several counts: the label of each level of elements.
+    /// Adds the label of each level of elements of an array.
     #[must_use]
     pub const fn by(mut self, labels: &'static [Label]) -> Show {
         self.labels = labels;
         self
     }
 
-    /// A column of its owner's table.
+    /// Adds a column to its owner's table.
     #[must_use]
     pub const fn column(mut self, heading: &'static str) -> Show {
         self.column = Some(heading);
         self
     }
 
-    /// The name by which the count is kept over a restart, where the field has another; of a nested declaration, "" where its counts are
-    /// kept as if they were its owner's.
+    /// Sets the name under which the count is kept over a restart, if that is not the field's name. For a nested declaration,
+    /// "" keeps its counts as if they were its owner's.
     #[must_use]
     pub const fn kept(mut self, name: &'static str) -> Show {
         self.kept = Some(name);
         self
     }
 
-    /// With the documentation of the field.
+    /// Takes the field's documentation as help text, unless another was set.
     #[doc(hidden)]
     #[must_use]
     pub const fn of_field(mut self, documentation: &'static str) -> Show {
@@ -132,7 +134,7 @@ impl Show {
         self
     }
 
-    /// Where the count is kept over a restart.
+    /// Returns the path under which the count is kept over a restart.
     #[must_use]
     pub fn path(&self, path: super::Path, field: &str) -> super::Path {
         match self.kept.unwrap_or(field) {
@@ -141,7 +143,7 @@ impl Show {
         }
     }
 
-    /// How a field of a nested declaration is shown, where its owner is shown like this.
+    /// Returns the presentation of `field` in a nested declaration whose owner is shown like `self`.
     #[must_use]
     pub fn over(&self, field: &Show) -> Show {
         let Some(which) = field.owner else {
@@ -154,7 +156,7 @@ impl Show {
         }
     }
 
-    /// Goes into a nested declaration, unless its counts are its owner's.
+    /// Enters a nested declaration, without a level of its own if its counts are kept as its owner's.
     pub fn enter(&self, to: &mut dyn Visit, inside: &mut dyn FnMut(&mut dyn Visit)) {
         match self.kept {
             Some("") => inside(to),
@@ -162,7 +164,7 @@ impl Show {
         }
     }
 
-    /// The label of the elements of the outermost level, and how what is below is shown.
+    /// Returns the label of the outermost level of elements, and the presentation of the levels below.
     pub(super) fn below(&self) -> (Option<Label>, Show) {
         let (label, labels) = match self.labels {
             [] => (None, self.labels),
@@ -172,7 +174,7 @@ impl Show {
     }
 }
 
-/// The value of a label: the element's name or its digit.
+/// Returns the value of a label: the element's name, or its digit.
 pub(super) fn value_of(label: Label, element: usize) -> &'static str {
     const DIGITS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
     let (_, names) = label;
@@ -180,21 +182,21 @@ pub(super) fn value_of(label: Label, element: usize) -> &'static str {
     names.get(element).copied().unwrap_or("?")
 }
 
-/// What a number is.
+/// Type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// Value that only grows.
     Counter,
-    /// It goes up and down.
+    /// Value that goes up and down.
     Gauge,
 }
 
-/// Looks at counts, one after the other, each with its declaration.
+/// Visitor of counts, one after the other, each with its declaration.
 pub trait Visit {
-    /// A count; its metric is the first of the declaration.
+    /// Visits a count; its metric is the first of the declaration.
     fn count(&mut self, how: &Show, kind: Kind, value: u64);
 
-    /// Counts of another declaration, or of one of several elements: under this label.
+    /// Visits the counts of a nested declaration, or of one of several elements under `label`.
     fn within(
         &mut self,
         label: Option<(&'static str, &'static str)>,
@@ -202,7 +204,7 @@ pub trait Visit {
     );
 }
 
-/// The columns that a declaration has, with the counts below them.
+/// Visitor that collects the columns of a declaration, with their counts.
 #[derive(Debug, Default)]
 pub struct Columns(pub Vec<(&'static str, u64)>);
 
@@ -211,7 +213,7 @@ impl Visit for Columns {
         self.0.extend(how.column.map(|heading| (heading, value)));
     }
 
-    /// They are in a table of their own.
+    /// Skips nested counts: they are in a table of their own.
     fn within(
         &mut self,
         _: Option<(&'static str, &'static str)>,
@@ -231,11 +233,11 @@ mod tests {
     use super::{Kind, Show, Visit};
 
     crate::named! {
-        /// Two sides.
+        /// One of two sides.
         pub enum Side {
-            /// One.
+            /// Left side.
             Left = "left",
-            /// The other.
+            /// Right side.
             Right = "right",
         }
     }
@@ -260,11 +262,11 @@ mod tests {
             sides: ByName<Side, Counter, 2> => metric("sides").by(&[("side", &[])]),
             /// Bits.
             mask: Mask => metric("mask").by(&[("bit", &[])]),
-            /// Nobody sees it.
+            /// Hidden count.
             hidden: Counter => no_metric(),
-            /// Each of two.
+            /// Counts of each of two elements.
             inner: [InnerCells; 2] => nested().by(&[("place", &["near", "far"])]),
-            /// Its owner's.
+            /// Counts kept as the owner's.
             own: InnerCells => nested().kept(""),
         }
     }

@@ -1,4 +1,4 @@
-//! Runs that do not queue against the same runs in queues.
+//! Tests of runs that bypass their queues against the same runs in queues.
 
 use proptest::prelude::*;
 
@@ -10,19 +10,19 @@ use crate::frame::{FrameVec, HeapFrame};
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// A burst by a port: hosts, TOS and payloads.
+    /// Burst received on a port: hosts, TOS and payload lengths.
     Burst(u8, Vec<(u8, u8, usize)>),
-    /// A frame of the switch's own, in this queue.
+    /// Frame made by the switch, in this queue.
     Own(u8),
     /// Queues of `wan` that are held back from now on.
     Hold(u8),
-    /// After so many nanoseconds a port may send so many frames; whether its outlet asks what travels with them, and how many of
-    /// those in hand the device takes.
+    /// After this many nanoseconds a port may send this many frames; true if its outlet reads their metadata, and the number
+    /// of frames in hand that the device takes.
     Send(u8, u64, usize, bool, usize),
 }
 
 const HOSTS: [&str; 4] = ["10.0.2.2", "10.0.1.9", "10.0.100.7", "2001:db8:2::9"];
-/// Not ECT, ECT(0), and lossless DSCP 26 with ECT(0), ECT(0), CE.
+/// TOS of Not-ECT, ECT(0), and lossless DSCP 26 with ECT(0), ECT(0), CE.
 const TOS: [u8; 5] = [0, 2, 106, 106, 107];
 
 fn some() -> impl Strategy<Value = usize> {
@@ -30,7 +30,7 @@ fn some() -> impl Strategy<Value = usize> {
 }
 
 fn burst(one_queue: bool) -> BoxedStrategy<Vec<(u8, u8, usize)>> {
-    // Often of one queue, and as the burst before, as real bursts are.
+    // Bursts often are for one queue, and the same as the burst before, as real bursts are.
     let any = if one_queue {
         (0u8..1, 2usize..3)
     } else {
@@ -53,7 +53,8 @@ fn send() -> impl Strategy<Value = Op> {
         .prop_map(|(port, after, room, asks, takes)| Op::Send(port, after, room, asks, takes))
 }
 
-/// Something, or a turn of the switch: a burst in by one port, out by the other as far as its device takes it.
+/// Either a single operation, or an iteration of the switch: a burst in on one port, out of the other as far as its device
+/// takes it.
 fn ops(one_queue: bool) -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         6 => (0u8..2, burst(one_queue)).prop_map(|(port, frames)| Op::Burst(port, frames)),
@@ -72,10 +73,10 @@ fn ops(one_queue: bool) -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(some, 1..40).prop_map(|ops| ops.concat())
 }
 
-/// What was handed out by each port and not yet taken: lengths.
+/// Lengths of the frames that each port handed out and its device has not yet taken.
 type Hands = [Vec<u64>; 2];
 
-/// Fills an empty hand, as the switch does; which frames left, in their order.
+/// Fills an empty hand, as the switch does; returns the frames that left, in their order.
 fn fill<const ASKS: bool>(
     path: &mut Path,
     port: PortId,
@@ -87,7 +88,7 @@ fn fill<const ASKS: bool>(
     out.0
 }
 
-/// The device takes so many of the hand.
+/// Makes the device take this many frames of the hand.
 fn take(path: &mut Path, port: PortId, hands: &mut Hands, frames: usize) {
     let hand = &mut hands[port.index()];
     let taken: Vec<u64> = hand.drain(..frames.min(hand.len())).collect();
@@ -97,7 +98,7 @@ fn take(path: &mut Path, port: PortId, hands: &mut Hands, frames: usize) {
     path.publish_held();
 }
 
-/// A hand that takes only so many, and asks what travels with them or not.
+/// Outlet that takes only this many frames, and reads their metadata or not.
 struct Narrow<const ASKS: bool>(Vec<(Vec<u8>, Option<Meta>)>, usize);
 
 impl<const ASKS: bool> Outlet<HeapFrame> for Narrow<ASKS> {
@@ -112,7 +113,7 @@ impl<const ASKS: bool> Outlet<HeapFrame> for Narrow<ASKS> {
     }
 }
 
-/// Everything an operator could tell the two apart by.
+/// Returns all accounts by which an operator could distinguish the two paths.
 fn accounts(path: &Path) -> Vec<String> {
     let mut all = vec![format!("{:?} {:?}", path.buffer().used(), path.held)];
     for port in [DC, WAN] {
@@ -122,17 +123,17 @@ fn accounts(path: &Path) -> Vec<String> {
     all
 }
 
-/// Frames that left a port, and what travelled with them where it was asked for.
+/// Frames that left a port, with their metadata if the outlet reads it.
 type Left = Vec<(Vec<u8>, Option<Meta>)>;
 
-/// The same operations on a path, and on one whose runs all queue.
+/// The same operations on a normal path, and on one whose runs all queue.
 struct Two {
     paths: [Path; 2],
     hands: [Hands; 2],
     now: u64,
-    /// Frames that came so far: the PSN of the next one.
+    /// Number of frames that arrived so far: the PSN of the next one.
     came: u32,
-    /// What left each path: by port, then in order.
+    /// Frames that left each path, by port, then in order.
     left: [[Left; 2]; 2],
 }
 
@@ -205,7 +206,7 @@ impl Two {
         }
     }
 
-    /// Everything an operator could tell each path by.
+    /// Returns all accounts of each path that an operator could see.
     fn accounts(&self) -> [Vec<String>; 2] {
         self.paths.each_ref().map(accounts)
     }
@@ -224,7 +225,7 @@ impl Two {
 }
 
 proptest! {
-    /// With one queue in use nothing tells the two apart: frames, marks, accounts and times, after every operation.
+    /// With one queue in use nothing distinguishes the two paths: frames, marks, accounts and times, after every operation.
     #[test]
     fn a_run_that_does_not_queue_leaves_as_one_that_does(
         ops in ops(true),
@@ -242,8 +243,8 @@ proptest! {
         prop_assert_eq!(short, long);
     }
 
-    /// With several queues in use runs leave whole where queues would take turns. Nothing is lost uncounted, and each queue keeps
-    /// the order of arrival. What each path refuses may differ, as depths do.
+    /// With several queues in use runs leave whole where queues would take turns. No frame is lost uncounted, and each queue
+    /// keeps the order of arrival. The frames each path refuses may differ, as depths do.
     #[test]
     fn runs_of_several_queues_keep_their_order(ops in ops(false)) {
         let mut two = Two::new(1 << 20);
@@ -270,7 +271,7 @@ proptest! {
     }
 }
 
-/// The PSNs of the untagged IPv4 packets of one DSCP among those that left.
+/// Returns the PSNs of the untagged IPv4 packets of one DSCP among those that left.
 fn psns(left: &[(Vec<u8>, Option<Meta>)], dscp_bits: u8) -> Vec<u32> {
     let frames = left.iter().map(|(data, _)| data);
     frames
@@ -279,7 +280,7 @@ fn psns(left: &[(Vec<u8>, Option<Meta>)], dscp_bits: u8) -> Vec<u32> {
         .collect()
 }
 
-/// The laws above would hold if every run queued.
+/// A run into an idle queue does not queue; the laws above would hold if every run queued.
 #[test]
 fn a_run_into_an_idle_queue_does_not_queue() {
     let mut path = path(super::AMPLE);
@@ -319,7 +320,8 @@ fn burst_to(host: &str, from: u8, frames: usize, payload: usize, tos: u8) -> Fra
     )
 }
 
-/// At 0b8b087 a worker had one such place, and a second port's burst put the first one's into its queue.
+/// Each port has its own bypass slots. Defect of 0b8b087: a worker had one such slot, and a second port's burst put the first
+/// one's into its queue.
 #[test]
 fn two_ports_do_not_put_each_other_into_queues() {
     let mut path = path(super::AMPLE);
@@ -335,7 +337,7 @@ fn two_ports_do_not_put_each_other_into_queues() {
     );
     let waiting = [DC, WAN].map(|port| path.side.bypass[port].waiting());
     assert_eq!(waiting, [16, 16]);
-    // Another priority of the same port has a place of its own.
+    // Another priority of the same port has its own slot.
     path.ingress(
         DC,
         &mut burst_to("10.0.2.2", 0, 16, 100, 2),
@@ -349,7 +351,7 @@ fn two_ports_do_not_put_each_other_into_queues() {
     assert_eq!(path.counters().bursts.bypassed.get(), 1);
 }
 
-/// A port shaped to less than a burst a turn: what its rate lets go leaves, and the others wait where they are.
+/// A port shaped to less than a burst an iteration sends what its rate allows, and the other frames wait where they are.
 #[test]
 fn a_run_leaves_in_part_where_the_rate_does_not_let_all_of_it_go() {
     let mut path = path(super::AMPLE);
@@ -372,7 +374,7 @@ fn a_run_leaves_in_part_where_the_rate_does_not_let_all_of_it_go() {
     assert_eq!(path.buffer().used().frames, 0);
 }
 
-/// An outlet with a lane for each priority.
+/// Outlet with a lane for each priority.
 struct Lanes(Vec<Meta>);
 
 impl Outlet<HeapFrame> for Lanes {
@@ -389,7 +391,7 @@ impl Outlet<HeapFrame> for Lanes {
     }
 }
 
-/// A lane that its device holds up gives nothing back for what another sends.
+/// A lane held up by its device releases nothing for frames that another lane sends.
 #[test]
 fn each_lane_gives_back_its_own() {
     let mut path = path(super::AMPLE);
@@ -426,7 +428,7 @@ fn each_lane_gives_back_its_own() {
     assert_eq!((held(&path, 3), held(&path, 0)), (8, 0));
 }
 
-/// Whatever a port sends at full rate in one turn it may send in the next, however long turns are, up to `away`.
+/// A port at full rate may send its rate's bytes of one iteration in the next, however long iterations are, up to `away`.
 #[test]
 fn a_port_keeps_its_rate_over_turns_of_fifty_microseconds() {
     let rate = crate::units::BitRate(100_000_000_000);
@@ -461,7 +463,7 @@ fn a_port_keeps_its_rate_over_turns_of_fifty_microseconds() {
     assert!(sent * 100 >= line * 99, "{sent} of {line}");
 }
 
-/// A hand of a device whose ring takes only so many wire bytes now.
+/// Outlet of a device whose ring takes only this many wire bytes now.
 struct Bounded {
     frames: Vec<Meta>,
     credit: i64,
@@ -482,8 +484,8 @@ impl Outlet<HeapFrame> for Bounded {
     }
 }
 
-/// H6: at 0b8b087 up to a burst, or 20 us of the rate, was in hand when the peer's XOFF came, and was sent regardless: ten times
-/// what an IEEE peer's headroom holds. Now no more is scheduled than the device's ring takes, and one frame.
+/// Defect H6: at 0b8b087 up to a burst, or 20 us of the rate, was in hand when the peer's XOFF came, and was sent regardless:
+/// ten times what an IEEE peer's headroom holds. Now no more is scheduled than the device's ring takes, and one frame.
 #[test]
 fn no_more_is_in_hand_when_the_peer_pauses_than_the_ring_takes() {
     const CREDIT: i64 = 5_000;

@@ -1,6 +1,6 @@
-//! The path's part of captures: where frames are looked at on their way. None of it runs while nothing is captured.
+//! Capture points of the packet path. None of this runs while nothing is captured.
 //!
-//! What the stages decided stands in the records and heads of runs, so a look changes nothing and asks nothing of a stage.
+//! The stages' decisions are in the records and heads of runs, so a capture changes nothing and needs nothing from a stage.
 
 use super::Datapath;
 use super::punted::ends;
@@ -17,25 +17,25 @@ use crate::tap::{FlowTap, watched};
 use crate::units::{Nanos, PortId, Priority};
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// With a ring for what is captured, before the first frame.
+    /// Attaches a capture ring, before the first frame.
     #[must_use]
     pub fn with_capture(mut self, end: CaptureEnd) -> Datapath<B, T> {
         self.capture = Capture::new(end);
         self
     }
 
-    /// Keeps malformed frames from now on, whatever else is captured.
+    /// Keeps malformed frames from now on, in addition to other captures.
     pub fn keep_malformed(&mut self, standing: Standing) {
         self.capture.stand(standing);
     }
 
-    /// Captures by this order from now on, or nothing.
+    /// Activates a capture order; `None` ends the capture.
     #[cold]
     pub fn set_capture(&mut self, order: Option<Box<CaptureOrder>>) {
         self.capture.set(order);
     }
 
-    /// Looks at frames that [`Datapath::egress`] handed out and that are dropped before a device took them.
+    /// Captures frames that [`Datapath::egress`] handed out and that are dropped before a device took them.
     #[cold]
     pub fn capture_abandoned(&mut self, port: PortId, reason: DropReason, frames: &[B]) {
         if !self.capture.is_on() {
@@ -51,7 +51,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Looks at a burst as it came in.
+    /// Captures a burst as it was received.
     #[cold]
     #[inline(never)]
     pub(super) fn capture_received(&mut self, port: PortId, frames: &FrameVec<B>, now: Nanos) {
@@ -76,14 +76,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// The priority of a frame by what came, where it is a packet.
+    /// Returns the priority of a frame as received, if it is an IP packet.
     fn class_of(&self, port: PortId, frame: &[u8]) -> Option<Priority> {
         let parsed = parse(frame).ok()?;
         let routed = parsed.kind != Parsing::MacControl;
         routed.then(|| self.ingress[port].classifier().priority(&parsed))
     }
 
-    /// Where the table leads a frame that came in.
+    /// Returns the next-hop group and flow hash of a received frame.
     fn notes_of(&self, frame: &[u8]) -> Notes {
         let Some((parsed, destination)) = ends(frame) else {
             return Notes::default();
@@ -95,7 +95,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Looks at a run that was let in, before it is queued.
+    /// Captures an admitted run, before it is queued.
     #[cold]
     #[inline(never)]
     pub(super) fn capture_queued(&mut self, run: &Run<B>, now: Nanos) {
@@ -132,7 +132,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Looks at a frame that the switch made, or Linux sent, before it is queued.
+    /// Captures a frame that the switch made, or Linux sent, before it is queued.
     #[cold]
     #[inline(never)]
     pub(super) fn capture_made(&mut self, buf: &B, meta: &Meta, now: Nanos) {
@@ -147,7 +147,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.capture.look(&look, buf);
     }
 
-    /// [`Datapath::egress`] with a look at what leaves.
+    /// Runs [`Datapath::egress`] with a capture of the frames that leave.
     #[cold]
     #[inline(never)]
     pub(super) fn send_captured(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {

@@ -1,4 +1,5 @@
-//! Captures of a path with Linux: what is dropped after all is told with its last reason, what is punted is not dropped.
+//! Captures of a path with Linux: a frame that is dropped in the end has its last reason, and one that is punted is not
+//! dropped.
 
 use super::punted_rig::*;
 use super::*;
@@ -69,7 +70,7 @@ fn frames_that_linux_might_be_given_are_told_by_what_became_of_them() {
     }
 }
 
-/// No driver leaves a frame without room before it; a buffer that comes so is dropped, and told.
+/// No driver leaves a frame without headroom; a buffer that comes without it is dropped and captured with that reason.
 #[test]
 fn a_frame_without_room_for_its_tag_is_told_with_that_reason() {
     let (end, mut frames, stats) = capture::ends(WorkerId::FIRST);
@@ -85,7 +86,7 @@ fn a_frame_without_room_for_its_tag_is_told_with_that_reason() {
     })));
     path.refresh();
     let frame = data("10.0.100.9").frame();
-    // With room it leaves by VLAN 100.
+    // With headroom it leaves by VLAN 100.
     push(&mut path, DC, &frame, 1);
     assert_eq!(pull(&mut path, WAN, 1).len(), 1);
     let (head, tail) = frame.split_at(HeapFrame::HEADROOM);

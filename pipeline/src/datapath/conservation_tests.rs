@@ -1,4 +1,4 @@
-//! The conservation law, whatever comes in.
+//! The conservation law, for any traffic.
 
 use proptest::prelude::*;
 
@@ -24,11 +24,11 @@ enum Event {
     },
     Send(u8, u64),
     Originate,
-    /// ARP, and whether by a VLAN.
+    /// ARP frame; true if it has a VLAN tag.
     Arp(u8, bool),
-    /// Of Linux: whether control, VLAN, length.
+    /// Frame sent by Linux: true if control, VLAN, length.
     Inject(bool, u16, usize),
-    /// Linux's side comes round.
+    /// Linux reads its queues.
     Read,
 }
 
@@ -63,7 +63,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 proptest! {
-    /// Whatever comes in, in frames and bytes: in = out after every event, the depth is what waits, and stop leaves nothing.
+    /// For any traffic, in frames and bytes: input equals output after every event, the depth is what waits, and a stop leaves
+    /// nothing.
     #[test]
     fn nothing_is_lost_uncounted(events in events(), pool_frames in 4u64..200, linux in prop::option::of(1u32..100_000)) {
         let pool = PoolConfig { bytes: 100_000, frames: pool_frames, alpha_256: 256 };

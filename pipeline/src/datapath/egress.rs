@@ -1,4 +1,4 @@
-//! The egress side: what a port may send, and what comes back when its device has taken it.
+//! Egress path: sends what a port may send, and releases it when its device has taken it.
 
 use super::Datapath;
 use crate::buffer::Sent;
@@ -9,7 +9,7 @@ use crate::tap::FlowTap;
 use crate::units::{Nanos, PortId, Priority};
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// Fills `out` with what `port` may send now, and publishes its depths.
+    /// Fills `out` with the frames that `port` may send now, and publishes its depths.
     #[inline]
     pub fn egress(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
         let pause = &self.pause[port];
@@ -23,7 +23,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// [`Datapath::egress`] of a port that has something to do.
+    /// Runs [`Datapath::egress`] for a port that has something to do.
     #[inline]
     pub(super) fn send_to(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
         let (side, pause) = (&mut self.side, &mut self.pause[port]);
@@ -71,7 +71,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         egress.publish(counters);
     }
 
-    /// Puts what waits past the queues of `port` into them after all.
+    /// Puts the runs that bypass the queues of `port` into them after all.
     #[cold]
     pub(super) fn queue_bypassed(&mut self, port: PortId) {
         for priority in Priority::all() {
@@ -79,7 +79,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Puts what waits past one queue into it after all.
+    /// Puts the run that bypasses one queue into it after all.
     #[cold]
     pub(super) fn queue_bypassed_of(&mut self, port: PortId, priority: Priority) {
         if let Some(run) = self.side.bypass[port].take(priority) {
@@ -88,7 +88,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// The device of `port` took frames that [`Datapath::egress`] handed out, oldest first.
+    /// Accounts for frames that [`Datapath::egress`] handed out and the device of `port` took, oldest first.
     #[inline]
     pub fn sent(&mut self, port: PortId, sent: Sent) {
         self.held.give(sent.amount.frames, sent.bytes);
@@ -98,7 +98,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Gives back the room of frames that have left a transmit queue.
+    /// Releases the charges of frames that have left a transmit queue.
     #[inline]
     pub(super) fn give_back(&mut self, port: PortId, sent: Sent) {
         let in_flight = &mut self.side.in_flight[port][sent.lane];

@@ -1,4 +1,4 @@
-//! Which frames Linux is given, and which not.
+//! Tests of which frames Linux is given, and which not.
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
@@ -183,7 +183,7 @@ fn each_frame_for_linux_has_its_class() {
         let counters = &path.counters().punt.classes[class.index()];
         assert_eq!(counters.punted.packets.get(), 1);
         assert_whole(&path);
-        // Of a VLAN the port carries it comes without its tag; of another it does not come.
+        // A frame of a VLAN the port carries arrives without its tag; a frame of another VLAN does not arrive.
         let retagged = |tci| {
             [
                 &frame[..12],
@@ -339,7 +339,7 @@ fn what_linux_could_forward_is_not_given() {
         assert_eq!(drops(&path, DC), [(reason, 1)], "{what}");
         assert_whole(&path);
     }
-    // A routing header that is at its end says nothing any more.
+    // A routing header that is at its end has no effect any more.
     let (mut path, mut host) = linux();
     let frame = packet(
         ("2001:db8:1::3", "2001:db8:1::1"),
@@ -349,7 +349,7 @@ fn what_linux_could_forward_is_not_given() {
     );
     push(&mut path, DC, &ip(us, &frame), 0);
     assert_eq!(given(&mut host).len(), 1);
-    // A redirect-happy neighbour: both link-local.
+    // A neighbour that provokes redirects: both addresses are link-local.
     let frame = packet(("fe80::9", "fe80::99"), (58, 64), &[], &[128; 24]);
     push(&mut path, DC, &ip(us, &frame), 1);
     assert_eq!(
@@ -359,7 +359,7 @@ fn what_linux_could_forward_is_not_given() {
     );
 }
 
-/// Linux's side of a frame, by another parser: whether it could be forwarded a second time. `None` of what is not IP.
+/// Returns true if another parser finds that Linux could forward the frame a second time. `None` if it is not IP.
 fn could_forward(frame: &[u8]) -> Option<bool> {
     let sliced = SlicedPacket::from_ethernet(frame).ok()?;
     let is_ours = |address: IpAddr| OURS.iter().any(|ours| v4(ours) == address);
@@ -457,7 +457,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever comes in: all is counted, Linux gets nothing that it could forward a second time, and no ICMP error is about one.
+    /// All frames are counted, Linux gets nothing that it could forward a second time, and no ICMP error is about an error,
+    /// whatever arrives.
     #[test]
     fn linux_is_given_nothing_twice(frames in prop::collection::vec(odd_frame(), 1..8)) {
         let (mut path, mut host) = linux();
@@ -473,7 +474,7 @@ proptest! {
         for port in [DC, WAN] {
             for out in pull(&mut path, port, 1_000_000) {
                 let bytes = out.buf.data();
-                // Whoever made it: what has the class of our errors is one, by another parser too.
+                // A frame with the TOS of our errors is one, whoever made it, by another parser too.
                 let is_error = bytes[14] >> 4 == 4 && bytes[15] == 48 << 2;
                 if is_error {
                     let sliced = SlicedPacket::from_ethernet(bytes).unwrap();

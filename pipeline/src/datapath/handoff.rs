@@ -1,4 +1,4 @@
-//! The path's part among several workers: handing runs over to the owner of their egress port, and taking them over.
+//! Handoff in the packet path: runs are handed over to the owner of their egress port, and taken over there.
 //!
 //! With one worker there are no channels, and none of this runs.
 
@@ -14,7 +14,7 @@ use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, PRIORITIES, PortId};
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// As one of several workers, before the first frame and after [`Datapath::with_lossless`].
+    /// Makes the path one of several workers' paths, before the first frame and after [`Datapath::with_lossless`].
     #[must_use]
     pub fn with_links(mut self, links: WorkerLinks<B>) -> Datapath<B, T> {
         let workers = usize::from(links.plan.workers);
@@ -27,7 +27,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         } else {
             links.owned()
         };
-        // Each worker may fill a burst into room that another has just taken, twice over with frames of its own.
+        // Each worker may admit a burst to capacity that another has just taken, and twice over with frames of its own.
         let frames = usize::try_from(self.config.pool.frames).unwrap_or(usize::MAX >> 8);
         let late = 2 * BURST * (workers - 1);
         let queues = self.side.ports.len() * PRIORITIES;
@@ -42,14 +42,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self
     }
 
-    /// Whether this worker owns the egress side of `port`.
+    /// Returns true if this worker owns the egress side of `port`.
     #[inline]
     #[must_use]
     pub const fn owns(&self, port: PortId) -> bool {
         self.side.owns(port)
     }
 
-    /// Whether `port`'s receive queue may be polled: not while frames of its last burst wait for room in a channel.
+    /// Returns true if `port`'s receive queue may be polled: not while frames of its last burst wait for room in a channel.
     #[inline]
     #[must_use]
     pub fn may_receive(&mut self, port: PortId) -> bool {
@@ -70,13 +70,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if !channels.is_backlogged(port) {
             return true;
         }
-        // Nobody empties the device's ring meanwhile: its peer is to pause.
+        // The device's ring is not emptied meanwhile: its peer must pause.
         self.pause[port].stall();
         self.counters.crossing.stalls.add(1);
         false
     }
 
-    /// The top of a turn among several workers: what the others hold, gave back and tell.
+    /// Starts an iteration among several workers: exchanges holdings, releases, pressure and storms with the others.
     pub(super) fn look_around(&mut self) {
         self.side.buffer.look();
         self.side.buffer.publish_all(self.counters.ports());
@@ -97,7 +97,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.looked = true;
     }
 
-    /// Before a burst: what the others hold of the pool is read once for each.
+    /// Refreshes the other workers' holdings in the pool before a burst, unless that was done in this iteration and no burst
+    /// came since.
     #[inline]
     pub(super) fn look_again(&mut self) {
         if self.channels.is_some() && !std::mem::take(&mut self.looked) {
@@ -105,13 +106,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Hands a run over to the owner of its egress port; what a full channel does not take waits where it is lossless, and
-    /// is dropped where not. Returns what was handed over or waits.
+    /// Hands a run over to the owner of its egress port; frames that a full channel does not take wait if they are lossless,
+    /// and are dropped if not. Returns the totals of the frames handed over or waiting.
     pub(super) fn hand_over(&mut self, mut run: Box<Run<B>>) -> Taken {
         let mut lost = Taken::default();
         let taken = Taken::all(&run.head);
         let Some(channels) = self.channels.as_deref_mut() else {
-            // All ports are this worker's then.
+            // This worker then owns all ports.
             self.side.pool.give(run);
             return taken;
         };
@@ -148,11 +149,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         taken.without(lost)
     }
 
-    /// Takes over the pauses that other workers heard, and of each up to a burst of frames for this one's ports, run by run.
-    /// Returns how many frames there were: when there are any there may be more, best asked for when these are sent.
+    /// Takes over the pauses that other workers received, and from each worker up to a burst of frames for this one's ports,
+    /// run by run. Returns the number of frames: if it is not 0 there may be more, best taken over once these are sent.
     #[inline]
     pub fn take_over(&mut self, now: Nanos) -> usize {
-        // What comes over goes no further: meanwhile the path has no channels.
+        // Frames taken over are not handed on: meanwhile the path has no channels.
         let Some(mut channels) = self.channels.take() else {
             return 0;
         };
@@ -188,13 +189,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         came
     }
 
-    /// Nothing of what this worker received waits for room in a channel.
+    /// Returns true if no frame that this worker received waits for room in a channel.
     #[must_use]
     pub fn handed_over(&self) -> bool {
         self.channels.as_deref().is_none_or(Channels::is_clear)
     }
 
-    /// Drops as `shutdown` what waits for room in channels and what still comes over them: the switch stops.
+    /// Drops, with reason `shutdown`, frames that wait for room in channels and frames still in them: the switch stops.
     pub(super) fn abandon_handoff(&mut self) {
         let Some(mut channels) = self.channels.take() else {
             return;

@@ -1,4 +1,4 @@
-//! The ingress path: a received burst through the stages into the queues, run by run.
+//! Ingress path: takes a received burst through the stages into the queues, run by run.
 
 use super::looks::{self, Gone};
 use super::{Datapath, count_gone, lossless};
@@ -20,8 +20,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.ingress_by(port, frames, now, || ());
     }
 
-    /// The same as [`Datapath::ingress`]; `rewritten` is called when the frames are rewritten and not queued yet, for
-    /// whoever takes times.
+    /// Like [`Datapath::ingress`]; `rewritten` is called, for time measurements, when the frames are rewritten and not queued
+    /// yet.
     #[inline]
     pub fn ingress_by(
         &mut self,
@@ -30,7 +30,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         now: Nanos,
         rewritten: impl FnOnce(),
     ) {
-        // First of all: these loads need not wait for the stores of a driver that has copied frames.
+        // Prefetch first of all: these loads need not wait for the stores of a driver that has copied frames.
         for frame in frames.iter() {
             frame.prefetch();
         }
@@ -67,7 +67,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Stages 1, 2 and 4: makes runs of the burst. What goes no further is counted and in the trash.
+    /// Runs stages 1, 2 and 4: makes runs of the burst. Frames that go no further are counted and put into the trash, or set
+    /// aside for Linux.
     #[inline]
     fn receive(&mut self, port: PortId, frames: &mut FrameVec<B>, now: Nanos) {
         let counters = self.counters.of(port);
@@ -104,7 +105,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                     |buf, place| {
                         let reason = reasons.get(place).copied().flatten();
                         if let (Some(reason), Some(aside)) = (reason, &mut aside) {
-                            // No more than came are put aside.
+                            // No more frames are put aside than were received.
                             let _ = aside.try_push(Refusal { buf, reason });
                             return;
                         }
@@ -121,7 +122,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                                 }
                             }
                         }
-                        // At most a burst is given up in one walk.
+                        // At most a burst is dropped in one walk.
                         trash.push(buf);
                     },
                 );
@@ -133,8 +134,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Takes a run into its queue or past it, or to the worker that owns it. `charged`: another worker has taken it in, and
-    /// took room for it. Returns what was taken.
+    /// Admits a run, and queues it, lets it bypass its queue, or hands it over to the worker that owns its egress port. If
+    /// `charged`, another worker has received it and charged it. Returns the totals of the accepted frames.
     #[inline]
     pub(super) fn walk(&mut self, mut run: Box<Run<B>>, now: Nanos, charged: bool) -> Taken {
         let mut refused = Refused::new();
@@ -162,8 +163,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         taken.without(self.queue(run))
     }
 
-    /// Lets an admitted run wait past its queue if that is idle, else puts it into the queue, behind what waited past it.
-    /// Returns what there was no cell for.
+    /// Lets an admitted run bypass its queue if that is idle; otherwise queues it, behind a run that bypasses the queue.
+    /// Returns the totals of the frames for which there was no cell.
     #[inline]
     pub(super) fn queue(&mut self, run: Box<Run<B>>) -> Taken {
         let (egress, priority) = (run.head.egress, run.head.priority);
@@ -182,8 +183,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         lost
     }
 
-    /// Puts a run into its queue. Returns what there was no cell for: there is one for every frame of the pool the path was
-    /// made with.
+    /// Puts a run into its queue. Returns the totals of the frames for which there was no cell: there is one for every frame
+    /// of the pool the path was made with.
     #[inline(never)]
     pub(super) fn fill(&mut self, mut run: Box<Run<B>>) -> Taken {
         let (side, trash) = (&mut self.side, &mut self.trash);
@@ -203,7 +204,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         lost
     }
 
-    /// Counts frames that were not let in; `charged`: another worker had charged them.
+    /// Counts refused frames; if `charged`, another worker had charged them, and they are released.
     #[cold]
     fn refuse(&mut self, refused: Refused<B>, charged: bool, now: Nanos) {
         self.capture.at(now);
@@ -219,7 +220,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Drops a run whose priority is under a storm on the port it came in by.
+    /// Drops a run whose priority is under a storm on the port it arrived on.
     #[cold]
     fn drop_in_storm(&mut self, port: PortId, mut run: Box<Run<B>>) {
         let counters = self.counters.of(port);
@@ -234,7 +235,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 }
 
-/// Counts a frame that was admitted and found no cell, and gives its room back; the queue's account is the caller's.
+/// Counts an admitted frame for which there was no cell, and releases its charge; the caller corrects the queue's account.
 #[cold]
 fn no_cell(counters: &PortCounters, buffer: &mut Buffer, meta: &Meta, lost: &mut Taken) {
     buffer.release(Charge::of(meta));
@@ -243,10 +244,10 @@ fn no_cell(counters: &PortCounters, buffer: &mut Buffer, meta: &Meta, lost: &mut
     lost.add(meta);
 }
 
-/// Frames that were not let in, and why.
+/// Frames that were refused, with their drop reasons.
 type Refused<B> = arrayvec::ArrayVec<(B, Meta, DropReason), BURST>;
 
-/// Fills in what the frames of a burst that is one run hold.
+/// Sets the totals in the head of a burst that is one run.
 #[inline]
 fn measure<B>(run: &mut Run<B>, came: &Received) {
     if came.unpadded {

@@ -1,8 +1,8 @@
-//! A port's link goes down and comes up.
+//! Changes of a port's link: down, up, and speed.
 //!
-//! Law: while a link is down nothing enters the port's queues, and what waits in them is dropped as `link_down`, a bounded
-//! number of frames a turn; so nothing that came in by another port stays charged to it, and no sender is paused for a peer
-//! that is not there. What either side had paused is forgotten: after a link comes up nobody knows what the other heard.
+//! Law: while a link is down nothing enters the port's queues, and the frames in them are dropped as `link_down`, a bounded
+//! number per iteration; so no frame of another ingress port stays charged to it, and no sender is paused for a peer that is
+//! not there. Pauses of either side are forgotten: after a link comes up neither side knows what the other received.
 
 use super::{Datapath, PortConfig};
 use crate::buffer::BufferConfig;
@@ -11,7 +11,7 @@ use crate::tap::FlowTap;
 use crate::units::{BitRate, Nanos, PortId, Priority};
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// The link of `port` is down, or the operator took it down.
+    /// Takes the link of `port` down, after it failed or by the operator's command.
     #[cold]
     pub fn link_down(&mut self, port: PortId, now: Nanos) {
         self.queue_bypassed(port);
@@ -21,19 +21,19 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.pause[port].forget(now, &self.counters.of(port).flow);
     }
 
-    /// The link of `port` is up: frames are let in again.
+    /// Takes the link of `port` up: frames are admitted again.
     #[cold]
     pub fn link_up(&mut self, port: PortId) {
         self.side.ports[port].set_down(false);
     }
 
-    /// Whether the link of `port` is down.
+    /// Returns true if the link of `port` is down.
     #[must_use]
     pub fn is_down(&self, port: PortId) -> bool {
         self.side.ports[port].is_down()
     }
 
-    /// Gives `port` the settings that follow from its link's speed: shaper, queues, how long quanta last.
+    /// Applies the settings of `port` that follow from its link's speed: shaper, queues, duration of quanta.
     #[cold]
     pub fn set_speed(&mut self, port: PortId, config: &PortConfig, link: BitRate) {
         let egress = &mut self.side.ports[port];
@@ -45,7 +45,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.pause[port].set_speed(link);
     }
 
-    /// Divides the buffer anew: headroom and reserves follow the links' speeds. What is held stays held.
+    /// Repartitions the buffer: headroom and reserves follow the links' speeds. Charges are kept.
     #[cold]
     pub fn divide_buffer(&mut self, config: &BufferConfig) {
         self.side.buffer.divide(config);

@@ -1,4 +1,4 @@
-//! Rates, queues, questions for next hops, and what Linux sends.
+//! Tests of rates, queues, requests for next hops, and frames sent by Linux.
 
 use std::net::Ipv6Addr;
 
@@ -7,7 +7,7 @@ use super::told_tests::told;
 use super::*;
 use crate::punt::{Place, PuntClass, PuntInterface, PuntPort, PuntRates};
 
-/// With packets past the rates of everything, each class has what it has alone, and all is counted.
+/// With packets past all rates, each class gets what it gets alone, and all frames are counted.
 #[test]
 fn a_flood_starves_no_class() {
     let rates = PuntRates {
@@ -36,7 +36,7 @@ fn a_flood_starves_no_class() {
     let ping = to_us(vec![8; 64], 1, 64);
     let (mut path, mut host) = with_linux(AMPLE, rates);
     let (mut came, mut told) = ([0u64; PuntClass::COUNT], 0);
-    // A second, in microseconds: 100,000 packets with TTL 1, 50,000 ARP and 50,000 pings; 1,000 of BFD and of BGP.
+    // One second, in microseconds: 100,000 packets with TTL 1, 50,000 ARP and 50,000 pings; 1,000 of BFD and of BGP.
     for now in (0..1_000_000u64).step_by(10) {
         push(&mut path, DC, &expired, now * 1_000);
         push(
@@ -71,7 +71,7 @@ fn a_flood_starves_no_class() {
     assert_whole(&path);
 }
 
-/// A reader that stands still: what its queue does not hold is dropped and counted, and the pool is as it was.
+/// A reader that has stopped: frames that its queue does not hold are dropped and counted, and the pool is as it was.
 #[test]
 fn a_full_queue_drops_and_takes_nothing_of_the_pool() {
     let (mut path, mut host) = linux();
@@ -134,7 +134,7 @@ fn what_linux_sends_leaves_by_its_port_and_vlan_ahead_of_the_data() {
     let at = |vlan| Place { port: WAN, vlan };
     assert!(path.inject(at(100), true, HeapFrame::new(&bfd), Nanos(0)));
     assert!(path.inject(at(0), false, HeapFrame::new(&bfd), Nanos(0)));
-    // Of Linux nothing enters a lossless queue.
+    // No frame from Linux enters a lossless queue.
     assert!(path.inject(at(0), false, HeapFrame::new(&roce), Nanos(0)));
     assert_whole(&path);
     let mut out = Vec::new();
@@ -158,7 +158,8 @@ fn what_linux_sends_leaves_by_its_port_and_vlan_ahead_of_the_data() {
     assert_whole(&path);
 }
 
-/// The pool is full of data that may not leave: BFD leaves all the same, and what Linux sends otherwise takes no room from it.
+/// The pool is full of data that may not leave: BFD leaves all the same, and other frames from Linux take no room from the
+/// data.
 #[test]
 fn linux_floods_no_queue() {
     let (mut path, _host) = with_linux(
@@ -196,7 +197,7 @@ fn linux_floods_no_queue() {
     assert_whole(&path);
 }
 
-/// The pool is full of data that may not leave, and of CNPs: BFD is queued all the same, out of a reserve of its own, and no more
+/// The pool is full of data that may not leave, and of CNPs: BFD is queued all the same, out of its own reserve, and no more
 /// than that.
 #[test]
 fn bfd_has_room_when_nobody_else_has() {
@@ -249,8 +250,8 @@ fn bfd_has_room_when_nobody_else_has() {
     assert_eq!(path.buffer().used().bytes, 0);
 }
 
-/// A port's queues are full of data, twice what it can send comes in, and a lossless queue is paused: what Linux sends of BFD leaves
-/// within the time of a few frames, and what comes is given to Linux.
+/// A port's queues are full of data, twice its rate arrives, and a lossless queue is paused: BFD from Linux leaves within the
+/// time of a few frames, and received BFD is given to Linux.
 #[test]
 fn bfd_passes_a_congested_port() {
     let (mut path, mut host) = linux();
@@ -305,7 +306,7 @@ fn bfd_passes_a_congested_port() {
     assert_whole(&path);
 }
 
-/// The worker that took a packet in makes the error; the owner of the port toward its sender sends it.
+/// The worker that received a packet makes the error; the owner of the port toward the packet's sender sends it.
 #[test]
 fn an_error_crosses_to_the_owner_of_its_port() {
     let mut workers = workers_with_linux(2, AMPLE, PLENTY);
@@ -341,7 +342,7 @@ fn an_error_crosses_to_the_owner_of_its_port() {
     assert_eq!(held[0].wrapping_add(held[1]), 0);
 }
 
-/// Addresses that Linux has given a port later are the sources of errors, and its link-local ones are ours.
+/// Addresses that Linux later adds to a port become the sources of errors, and its link-local ones become ours.
 #[test]
 fn linux_may_change_a_ports_addresses() {
     let (mut path, mut host) = linux();

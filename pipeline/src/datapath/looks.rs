@@ -1,4 +1,4 @@
-//! Looks at frames that were dropped, punted, consumed or handed over: what the stages tell a capture, if there is one.
+//! Capture points of the stages: frames that were dropped, punted, consumed or handed over.
 
 use crate::burst::Run;
 use crate::capture::{Capture, Event, Kind, Look};
@@ -6,7 +6,7 @@ use crate::drop::DropReason;
 use crate::frame::{FrameBuf, Meta};
 use crate::units::{Nanos, PortId};
 
-/// What became of a frame that goes no further than where it came in.
+/// Outcome of a frame that goes no further than its ingress port.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Gone {
     Dropped(DropReason),
@@ -15,18 +15,18 @@ pub(super) enum Gone {
 }
 
 impl Gone {
-    /// By the reason it has; without one it was MAC control.
+    /// Returns the outcome for a drop reason; without one, the frame was MAC control and was consumed.
     pub(super) fn of(reason: Option<DropReason>) -> Gone {
         reason.map_or(Gone::Consumed, Gone::Dropped)
     }
 
-    /// By what was decided about a frame that Linux may be given.
+    /// Returns the outcome for the decision about a frame that may be for Linux.
     pub(super) fn judged(judged: Result<(), DropReason>) -> Gone {
         judged.map_or_else(Gone::Dropped, |()| Gone::Punted)
     }
 }
 
-/// Looks at a frame that goes no further than where it came in, and keeps it if it is malformed.
+/// Captures a frame that goes no further than its ingress port, and keeps it if it is malformed.
 #[cold]
 pub(super) fn gone<B: FrameBuf>(
     capture: &mut Capture,
@@ -49,7 +49,7 @@ pub(super) fn gone<B: FrameBuf>(
     }
 }
 
-/// Looks at a frame that was dropped on its way to a queue or in it, of `depth` wire bytes without it.
+/// Captures a frame that was dropped on the way to its queue or in it; `depth` is the queue's depth in wire bytes without it.
 #[cold]
 pub(super) fn dropped<B: FrameBuf>(
     capture: &mut Capture,
@@ -73,7 +73,7 @@ pub(super) fn dropped<B: FrameBuf>(
     capture.look(&look, buf);
 }
 
-/// Looks at a run of which all was dropped before it had a queue.
+/// Captures a run that was dropped as a whole before it was queued.
 #[cold]
 pub(super) fn run_dropped<B: FrameBuf>(capture: &mut Capture, reason: DropReason, run: &Run<B>) {
     for (buf, record) in run.frames.iter().zip(&run.records) {
@@ -81,7 +81,7 @@ pub(super) fn run_dropped<B: FrameBuf>(capture: &mut Capture, reason: DropReason
     }
 }
 
-/// Looks at a run that goes to the owner of its egress port.
+/// Captures a run that goes to the owner of its egress port.
 #[cold]
 pub(super) fn handed_over<B: FrameBuf>(capture: &mut Capture, run: &Run<B>) {
     let look = Look {
@@ -96,7 +96,7 @@ pub(super) fn handed_over<B: FrameBuf>(capture: &mut Capture, run: &Run<B>) {
     }
 }
 
-/// Looks at a PFC frame that the device of `port` took.
+/// Captures a PFC frame that the device of `port` took.
 #[cold]
 pub(super) fn control_sent(capture: &mut Capture, port: PortId, frame: &[u8]) {
     let look = Look {

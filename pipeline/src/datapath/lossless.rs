@@ -1,4 +1,4 @@
-//! The path's lossless part: groups with headroom, pause frames to send, the watchdog's turn.
+//! Lossless part of the packet path: groups with headroom, pause frames to send, polls of the watchdog.
 
 use super::{Datapath, looks};
 use crate::buffer::{Buffer, BufferConfig, Charge};
@@ -12,18 +12,18 @@ use crate::stage::enqueue;
 use crate::tap::FlowTap;
 use crate::units::{Nanos, PortId, Priority};
 
-/// What makes a path lossless: groups with headroom, and ports that pause and obey pauses.
+/// Configuration that makes a path lossless: groups with headroom, and ports that pause and obey pauses.
 #[derive(Debug, Clone)]
 pub struct LosslessConfig {
-    /// The buffer, with the groups of each port.
+    /// Buffer configuration, with the groups of each port.
     pub buffer: BufferConfig,
-    /// Each port's flow control.
+    /// Flow-control configuration of each port.
     pub ports: Vec<PauseConfig>,
 }
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// With lossless groups and flow control, before the first frame. A group whose port does not send pause for it has no
-    /// headroom. The pool should be the one the path was made with, as there are cells for its frames only.
+    /// Configures lossless groups and flow control, before the first frame. A group whose port does not send pause for it is
+    /// not lossless. The pool should be the one the path was made with, because there are cells for its frames only.
     #[must_use]
     pub fn with_lossless(mut self, mut config: LosslessConfig) -> Datapath<B, T> {
         let ports = self.ingress.len();
@@ -42,8 +42,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self
     }
 
-    /// A pause storm goes on that a process before this one found on `port` at `began`, from the first frame on: it is over once the peer
-    /// is quiet for `restore`. Whether it does: not on a port of another worker's, nor where nobody watches for it any more.
+    /// Continues, from the first frame on, a pause storm that the process before this one detected on `port` at `began`; it is
+    /// over once the peer is quiet for `restore`. Returns true if it is continued: not on another worker's port, nor if the
+    /// priority has no watchdog any more.
     pub fn resume_storm(&mut self, port: PortId, priority: Priority, began: Nanos) -> bool {
         if !self.side.owns(port) {
             return false;
@@ -54,7 +55,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         resumed
     }
 
-    /// Starts the user watermarks of all ports anew.
+    /// Restarts the user watermarks of all ports and of the buffer.
     pub fn clear_watermarks(&mut self) {
         for port in self.counters.ports() {
             port.clear_watermarks();
@@ -66,8 +67,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             .set(self.side.buffer.in_headroom().bytes);
     }
 
-    /// Once a turn for each port: lets the watchdog look, and tells the PFC frame `port` must send now, if any, ahead of
-    /// everything. The frame is due again until [`Datapath::control_sent`].
+    /// Polls the watchdog, and returns the PFC frame that `port` must send now, if any, ahead of everything. Called once an
+    /// iteration for each port. The frame is due again until [`Datapath::control_sent`].
     #[inline]
     pub fn control_due(&mut self, port: PortId, now: Nanos) -> Option<PfcFrame> {
         self.side.buffer.settle();
@@ -97,19 +98,19 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         pause.due(wanted, now)
     }
 
-    /// The priorities of `port` whose frames the device does not take now.
+    /// Sets the priorities of `port` whose frames the device does not take now.
     #[cold]
     pub fn hold_back(&mut self, port: PortId, priorities: u8) {
         self.pause[port].set_stuck(priorities);
     }
 
-    /// The driver of `port` told, after a full burst, whether its receive ring is over half full.
+    /// Reports the driver's answer, after a full burst, whether the receive ring of `port` is over half full.
     #[cold]
     pub fn ring(&mut self, port: PortId, over_half: bool) {
         self.pause[port].ring(over_half);
     }
 
-    /// `port`'s device took a frame of [`Datapath::control_due`].
+    /// Accounts for a frame of [`Datapath::control_due`] that `port`'s device took.
     #[cold]
     pub fn control_sent(&mut self, port: PortId, frame: &PfcFrame, now: Nanos) {
         let (pause, counters) = (&mut self.pause[port], self.counters.of(port));
@@ -125,14 +126,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         pause.sent(frame, now, counters);
     }
 
-    /// A frame of [`Datapath::control_due`] found no buffer, or no room in the device: it is due again in the next turn.
+    /// Counts a frame of [`Datapath::control_due`] for which there was no buffer, or no room in the device: it is due again in
+    /// the next iteration.
     #[cold]
     pub fn control_failed(&self, port: PortId) {
         self.counters.of(port).flow.failed.add(1);
     }
 
-    /// Drops what waits in the queues of `port` that nothing enters, up to [`EMPTIED`] frames a turn: a full pool at once would
-    /// keep the worker away from its other ports for milliseconds.
+    /// Drops frames in those queues of `port` that nothing may enter, up to [`EMPTIED`] frames per iteration: a full pool at
+    /// once would keep the worker away from its other ports for milliseconds.
     #[cold]
     fn empty(&mut self, port: PortId) {
         let (egress, counters) = (&mut self.side.ports[port], self.counters.of(port));
@@ -165,11 +167,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 }
 
-/// Frames of a port that are dropped in one turn, where none may enter its queues.
+/// Most frames of a port that are dropped in one iteration from queues that nothing may enter.
 pub(super) const EMPTIED: usize = 256;
 
-/// Counts a frame that did not get into its queue: on the queue, on the group it came from, and as lost when that must not
-/// happen.
+/// Counts a frame that was refused: on its queue, and, if for want of room, on its ingress group, and as lossless loss if its
+/// queue is lossless.
 #[cold]
 pub(super) fn count_refused(
     counters: &Counters,

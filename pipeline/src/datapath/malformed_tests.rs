@@ -1,4 +1,4 @@
-//! Malformed frames are kept as they came, and no others, whether a client captures or not.
+//! Malformed frames, and no others, are kept as they came, whether a client captures or not.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::capture::{CaptureOrder, Event, Filter, SNAPLEN, STANDING_WORDS, Standing, ends};
 use npcc_heap::records::{Ring, Words, octets_of};
 
-/// A frame in order, one with a damaged header, one too short, one without a route and one whose source is forged.
+/// Receives a good frame, one with a damaged header, one too short, one without a route and one whose source is forged.
 fn are_kept(mut path: Path) {
     let memory: Arc<Vec<_>> = Arc::new((0..4096).map(|_| 0u64.into()).collect());
     let place = npcc_heap::records::Place {

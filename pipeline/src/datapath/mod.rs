@@ -1,14 +1,14 @@
-//! One worker's packet path: what comes in is walked through the stages into queues; what may go out is scheduled.
+//! One worker's packet path: received frames pass through the stages into queues, and queued frames are scheduled out of them.
 //!
 //! ```text
 //! ingress: parse, classify, route, rewrite -> wred -> admit -> enqueue     egress: pause -> schedule -> mark
 //! ```
 //!
-//! A frame is charged to the group it came in by as it is admitted, and given back when its device has taken it. One that
-//! leaves by another worker's port crosses after it was charged: [`crate::handoff`].
+//! A frame is charged, as it is admitted, to the ingress group it arrived in, and released when its device has taken it. One
+//! that leaves by another worker's port crosses after it was charged: [`crate::handoff`].
 //!
-//! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed + trimmed`, in bytes, and without
-//! the tags and what was trimmed in frames.
+//! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed + trimmed` in bytes, and the same
+//! in frames without tags and trimmed bytes.
 
 mod captured;
 mod egress;
@@ -46,18 +46,18 @@ use crate::tap::FlowTap;
 use crate::units::{BURST, Mac, Nanos, PortId, Priority, WorkerId};
 use side::EgressSide;
 
-/// One port's part of the path.
+/// Configuration of one port in the packet path.
 #[derive(Debug, Clone)]
 pub struct PortConfig {
-    /// What it takes in.
+    /// Ingress configuration: frames that the port accepts.
     pub intake: IngressConfig,
-    /// How it sends.
+    /// Egress configuration: queues, scheduler and shapers.
     pub egress: EgressConfig,
-    /// ECN settings.
+    /// ECN configuration.
     pub ecn: EcnConfig,
 }
 
-/// A worker's path.
+/// Packet path of one worker.
 #[derive(Debug)]
 pub struct Datapath<B, T> {
     ingress: PerPort<IngressPort>,
@@ -67,27 +67,28 @@ pub struct Datapath<B, T> {
     tap: T,
     counters: Arc<Counters>,
     held: Held,
-    /// The runs of the burst in hand.
+    /// Runs of the current burst.
     runs: Runs<B>,
-    /// Of its frames that go no further: why.
+    /// Drop reason of each frame in the burst, by index.
     reasons: Box<Reasons>,
     sorter: Sorter,
-    /// Largest IP packet of each port.
+    /// Largest IP packet of each port in bytes.
     mtus: Mtus,
     trash: Trash<B>,
     me: WorkerId,
-    /// The channels to and from the other workers, if there are any.
+    /// Channels to and from the other workers, if there are any.
     channels: Option<Box<Channels<B>>>,
-    /// Linux, if it is there to punt to.
+    /// Punt and inject, if frames can be punted to Linux.
     punt: Option<Box<Punt<B>>>,
-    /// What an operator captures.
+    /// Captures of an operator, and the standing capture.
     capture: Capture,
-    /// The board was read in this turn and no burst came since.
+    /// True if the shared-buffer ledger was read in this iteration, and no burst was received since.
     looked: bool,
     config: BufferConfig,
 }
 
-/// Frames accepted and not yet taken by a device or dropped, modulo 2^64: another worker may take what this one gives.
+/// Frames and bytes accepted and not yet taken by a device or dropped, modulo 2^64: another worker may release what this one
+/// accepts.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     packets: u64,
@@ -108,11 +109,11 @@ impl Held {
     }
 }
 
-/// A burst a port may send now.
+/// A burst that a port may send now.
 pub type Outgoing<B> = ArrayVec<Queued<B>, BURST>;
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// An empty path; every buffer it will ever need is allocated here. `seed` makes marking repeatable.
+    /// Returns an empty path; every buffer it will ever need is allocated here. `seed` makes marking repeatable.
     #[must_use]
     pub fn new(
         ports: Vec<PortConfig>,
@@ -155,58 +156,58 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// The path's counters, for any reader.
+    /// Returns the path's counters, which any thread may read.
     #[must_use]
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
 
-    /// The shared buffer.
+    /// Returns the shared buffer.
     #[must_use]
     pub const fn buffer(&self) -> &Buffer {
         &self.side.buffer
     }
 
-    /// Gives a queue other settings from now on; whether it is lossless stays.
+    /// Changes a queue's configuration, except that `lossless` stays.
     pub fn reconfigure_queue(&mut self, port: PortId, priority: Priority, config: &QueueConfig) {
         self.side.ports[port].reconfigure(priority, config);
     }
 
-    /// Changes how frames of a port are classified from now on; those queued stay where they are.
+    /// Changes how frames of a port are classified; queued frames stay where they are.
     pub fn reclassify(&mut self, port: PortId, classifier: Classifier) {
         self.ingress[port].reclassify(classifier);
     }
 
-    /// Changes the ECN settings of a port from now on.
+    /// Changes the ECN configuration of a port.
     pub fn set_ecn(&mut self, port: PortId, ecn: EcnConfig) {
         self.side.ecn[port] = ecn;
     }
 
-    /// NPCC's eye.
+    /// Returns the tap of NPCC.
     pub fn tap(&mut self) -> &mut T {
         &mut self.tap
     }
 
-    /// Frames waiting in a port's queues, or past them.
+    /// Returns the number of frames that wait in a port's queues or bypass them.
     #[must_use]
     pub fn waiting(&self, port: PortId) -> usize {
         self.side.ports[port].frames() + self.side.bypass[port].waiting()
     }
 
-    /// Whether a port has anything to send, now or later.
+    /// Returns true if a port has anything to send, now or later.
     #[inline]
     #[must_use]
     pub fn has_more(&self, port: PortId) -> bool {
         self.side.ports[port].has_backlog()
     }
 
-    /// Wire bytes waiting in a queue.
+    /// Returns the wire bytes waiting in a queue.
     #[must_use]
     pub fn depth(&self, port: PortId, priority: Priority) -> u64 {
         self.side.ports[port].depth(priority)
     }
 
-    /// The top of the worker's loop: takes the newest routes, and reads what the other workers tell.
+    /// Starts an iteration of the worker's loop: takes the newest routes, and reads what the other workers publish.
     #[inline]
     pub fn refresh(&mut self) {
         self.fib.refresh();
@@ -218,10 +219,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Queues a frame made by this switch, ahead of the data in a strict queue.
+    /// Queues a frame made by this switch, ahead of the data if the queue is strict.
     ///
     /// # Errors
-    /// The frame, when the pool or the store is full or the link is down; it was not counted.
+    /// Returns the frame if the pool or the store is full or the link is down; it was not counted.
     pub fn originate(
         &mut self,
         port: PortId,
@@ -232,7 +233,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.originate_as(GroupId::NONE, (port, priority), buf, now)
     }
 
-    /// Queues a frame of no ingress group: `group` tells whose it is.
+    /// Queues a frame of no ingress group: `group` is [`GroupId::NONE`] or [`GroupId::LINUX`].
     pub(super) fn originate_as(
         &mut self,
         group: GroupId,
@@ -252,7 +253,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if self.is_down(port) || self.side.buffer.charge_own(group, meta.wire_len()).is_err() {
             return Err(buf);
         }
-        // What waits past the queue is older.
+        // A run that bypasses the queue is older.
         self.queue_bypassed_of(port, priority);
         if self.capture.is_on() {
             self.capture_made(&buf, &meta, now);
@@ -272,7 +273,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         Ok(())
     }
 
-    /// Publishes how much is held: queued, or handed out and not yet [`Datapath::sent`].
+    /// Publishes the amount held: queued, or handed out and not yet [`Datapath::sent`].
     #[inline]
     pub fn publish_held(&self) {
         self.counters.held.packets.set(self.held.packets);
@@ -289,8 +290,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             .raise(self.side.buffer.in_headroom().bytes);
     }
 
-    /// Frames handed out by [`Datapath::egress`] that the device will not take any more: the switch stops, or the link is
-    /// down.
+    /// Drops frames handed out by [`Datapath::egress`] that the device will not take any more, because the switch stops or the
+    /// link is down.
     pub fn abandon(&mut self, port: PortId, lost: Sent, reason: DropReason) {
         self.held.give(lost.amount.frames, lost.bytes);
         self.give_back(port, lost);
@@ -299,7 +300,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Drops everything still queued as `shutdown`.
+    /// Drops all queued frames with reason `shutdown`.
     pub fn shut_down(&mut self) {
         for port in (0u8..).map(PortId).take(self.side.ports.len()) {
             self.queue_bypassed(port);
@@ -326,7 +327,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 }
 
-/// Counts a frame that goes no further on `counters`; without a reason it was consumed.
+/// Counts on `counters` a frame that goes no further; without a reason it was consumed.
 #[cold]
 fn count_gone(counters: &PortCounters, reason: Option<DropReason>, bytes: usize) {
     match reason {

@@ -1,7 +1,7 @@
-//! The path's part of punt and inject: what becomes of frames that are not forwarded, and what Linux sends.
+//! Punt and inject in the packet path: treatment of frames that are not forwarded, and of frames from Linux.
 //!
-//! Nothing here is reached by a frame that is forwarded. Law: a frame that comes to here is counted once, as punted or as dropped;
-//! an ICMP error made of it is a frame of its own, counted as originated.
+//! No forwarded frame reaches this code. Law: a frame that comes here is counted once, as punted or as dropped; an ICMP error
+//! made of it is a frame of its own, counted as originated.
 
 use std::net::IpAddr;
 
@@ -28,23 +28,23 @@ use crate::units::{Nanos, PortId, Priority};
 use crate::wire::ethernet;
 use crate::wire::ipv6::Ipv6;
 
-/// Most that may wait in the queue of what Linux sends of BFD and routing protocols, in wire bytes.
+/// Greatest depth, in wire bytes, of the queue that Linux's BFD and routing-protocol frames enter.
 const CONTROL_DEPTH: u64 = 256 << 10;
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// With Linux to punt to, before the first frame.
+    /// Attaches punt and inject, before the first frame.
     #[must_use]
     pub fn with_punt(mut self, punt: Punt<B>) -> Datapath<B, T> {
         self.attach_punt(punt);
         self
     }
 
-    /// The same of a path that is made.
+    /// Attaches punt and inject to an existing path.
     pub fn attach_punt(&mut self, punt: Punt<B>) {
         self.punt = Some(Box::new(punt));
     }
 
-    /// Linux has other addresses on a port from now on.
+    /// Replaces Linux's interfaces and addresses on a port.
     #[cold]
     pub fn set_punt_port(&mut self, port: PortId, interfaces: PuntPort) {
         if let Some(punt) = &mut self.punt {
@@ -52,8 +52,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Queues a frame that Linux sends by `at`, with the tag of its VLAN; `control`: of BFD, or of what the others' routes and
-    /// neighbours depend on, which goes ahead of the data. `false`: it is lost, and counted.
+    /// Queues a frame that Linux sends by `at`, with the tag of its VLAN. `control` frames, of BFD or of protocols that
+    /// others' routes and neighbours depend on, go ahead of the data. Returns false if it is lost, which is counted.
     #[cold]
     pub fn inject(&mut self, at: Place, control: bool, mut buf: B, now: Nanos) -> bool {
         let Some(punt) = &self.punt else {
@@ -88,17 +88,17 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         queued
     }
 
-    /// How deep a queue may be that a frame of Linux enters.
+    /// Returns the greatest depth in wire bytes of a queue that a frame from Linux may enter.
     const fn depth_for(&self, control: bool) -> u64 {
         if control {
             CONTROL_DEPTH
         } else {
-            // As a queue with alpha 1 of which nothing waits elsewhere: never what the data live on.
+            // This is as a queue with alpha 1 while nothing waits elsewhere: never what the data depends on.
             self.side.buffer.free().bytes / 2
         }
     }
 
-    /// The queue of a frame of Linux that is not control: its own, unless that is lossless.
+    /// Returns the queue of a non-control frame from Linux: that of its own priority, unless that is lossless.
     fn priority_of(&self, port: PortId, frame: &[u8], ordinary: Priority) -> Priority {
         let own = match parse(frame) {
             Ok(parsed) if parsed.kind != Kind::MacControl => {
@@ -113,7 +113,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Judges the frames of a burst that are not forwarded: for Linux, asked for, answered, or none of these.
+    /// Handles the frames of a burst that are not forwarded: punts, requests resolution, answers with an ICMP error, or drops.
     #[cold]
     #[inline(never)]
     pub(super) fn judge_aside(&mut self, port: PortId, now: Nanos) {
@@ -130,7 +130,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.punt = Some(punt);
     }
 
-    /// Judges one frame and counts it. Returns the buffer, if nothing was made of it.
+    /// Handles and counts one frame. Returns the buffer, if nothing was made of it.
     fn judge(
         &mut self,
         punt: &mut Punt<B>,
@@ -150,7 +150,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 }
                 Err(DropReason::Unresolved)
             }
-            // It would have gone no further in any case, and that is asked first (RFC 1812 section 5.3.1).
+            // It would have gone no further in any case, and the TTL is tested first (RFC 1812 section 5.3.1).
             DropReason::MtuExceeded if is_last_hop(buf.data()) => Err(DropReason::TtlExpired),
             _ => Err(reason),
         };
@@ -167,7 +167,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Gives Linux a frame if it is for it.
+    /// Gives Linux a frame if it is for Linux.
     fn punt_one(
         &self,
         punt: &mut Punt<B>,
@@ -185,7 +185,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         punt.give((port, &layer2), frame, found, now, &self.counters.punt)
     }
 
-    /// Which next hop a packet wants.
+    /// Returns the request to resolve a packet's next hop.
     fn ask_about(&self, frame: &[u8]) -> Option<Ask> {
         let (parsed, destination) = ends(frame)?;
         let path = self.path_to(destination, || self.hash(frame, &parsed));
@@ -204,8 +204,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         flow_hash(frame, parsed, self.fib.seed())
     }
 
-    /// Tells the sender of a packet that was dropped for `reason`, if that is to be told: the error goes with the runs of the burst.
-    /// Returns the buffer where nothing is sent.
+    /// Makes an ICMP error to the sender of a packet that was dropped for `reason`, if one may be sent: it goes with the runs
+    /// of the burst. Returns the buffer if nothing is sent.
     fn tell(
         &mut self,
         punt: &mut Punt<B>,
@@ -241,12 +241,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let mut run: Box<Run<B>> = self.side.pool.take();
         run.head = record.queue.head(entrance.worker, entrance.port);
         run.push(buf, &record);
-        // The last is walked first, and errors to one sender keep their order. There are no more runs than frames came.
+        // Runs are walked from the last to the first, so errors to one sender keep their order. There are no more runs than
+        // received frames.
         let _ = self.runs.try_insert(0, run);
         None
     }
 
-    /// What to tell the sender of a packet, and by which way; `None`: nothing.
+    /// Returns the ICMP error to the sender of a packet, and its path; `None` if none is sent.
     fn answer(
         &self,
         punt: &Punt<B>,
@@ -274,21 +275,21 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 }
 
-/// An ICMP error to be.
+/// Description of an ICMP error to be written.
 struct Answer {
     error: IcmpError,
-    /// Where the packet it is about stands, and its length.
+    /// Offset and length of the packet it is about.
     packet: (usize, usize),
-    /// Its source and destination.
+    /// Source and destination of the error.
     ends: (IpAddr, IpAddr),
-    /// Its way.
+    /// Path of the error.
     back: Path,
-    /// Largest packet of that way.
+    /// Largest IP packet on that path in bytes.
     mtu: u16,
 }
 
 impl Answer {
-    /// Writes it over the frame it is about.
+    /// Writes the error over the frame it is about.
     fn write<B: FrameBuf>(&self, buf: &mut B, priority: Priority) -> Option<Record> {
         let (source, sender) = self.ends;
         if !icmp::make(buf, self.packet, self.error, (source, self.mtu)) {
@@ -319,17 +320,17 @@ impl Answer {
     }
 }
 
-/// Whether an IP packet may go no further than here.
+/// Returns true if an IP packet has no hops left.
 fn is_last_hop(frame: &[u8]) -> bool {
     let Ok(parsed) = parse(frame) else {
         return false;
     };
-    // TTL and hop limit.
+    // Offset of TTL or hop limit.
     let at = usize::from(parsed.l3_off) + if parsed.is_v6() { 7 } else { 8 };
     frame.get(at).is_some_and(|hops| *hops <= 1)
 }
 
-/// A packet's headers and its destination.
+/// Returns a packet's headers and its destination.
 pub(super) fn ends(frame: &[u8]) -> Option<(Parsed, IpAddr)> {
     let parsed = parse(frame).ok()?;
     if parsed.kind == Kind::MacControl {
@@ -344,7 +345,7 @@ pub(super) fn ends(frame: &[u8]) -> Option<(Parsed, IpAddr)> {
     Some((parsed, std::net::Ipv6Addr::from(header.dst).into()))
 }
 
-/// Puts the tag of a VLAN on a frame without one; `false`: the buffer has no room.
+/// Adds the tag of a VLAN to a frame without one; returns false if the buffer has no room.
 fn tag<B: FrameBuf>(buf: &mut B, vlan: u16, priority: Priority) -> bool {
     const MACS: usize = ethernet::HEADER_LEN - 2;
     if vlan == UNTAGGED {

@@ -1,4 +1,4 @@
-//! A path with Linux, and frames for it.
+//! Test rig: a path with Linux, and frames for it.
 
 use super::*;
 use crate::handoff::{WorkerPlan, links};
@@ -29,12 +29,12 @@ pub(super) fn interfaces(port: u8) -> PuntPort {
     PuntPort { interfaces: all }
 }
 
-/// The path of [`path`], with Linux and a few routes more.
+/// Returns the path of [`path`], with Linux and a few more routes.
 pub(super) fn with_linux(pool: PoolConfig, rates: PuntRates) -> (Path, PuntHost) {
     workers_with_linux(1, pool, rates).remove(0)
 }
 
-/// The same of so many workers, each of which owns one port.
+/// Returns such a path for each of so many workers, each of which owns one port.
 pub(super) fn workers_with_linux(
     workers: u8,
     pool: PoolConfig,
@@ -81,7 +81,7 @@ pub(super) fn workers_with_linux(
     }
     writer.commit();
     let mut ports = vec![port(0, None), port(1, Some(RATE))];
-    // Larger comes in than goes out.
+    // Larger packets may arrive than leave.
     ports[1].intake.mtu = 1500;
     let seating = WorkerPlan {
         workers,
@@ -110,13 +110,13 @@ pub(super) fn linux() -> (Path, PuntHost) {
     with_linux(AMPLE, PLENTY)
 }
 
-/// The conservation law, now.
+/// Asserts the conservation law.
 pub(super) fn assert_whole(path: &Path) {
     path.publish_held();
     assert_conserved(path);
 }
 
-/// What Linux was given, class by class.
+/// Returns the frames given to Linux, class by class.
 pub(super) fn given(host: &mut PuntHost) -> Vec<(PuntClass, Place, Vec<u8>)> {
     let (mut all, mut frame) = (Vec::new(), [0; 16 << 10]);
     for (class, queue) in PuntClass::ALL.into_iter().zip(&mut host.classes) {
@@ -127,7 +127,7 @@ pub(super) fn given(host: &mut PuntHost) -> Vec<(PuntClass, Place, Vec<u8>)> {
     all
 }
 
-/// A frame of any EtherType.
+/// Returns a frame of any EtherType.
 pub(super) fn ethernet(dst: Mac, tags: &[u16], ethertype: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = [dst.0, [2, 0, 0, 0, 9, 3]].concat();
     for tci in tags {
@@ -140,7 +140,7 @@ pub(super) fn ethernet(dst: Mac, tags: &[u16], ethertype: u16, payload: &[u8]) -
     frame
 }
 
-/// An IP packet: addresses, protocol, TTL, options or extension headers, and what it carries.
+/// Returns an IP packet: addresses, protocol, TTL, options or extension headers, and payload.
 pub(super) fn packet(
     (src, dst): (&str, &str),
     (protocol, ttl): (u8, u8),
@@ -192,6 +192,6 @@ pub(super) fn ip(dst: Mac, packet: &[u8]) -> Vec<u8> {
     ethernet(dst, &[], ethertype, packet)
 }
 
-/// A few IPv6 extension headers.
+/// IPv6 extension headers for tests.
 pub(super) const HOP_BY_HOP: [u8; 8] = [58, 0, 5, 2, 0, 0, 1, 0];
 pub(super) const ROUTING: [u8; 8] = [17, 0, 4, 1, 0, 0, 0, 0];

@@ -1,11 +1,11 @@
-//! What floods of one port or source leave to the others: of Linux, and of the errors that senders are told.
+//! Tests of what floods of one port or source leave to the others: frames for Linux, and ICMP errors to senders.
 
 use super::punted_rig::*;
 use super::told_tests::told;
 use super::*;
 use crate::punt::{PuntClass, PuntRates};
 
-/// Those of the configuration where it says nothing.
+/// Default rates of the configuration.
 const RATES: PuntRates = PuntRates {
     classes: [20_000, 20_000, 500, 5_000, 5_000],
     asks: 1_000,
@@ -13,7 +13,7 @@ const RATES: PuntRates = PuntRates {
 };
 const MS: u64 = 1_000_000;
 
-/// A frame of each class that came in by `port` from the `host`-th host there.
+/// Returns a frame of each class, received on `port` from the `host`-th host there.
 fn of_class(class: PuntClass, port: PortId, host: u16) -> Vec<u8> {
     let [high, low] = host.to_be_bytes();
     let (net, ours) = match port {
@@ -39,7 +39,7 @@ fn of_class(class: PuntClass, port: PortId, host: u16) -> Vec<u8> {
     }
 }
 
-/// Frames a second of an honest neighbour: BFD three times in 300 ms, a session of BGP that fills a table, LLDP, ARP, pings.
+/// Frames a second of an honest neighbour: BFD three times in 300 ms, a BGP session that fills a table, LLDP, ARP, pings.
 const HONEST: [(PuntClass, u64); PuntClass::COUNT] = [
     (PuntClass::Bfd, 10),
     (PuntClass::Routing, 500),
@@ -48,8 +48,9 @@ const HONEST: [(PuntClass, u64); PuntClass::COUNT] = [
     (PuntClass::ToUs, 100),
 ];
 
-/// Of each class the share of the neighbour's frames that Linux is given in four seconds, while `sources` hosts behind DC send 64,000
-/// frames a second of the class `flood`, to a reader that comes round every millisecond. The neighbour is the host `honest`.
+/// Returns, for each class, the share of the neighbour's frames that Linux is given in four seconds, while `sources` hosts
+/// behind DC send 64,000 frames a second of the class `flood`, to a reader that comes round every millisecond. The neighbour
+/// is the host `honest`.
 fn given_of(flood: PuntClass, sources: u16, honest: (PortId, u16)) -> Vec<f64> {
     let (mut path, mut host) = with_linux(AMPLE, RATES);
     let floods: Vec<Vec<u8>> = (0..sources).map(|n| of_class(flood, DC, n)).collect();
@@ -84,7 +85,8 @@ fn given_of(flood: PuntClass, sources: u16, honest: (PortId, u16)) -> Vec<f64> {
     shares.collect()
 }
 
-/// 54,000 frames a second of a class by one port left the neighbour of another port a tenth of its LLDP and half of its ARP and pings.
+/// A flood of any class on one port leaves the neighbour of another port its frames: 54,000 frames a second left it a tenth of
+/// its LLDP and half of its ARP and pings.
 #[test]
 fn a_flood_of_any_class_leaves_the_neighbour_of_another_port_its_frames() {
     for flood in PuntClass::ALL {
@@ -105,8 +107,8 @@ fn a_flood_of_one_source_leaves_the_others_of_its_port_their_frames() {
     }
 }
 
-/// Errors of each kind that are told to 10.0.1.9 of DC in two seconds, whose packets `own` come 15 times a second, while 10.0.1.3 sends so
-/// many of `flood` in a millisecond.
+/// Returns, over two seconds, the number of errors that 10.0.1.9 of DC gets about its packets `own`, and the number of these
+/// packets, one every 66 ms, while 10.0.1.3 sends `per_ms` packets of `flood` in a millisecond.
 fn told_under(flood: &Craft, per_ms: usize, own: &Craft) -> (usize, usize) {
     let (mut path, _host) = with_linux(AMPLE, RATES);
     let host = v4("10.0.1.9");
@@ -135,7 +137,8 @@ fn told_under(flood: &Craft, per_ms: usize, own: &Craft) -> (usize, usize) {
     (heard, sent)
 }
 
-/// 2,000 packets a second of TTL 1 from one host had path MTU discovery fail for everybody: 0 of 30.
+/// A flood of one host leaves others their errors: 2,000 packets a second of TTL 1 from one host had path MTU discovery fail
+/// for everybody, 0 of 30.
 #[test]
 fn no_flood_of_one_host_takes_the_errors_that_another_is_told() {
     let expired = Craft {
@@ -159,7 +162,7 @@ fn no_flood_of_one_host_takes_the_errors_that_another_is_told() {
     }
 }
 
-/// The same host's too: what it is told of packets that are too big has nothing to do with what else it is told.
+/// Errors about packets that are too big have a limit of their own, even for the same host.
 #[test]
 fn packets_that_are_too_big_are_told_apart_from_all_others() {
     let (mut path, _host) = with_linux(AMPLE, RATES);

@@ -1,4 +1,4 @@
-//! A worker's egress side: what frames are admitted to, wait in and leave from.
+//! A worker's egress side: the queues, stores and buffer to which frames are admitted and from which they leave.
 
 use super::PortConfig;
 use crate::buffer::{Buffer, BufferConfig, InFlight};
@@ -11,29 +11,29 @@ use crate::per::{PerPort, PerPriority};
 use crate::stage::admit::Room;
 use crate::units::{BURST, Nanos, PRIORITIES, PortId};
 
-/// The egress side of all ports, of which some are this worker's.
+/// Egress side of all ports, of which this worker owns some.
 #[derive(Debug)]
 pub(super) struct EgressSide<B> {
-    /// All ports.
+    /// Queues, scheduler and shapers of each port.
     pub(super) ports: PerPort<EgressPort>,
-    /// By port: runs that may not have to queue.
+    /// Runs of each port that bypass their queues.
     pub(super) bypass: PerPort<Bypass<B>>,
-    /// By port, then by transmit queue: what was handed out and not yet taken by the device.
+    /// Charges of frames handed out and not yet taken by the device, by port, then by transmit queue.
     pub(super) in_flight: PerPort<PerPriority<InFlight>>,
-    /// ECN settings by port.
+    /// ECN configuration of each port.
     pub(super) ecn: PerPort<EcnConfig>,
-    /// Those whose egress side is this worker's, as a set.
+    /// Set of the ports whose egress side this worker owns.
     pub(super) owned: u32,
-    /// The cells of all queues.
+    /// Cells of all queues.
     pub(super) store: FifoStore<B, Meta>,
-    /// Runs not in use.
+    /// Pool of unused runs.
     pub(super) pool: RunPool<B>,
-    /// The shared buffer.
+    /// Shared buffer.
     pub(super) buffer: Buffer,
 }
 
 impl<B: FrameBuf> EgressSide<B> {
-    /// All of `ports`, empty.
+    /// Returns the empty egress side of `ports`.
     pub(super) fn new(ports: &[PortConfig], config: &BufferConfig, seed: u64) -> EgressSide<B> {
         let frames = usize::try_from(config.pool.frames).unwrap_or(usize::MAX >> 8);
         let egress = ports
@@ -41,7 +41,7 @@ impl<B: FrameBuf> EgressSide<B> {
             .zip(seed..)
             .map(|(port, seed)| EgressPort::new(&port.egress, seed));
         let lanes = ports.iter().map(|_| PerPriority::default());
-        // Past the queues of all ports, as many again behind full channels, and a burst in hand.
+        // One run for each bypass slot of all ports, as many again behind full channels, and a burst in progress.
         let runs = 2 * ports.len() * PRIORITIES + BURST;
         EgressSide {
             ports: PerPort::new(egress, || EgressPort::new(&EgressConfig::nothing(), seed)),
@@ -57,13 +57,14 @@ impl<B: FrameBuf> EgressSide<B> {
         }
     }
 
-    /// Whether `port`'s is this worker's.
+    /// Returns true if this worker owns the egress side of `port`.
     #[inline]
     pub(super) const fn owns(&self, port: PortId) -> bool {
         self.owned & port.bit() != 0
     }
 
-    /// Where frames ask for room. `charged`: they came over from other workers, who have charged them.
+    /// Returns the ports and buffer to which frames are admitted. If `charged`, they came over from other workers, which have
+    /// charged them.
     #[inline]
     pub(super) fn room(&mut self, now: Nanos, charged: bool) -> Room<'_> {
         Room {

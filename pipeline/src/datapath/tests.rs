@@ -85,7 +85,8 @@ fn forward(port: PortId, host: u8, vlan: u16) -> Adjacency {
     }
 }
 
-/// Two ports: 10.0.1.0/24 and 2001:db8:1::/64 behind `dc`, everything else in 10/8 and 2001:db8::/32 behind `wan`.
+/// Returns a path with two ports: 10.0.1.0/24 and 2001:db8:1::/64 behind `dc`, everything else in 10/8 and 2001:db8::/32
+/// behind `wan`.
 fn path(pool: PoolConfig) -> Path {
     let capacity = RouteCapacity {
         ipv4_routes: 64,
@@ -167,7 +168,7 @@ fn drops(path: &Path, port: PortId) -> Vec<(&'static str, u64)> {
     counts.filter(|(_, count)| *count > 0).collect()
 }
 
-/// The conservation law, in frames and in bytes.
+/// Asserts the conservation law, in frames and in bytes.
 fn assert_conserved(path: &Path) {
     let (mut input, mut output) = ((0, 0), (0, 0));
     for port in path.counters().ports() {
@@ -270,7 +271,7 @@ fn every_refusal_has_its_reason() {
     }
 }
 
-/// Defect of 0b8b087: a service tag was taken for a customer's with the same id.
+/// A service tag is of no VLAN of the port. Defect of 0b8b087: it was taken for a customer's with the same id.
 #[test]
 fn a_service_tag_is_of_no_vlan_of_the_port() {
     for id in [0, 100] {
@@ -289,7 +290,7 @@ fn a_service_tag_is_of_no_vlan_of_the_port() {
     }
 }
 
-/// Defect of 0b8b087: what came behind a packet went past the MTU of the port it left by.
+/// A trailer is not forwarded. Defect of 0b8b087: bytes behind a packet went past the MTU of the port it left by.
 #[test]
 fn a_trailer_goes_no_further() {
     for (dst, tags, header) in [
@@ -318,7 +319,7 @@ fn a_trailer_goes_no_further() {
     }
 }
 
-/// Defect of 0b8b087: a frame of 60 bytes left with 56 when its tag was taken off.
+/// A short frame is padded with zeros. Defect of 0b8b087: a frame of 60 bytes left with 56 when its tag was removed.
 #[test]
 fn a_short_frame_is_padded_with_zeros() {
     for (tags, came, left) in [
@@ -351,7 +352,7 @@ fn a_short_frame_is_padded_with_zeros() {
             Ok(packet)
         );
         let was = &frame[14 + 4 * craft.tags.len()..][..packet];
-        // All but TTL and checksum.
+        // All bytes except TTL and checksum are as before.
         assert_eq!(out[26..14 + packet], was[12..]);
         assert!(out[14 + packet..].iter().all(|octet| *octet == 0));
         assert_conserved(&path);
@@ -387,7 +388,8 @@ fn a_large_frame_does_not_fit_a_small_port() {
     let mut frame = data("10.0.2.2").frame();
     push(&mut path, DC, &frame, 0);
     assert_eq!(drops(&path, DC), [("mtu_exceeded", 1)]);
-    // Without DF a router may fragment; this one does not (L9). The checksum is one's complement: what leaves the flags enters it.
+    // A router may fragment a packet without DF; this one does not (L9). The checksum is one's complement: what leaves the
+    // flags enters it.
     frame[20] &= !0x40;
     let sum = u16::from_be_bytes([frame[24], frame[25]]);
     let (sum, carry) = sum.overflowing_add(0x4000);
@@ -507,7 +509,7 @@ fn the_port_keeps_its_rate() {
     let frame = data("10.0.2.2").frame();
     let mut bytes = 0;
     for step in 0..2_000u64 {
-        // Twice the rate comes in: 10 Gb/s takes 885 ns a frame, two a microsecond come.
+        // Twice the rate arrives: 10 Gb/s takes 885 ns a frame, two arrive each microsecond.
         for _ in 0..2 {
             push(&mut path, DC, &frame, step * 1_000);
         }
@@ -544,7 +546,7 @@ fn queues_maps_and_marking_change_while_running() {
         ..QueueConfig::default()
     };
     path.reconfigure_queue(WAN, Priority::new(5), &settings);
-    // Whether a queue is lossless does not change.
+    // The `lossless` setting of a queue does not change.
     path.reconfigure_queue(WAN, Priority::new(3), &QueueConfig::default());
     let three = path.side.ports[WAN].queue_config(Priority::new(3));
     assert!(three.lossless && three.ecn.is_none());
@@ -562,13 +564,14 @@ fn queues_maps_and_marking_change_while_running() {
         }));
     }
     let fifth: Vec<_> = out.iter().filter(|(_, queue, _)| *queue == 5).collect();
-    // What was saved up, 8 frames, and one in 8.9 us at 1 Gb/s.
+    // The credit saved up, 8 frames, and one in 8.9 us at 1 Gb/s.
     assert!((25..=34).contains(&fifth.len()), "{} sent", fifth.len());
     assert_eq!(out[0].1, 5, "strict goes first");
     assert!(fifth.iter().all(|(step, _, ce)| *ce == (*step < 100)));
 }
 
-/// A port that no configuration names cannot receive; if it did, no frame would be lost uncounted.
+/// Frames of a port that is not configured are counted: such a port cannot receive; if it did, no frame would be lost
+/// uncounted.
 #[test]
 fn frames_of_a_port_that_is_not_configured_are_counted() {
     let mut path = path(AMPLE);

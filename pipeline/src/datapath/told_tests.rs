@@ -1,11 +1,11 @@
-//! The errors that senders are told of, read by another parser.
+//! Tests of the ICMP errors sent to senders, read by another parser.
 
 use etherparse::{Icmpv4Type, Icmpv6Type, NetSlice, SlicedPacket, TransportSlice, icmpv4, icmpv6};
 
 use super::punted_rig::*;
 use super::*;
 
-/// The ICMP error that leaves by `port`: source, destination, type, quoted packet. Checked by another parser.
+/// Returns the ICMP error that leaves by `port`: source, destination, type, quoted packet. Checked by another parser.
 pub(super) fn told(
     path: &mut Path,
     port: PortId,
@@ -143,7 +143,7 @@ fn a_sender_is_told_why() {
             let ours = match (is_v6, tags.as_slice()) {
                 (false, [100]) => "10.0.100.1",
                 (false, _) => "10.0.1.1",
-                // The VLAN has no address of that family: any of ours does.
+                // If the VLAN has no address of that family, any of ours is the source.
                 (true, _) => "2001:db8:1::1",
             };
             assert_eq!((*src, *to, found), (v4(ours), craft.src, &kind), "{dst}");
@@ -159,7 +159,8 @@ fn a_sender_is_told_why() {
     }
 }
 
-/// Traceroute with packets as large as the path was so far: the TTL is looked at first, and errors leave as the packets came.
+/// Traceroute with packets as large as the path was so far: the TTL is tested first, and errors leave in the order of the
+/// packets.
 #[test]
 fn a_large_packet_on_its_last_hop_has_run_out_of_hops_and_errors_keep_their_order() {
     let (mut path, _host) = linux();
@@ -262,7 +263,7 @@ fn nobody_is_told_about_these() {
         assert_eq!(path.counters().punt.icmp_unfit.get(), 1, "{what}");
         assert_whole(&path);
     }
-    // A question, a first fragment, and a blackhole, of which nobody is told anything.
+    // A ping, a first fragment, and a blackhole route, about which no error is sent.
     for (what, frame, errors) in [
         ("a ping", to(1, &[], &[8; 40]), 1),
         ("a ping of six", six(58, &[], &[128; 40]), 1),

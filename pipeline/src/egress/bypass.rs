@@ -1,9 +1,9 @@
-//! The way past an idle queue: a run that is all its queue has need not go through its cells.
+//! Bypass of an idle queue: a run that is all its queue holds need not go through the queue's cells.
 //!
-//! Each port has a place for one run of every priority. When the port's turn comes, and all that waits in it waits here, the
-//! runs leave as they are: strict queues first, then by weight. They join their queues when anything at all comes
-//! between: more frames for the same queue, a rate that does not let all of several runs go, a depth at which frames are marked.
-//! A paused run stays where it is.
+//! Each port has a slot for one run of every priority. If everything that waits at the port waits here when the port is
+//! served, the runs leave as they are: strict queues first, then by weight. They join their queues if anything intervenes:
+//! more frames for the same queue, a rate that does not let all of several runs go, a depth at which frames are marked. A
+//! paused run stays where it is.
 //!
 //! Law: frames, order, marks and accounts are as if every frame had been queued.
 
@@ -17,11 +17,11 @@ use crate::per::PerPriority;
 use crate::tap::FlowTap;
 use crate::units::Priority;
 
-/// The runs of one port that may not have to queue.
+/// Runs of one port that may bypass their queues.
 #[derive(Debug)]
 pub struct Bypass<B> {
     runs: PerPriority<Option<Box<Run<B>>>>,
-    /// The priorities that have one.
+    /// Priorities whose slot is taken.
     taken: u8,
 }
 
@@ -35,21 +35,21 @@ impl<B> Default for Bypass<B> {
 }
 
 impl<B: FrameBuf> Bypass<B> {
-    /// Whether no run waits here.
+    /// Returns true if no run waits here.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.taken == 0
     }
 
-    /// Frames that wait here.
+    /// Returns the number of frames that wait here.
     #[must_use]
     pub fn waiting(&self) -> usize {
         let runs = self.runs.0.iter().flatten();
         runs.map(|run| run.frames.len()).sum()
     }
 
-    /// Takes a run that was admitted to `port` if nothing else waits in its queue; else the run comes back.
+    /// Takes a run that was admitted to `port` if nothing else waits in its queue; otherwise returns a run that must be queued.
     #[inline]
     pub fn offer(&mut self, port: &EgressPort, run: Box<Run<B>>) -> Option<Box<Run<B>>> {
         let priority = run.head.priority;
@@ -60,15 +60,15 @@ impl<B: FrameBuf> Bypass<B> {
         self.runs[priority].replace(run)
     }
 
-    /// Takes the run of a queue out again, if there is one.
+    /// Takes the run of a queue out, if there is one.
     #[inline]
     pub fn take(&mut self, priority: Priority) -> Option<Box<Run<B>>> {
         self.taken &= !priority.bit();
         self.runs[priority].take()
     }
 
-    /// Hands over the runs if all that waits in `port` waits here and may leave unchanged; as many as `out` has room for, and
-    /// of a single run as much as there is credit for. `false`: nothing was done, and they have to queue.
+    /// Hands over the runs if everything that waits at `port` waits here and may leave unchanged: as many as `out` has room
+    /// for, and of a single run as much as there is credit for. Returns false if nothing was done: the runs must be queued.
     #[inline]
     pub fn depart(
         &mut self,
@@ -114,7 +114,7 @@ impl<B: FrameBuf> Bypass<B> {
     }
 }
 
-/// Where runs leave.
+/// Exit of the runs: port, outlet and accounts.
 struct Side<'a, 'b, O> {
     port: &'a mut EgressPort,
     out: &'a mut O,
@@ -168,7 +168,8 @@ impl<O> Side<'_, '_, O> {
 }
 
 impl EgressPort {
-    /// Bytes that wait in these queues, if the queues' own rates let all of them leave now and none is changed on its way out.
+    /// Returns the bytes that wait in these queues; `None` if a queue's rate does not let all of them leave now, or a frame
+    /// may be changed on its way out.
     #[inline]
     fn all_ready<B: FrameBuf>(
         &mut self,
@@ -199,7 +200,7 @@ impl EgressPort {
         Some(all)
     }
 
-    /// Accounts for frames of a queue as sent, which are all that waits in it or in the port.
+    /// Accounts for frames of a queue as sent, which are all that waits in it or at the port.
     #[inline]
     fn pass(&mut self, priority: Priority, sent: Amount) {
         let queue = &mut self.queues[priority];

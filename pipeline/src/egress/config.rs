@@ -1,48 +1,48 @@
-//! Settings of a port's egress side and of its queues.
+//! Configuration of a port's egress side and of its queues.
 
 use super::ecn::Red;
 use super::scheduler::Discipline;
 use crate::units::{BitRate, Nanos, PRIORITIES};
 
 crate::defaults! {
-    /// One queue's settings.
+    /// Configuration of one queue.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct QueueConfig {
-        /// How it is served.
+        /// Scheduling discipline.
         pub discipline: Discipline = Discipline::Dwrr(1),
-        /// Highest rate on the wire, if any.
+        /// Maximum rate on the wire, if any.
         pub max_rate: Option<BitRate> = None,
-        /// Rate on the wire served before every share and every strict queue, if any.
+        /// Minimum rate on the wire, served before every share and every strict queue, if any.
         pub min_rate: Option<BitRate> = None,
-        /// CE marking of ECT frames at dequeue.
+        /// RED curve of CE marking of ECT frames at dequeue.
         pub ecn: Option<Red> = None,
-        /// Early drop of Not-ECT frames at enqueue; never for a lossless queue.
+        /// RED curve of early drop of Not-ECT frames at enqueue; never for a lossless queue.
         pub wred: Option<Red> = None,
-        /// Frames must not be dropped for want of a share of the pool.
+        /// True if frames must not be dropped for exceeding the queue's share of the pool.
         pub lossless: bool = false,
-        /// Wire bytes it may hold whatever others hold: of a queue of control frames.
+        /// Wire bytes it may hold regardless of the others: nonzero for a queue of control frames.
         pub reserve: u64 = 0,
-        /// Depths in wire bytes whose crossing is timed; `u64::MAX` for none.
+        /// Depths in wire bytes whose crossing is timestamped; `u64::MAX` for none.
         pub watch: [u64; 2] = [u64::MAX; 2],
     }
 }
 
-/// One port's settings.
+/// Configuration of one port's egress side.
 #[derive(Debug, Clone)]
 pub struct EgressConfig {
-    /// Rate on the wire the port is shaped to, if any.
+    /// Rate on the wire that the port is shaped to, if any.
     pub rate: Option<BitRate>,
-    /// Longest frame, for the shaper's burst.
+    /// Length of the longest frame in bytes, for the shaper's burst.
     pub max_frame: u16,
-    /// Longest time the worker may be away without the port losing rate: what its shapers save up, at least
-    /// [`SHAPER_BURST`](super::port::SHAPER_BURST).
+    /// Longest interval between two visits of the worker without the port losing rate: the shapers save up this much, and at
+    /// least [`SHAPER_BURST`](super::port::SHAPER_BURST).
     pub away: Nanos,
-    /// Lowest priority first.
+    /// Configuration of the queues, priority 0 first.
     pub queues: [QueueConfig; PRIORITIES],
 }
 
 impl EgressConfig {
-    /// Of a port that is not configured.
+    /// Returns the configuration of a port that is not configured.
     pub(crate) fn nothing() -> EgressConfig {
         EgressConfig {
             rate: None,

@@ -5,22 +5,22 @@
 use super::rng::Xorshift;
 use crate::wire::checksum;
 
-/// Certainty, in the unit of [`Red::probability`].
+/// Certainty (probability 1), in the unit of [`Red::probability`].
 pub const CERTAIN: u64 = 1 << 32;
 
 /// A RED curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Red {
-    /// Depth in wire bytes up to which nothing happens.
+    /// Depth in wire bytes up to which the probability is 0.
     pub kmin: u64,
-    /// Depth in wire bytes above which it always happens.
+    /// Depth in wire bytes above which the probability is 1.
     pub kmax: u64,
-    /// Probability just below `kmax`, of [`CERTAIN`].
+    /// Probability just below `kmax`, in units of 1/[`CERTAIN`].
     pub pmax: u64,
 }
 
 impl Red {
-    /// Probability at `depth`, of [`CERTAIN`].
+    /// Returns the probability at `depth`, in units of 1/[`CERTAIN`].
     #[inline]
     #[must_use]
     pub fn probability(&self, depth: u64) -> u64 {
@@ -36,7 +36,7 @@ impl Red {
         u64::try_from(part).unwrap_or(CERTAIN)
     }
 
-    /// Tosses the coin.
+    /// Returns true with the probability at `depth`.
     #[inline]
     pub fn strikes(&self, depth: u64, rng: &mut Xorshift) -> bool {
         match self.probability(depth) {
@@ -46,13 +46,13 @@ impl Red {
     }
 }
 
-/// Sets CE in an IP header and mends the IPv4 checksum. The ICRC masks the field (facts 4.3).
+/// Sets CE in an IP header and updates the IPv4 checksum. The ICRC masks the field (facts 4.3).
 #[inline]
 pub fn set_ce(l3: &mut [u8], ipv6: bool) {
     set(l3, ipv6, 3);
 }
 
-/// Turns CE back to ECT(0).
+/// Changes CE back to ECT(0).
 #[inline]
 pub fn clear_ce(l3: &mut [u8], ipv6: bool) {
     set(l3, ipv6, 2);

@@ -1,8 +1,8 @@
-//! Queues of any length out of one fixed store.
+//! Queues of unbounded length from one fixed store.
 //!
-//! The store hands out segments of 32 cells; a queue is a chain of them. A push or pop touches one cell in a row of cells,
-//! so deep queues stay kind to the cache, and the memory is bounded by the frames there can be, not by queues times depth.
-//! Beside each item lies a note of it, in a row of its own: whoever asks how far a turn reaches reads notes only.
+//! The store hands out segments of 32 cells; a queue is a chain of them. Consecutive pushes or pops touch consecutive cells,
+//! so deep queues stay cache-friendly, and the memory is bounded by the number of frames, not by queues times depth. A note of
+//! each item lies in a parallel array: a reader that only needs to know how far a queue's turn reaches reads notes only.
 
 const SEGMENT: usize = 32;
 const NONE: u32 = u32::MAX;
@@ -21,15 +21,15 @@ pub struct FifoStore<T, N> {
 pub struct Fifo {
     head: u32,
     tail: u32,
-    /// Index in the head segment of the next item to pop.
+    /// Index of the next item to pop, in the head segment.
     head_at: usize,
-    /// Index in the tail segment of the next free cell.
+    /// Index of the next free cell, in the tail segment.
     tail_at: usize,
     len: usize,
 }
 
 impl<T, N: Copy> FifoStore<T, N> {
-    /// Room for `items` items in up to `queues` queues at once; `nothing` is the note of a free cell.
+    /// Returns a store for `items` items in up to `queues` queues at once; `nothing` is the note of a free cell.
     #[must_use]
     pub fn new(items: usize, queues: usize, nothing: N) -> FifoStore<T, N> {
         // A queue may waste most of its first and of its last segment.
@@ -60,7 +60,7 @@ impl<T, N: Copy> FifoStore<T, N> {
         }
     }
 
-    /// `count` cells in a row and their notes.
+    /// Returns `count` consecutive cells of a segment and their notes.
     #[inline]
     fn row(
         &mut self,
@@ -89,14 +89,14 @@ impl Default for Fifo {
 }
 
 impl Fifo {
-    /// Items waiting.
+    /// Returns the number of items in the queue.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Nothing waits.
+    /// Returns true if the queue is empty.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -106,7 +106,7 @@ impl Fifo {
     /// Appends an item.
     ///
     /// # Errors
-    /// The item itself, when the store is full.
+    /// Returns the item itself if the store is full.
     #[inline]
     pub fn push<T, N: Copy>(
         &mut self,
@@ -119,7 +119,8 @@ impl Fifo {
         one.next().map_or(Ok(()), Err)
     }
 
-    /// Appends items, each with its note, while the store has room, and returns how many; the others stay with the iterators.
+    /// Appends items, each with its note, while the store has room, and returns their number; the others stay with the
+    /// iterators.
     #[inline]
     pub fn extend<T, N: Copy>(
         &mut self,
@@ -137,7 +138,7 @@ impl Fifo {
                 break;
             };
             for (cell, item) in cells.iter_mut().zip(items.by_ref()) {
-                // A free cell holds nothing, so nothing is forgotten.
+                // A free cell is `None`, so no item is forgotten.
                 std::mem::forget(cell.replace(item));
             }
             for (place, note) in places.iter_mut().zip(notes.by_ref()) {
@@ -166,14 +167,14 @@ impl Fifo {
         true
     }
 
-    /// The note of the oldest item.
+    /// Returns the note of the oldest item.
     #[inline]
     pub fn front<T, N: Copy>(&self, store: &FifoStore<T, N>) -> Option<N> {
         let first = self.head as usize * SEGMENT + self.head_at;
         (self.len > 0).then(|| store.notes.get(first).copied())?
     }
 
-    /// Takes the oldest item.
+    /// Takes the oldest item and its note.
     #[inline]
     pub fn pop<T, N: Copy>(&mut self, store: &mut FifoStore<T, N>) -> Option<(T, N)> {
         let (cells, notes) = self.oldest(store);
@@ -183,8 +184,8 @@ impl Fifo {
         Some((oldest, note))
     }
 
-    /// The cells of the oldest items, as many as lie in a row, and their notes. What is taken out of them is to be told to
-    /// [`Fifo::advance`].
+    /// Returns the cells of the oldest items, as many as are contiguous, and their notes. The caller reports the items it
+    /// takes out to [`Fifo::advance`].
     #[inline]
     pub fn oldest<'a, T, N: Copy>(
         &self,
@@ -197,7 +198,7 @@ impl Fifo {
         }
     }
 
-    /// The first `taken` of the [`Fifo::oldest`] items were taken.
+    /// Removes the first `taken` of the [`Fifo::oldest`] items, which the caller took out.
     #[inline]
     pub fn advance<T, N: Copy>(&mut self, store: &mut FifoStore<T, N>, taken: usize) {
         self.head_at += taken;
@@ -229,7 +230,7 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Any interleaving of pushes and pops on several queues, one by one and in runs, equals as many `VecDeque`s, and no
+        /// Several queues equal as many `VecDeque`s under any interleaving of pushes and pops, one by one and in runs, and no
         /// cell is ever lost.
         #[test]
         fn equals_a_deque_each(ops in prop::collection::vec((0usize..3, prop::bool::weighted(0.6), 1usize..70), 0..1000)) {

@@ -1,8 +1,8 @@
-//! ECN marking at the moment a frame leaves its queue: CE on the frame, or a near CNP owed to its sender.
+//! ECN marking of a frame as it leaves its queue: CE on the frame, or a near CNP owed to its sender.
 //!
-//! RED strikes on the depth that a frame leaves behind. In the mode `divert` a strike on a flow whose sender can be signalled from here is
-//! not written on the frame: the tap owes it to the control core, which pays with a CNP or returns it. A returned strike is written on
-//! the flow's next frame that may carry CE.
+//! RED strikes according to the depth that a frame leaves behind. In the mode `divert` a strike on a flow whose sender can be
+//! signalled from here is not written on the frame: the tap owes it to the control core, which pays with a CNP or returns it.
+//! A returned strike is written on the flow's next frame that may carry CE.
 //!
 //! Law, per queue: `struck + ce_diverted + redeemed = marked + diverted`. No strike is lost, none is added.
 
@@ -50,28 +50,28 @@ crate::named! {
     }
 }
 
-/// ECN settings of one port.
+/// ECN configuration of one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EcnConfig {
-    /// Where strikes go.
+    /// Destination of strikes.
     pub mode: EcnMode,
-    /// Treatment of frames that come marked; it counts in the mode [`EcnMode::Divert`] only.
+    /// Treatment of frames that arrive marked; effective only in the mode [`EcnMode::Divert`].
     pub upstream_ce: UpstreamCe,
 }
 
 impl EcnConfig {
-    /// Plain ECN: every strike is CE on the frame.
+    /// Plain ECN: every strike is written as CE on the frame.
     pub const MARK: EcnConfig = EcnConfig {
         mode: EcnMode::Mark,
         upstream_ce: UpstreamCe::Leave,
     };
-    /// No marking.
+    /// Configuration without marking.
     pub const OFF: EcnConfig = EcnConfig {
         mode: EcnMode::Off,
         upstream_ce: UpstreamCe::Leave,
     };
 
-    /// Whether frames that come marked are looked at.
+    /// Returns true if marks of earlier switches count as strikes here.
     const fn answers_upstream(self) -> bool {
         matches!(
             (self.mode, self.upstream_ce),
@@ -80,12 +80,12 @@ impl EcnConfig {
     }
 }
 
-/// The marker of one port for one call: its settings, the tap that takes debts, and the time.
+/// Marker of one port for one call: its configuration, the tap that takes debts, and the time.
 #[derive(Debug)]
 pub struct Marking<'a, T> {
-    /// ECN settings of the port.
+    /// ECN configuration of the port.
     pub config: EcnConfig,
-    /// NPCC's tap.
+    /// Tap of NPCC.
     pub tap: &'a mut T,
     /// Time of the call.
     pub now: Nanos,
@@ -94,32 +94,32 @@ pub struct Marking<'a, T> {
 /// Quick test for the frames of one queue that [`Marking::apply`] may change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scope<'a> {
-    /// The curve.
+    /// RED curve of the queue.
     red: Option<&'a Red>,
     /// Depth from which only senders that are believed to respond may be owed a CNP instead of a mark.
     hard: u64,
     /// Depth up to which no frame is struck.
     kmin: i64,
-    /// Flags of frames that come marked and may lose the mark.
+    /// Flags of frames that arrive marked and may lose the mark.
     marked: u8,
-    /// Returned strikes wait for a frame.
+    /// True if returned strikes wait for a frame.
     returned: bool,
 }
 
 impl Scope<'_> {
-    /// Whether any frame that leaves less than `depth` behind may be changed.
+    /// Returns true if any frame that leaves less than `depth` behind may be changed.
     #[inline]
     pub(super) const fn concerns_any(self, depth: i64) -> bool {
         self.concerns_unmarked(depth) || self.marked != 0
     }
 
-    /// Whether any frame that comes without CE and leaves less than `depth` behind may be changed.
+    /// Returns true if any frame that arrives without CE and leaves less than `depth` behind may be changed.
     #[inline]
     pub(super) const fn concerns_unmarked(self, depth: i64) -> bool {
         depth > self.kmin || self.returned
     }
 
-    /// Whether any frame of a run that goes past the queue, which leaves less than `depth` behind, may be changed.
+    /// Returns true if any frame of a run that bypasses the queue, and leaves less than `depth` behind, may be changed.
     #[inline]
     pub(super) fn concerns_run(self, depth: i64, records: &[Record]) -> bool {
         let flags = || {
@@ -130,7 +130,7 @@ impl Scope<'_> {
         self.concerns_unmarked(depth) || self.marked != 0 && flags() & self.marked != 0
     }
 
-    /// Whether a frame with these flags, which leaves `depth` behind, may be changed.
+    /// Returns true if a frame with these flags, which leaves `depth` behind, may be changed.
     #[inline]
     pub(super) const fn concerns(self, depth: i64, flags: MetaFlags) -> bool {
         let deep = if depth > self.kmin || self.returned {
@@ -143,7 +143,7 @@ impl Scope<'_> {
 }
 
 impl<T: FlowTap> Marking<'_, T> {
-    /// The scope of a queue with this curve and this depth of `hard`.
+    /// Returns the scope of a queue with this curve and this `hard` depth.
     #[inline]
     pub(super) fn scope<'a>(&self, red: Option<&'a Red>, hard: u64) -> Scope<'a> {
         let marks = self.config.mode != EcnMode::Off;
@@ -163,7 +163,7 @@ impl<T: FlowTap> Marking<'_, T> {
         }
     }
 
-    /// Strikes a frame just taken off the queue by the depth it leaves behind, and writes or diverts the strike.
+    /// Strikes a frame just dequeued according to the depth it leaves behind, and writes or diverts the strike.
     #[inline(never)]
     pub(super) fn apply<B: FrameBuf>(
         &mut self,
@@ -185,7 +185,7 @@ impl<T: FlowTap> Marking<'_, T> {
             counters.ecn_struck.add(u64::from(struck));
             counters.ecn_diverted.add(u64::from(diverted));
             if !struck || diverted {
-                // One frame carries one mark: a returned one waits for a frame that has none.
+                // One frame carries one mark: a returned strike waits for a frame that has none.
                 if !scope.returned || !self.tap.redeem(meta.slot) {
                     return;
                 }

@@ -14,7 +14,7 @@ const RED: Red = Red {
     pmax: CERTAIN / 2,
 };
 
-/// A tap that owes some strikes and has some returned, as its script says.
+/// Tap that owes some strikes and has some returned, as its script says.
 #[derive(Debug, Default)]
 struct Scripted {
     owes: bool,
@@ -67,7 +67,8 @@ fn ecn_of(buf: &HeapFrame) -> u8 {
 }
 
 proptest! {
-    /// Every strike and every mark of an earlier switch is on a frame or owed, whatever the tap answers; ECN off changes nothing.
+    /// Every strike and every mark of an earlier switch is on a frame or owed, whatever the tap answers; ECN off changes
+    /// nothing.
     #[test]
     fn no_strike_is_lost_and_none_is_added(
         mode in prop::sample::select(EcnMode::ALL.to_vec()),
@@ -112,7 +113,7 @@ proptest! {
     }
 }
 
-/// A queue that a wrong belief about its senders fills marks as any switch does from `hard` on.
+/// From `hard` on, a queue filled because of a wrong belief about its senders marks as any switch does.
 #[test]
 fn at_hard_only_senders_that_respond_are_owed() {
     let counters = QueueCounters::default();

@@ -1,4 +1,4 @@
-//! The egress side of a port: eight queues, who may send next, and what is marked on the way out.
+//! Egress side of a port: eight queues, the scheduler, and the marking of frames on the way out.
 //!
 //! Owned by one worker. Depths are wire bytes, so that a depth divided by the drain rate is a time.
 

@@ -17,29 +17,29 @@ use crate::units::{BitRate, Nanos, Priority};
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) fifo: Fifo,
-    /// What waits, frames included that were let in and are not yet in the fifo.
+    /// Amount that waits, including frames that were admitted and are not yet in the fifo.
     pub(super) waiting: Amount,
     /// Highest depth since last published.
     high: u64,
-    /// When the watched depths were last risen to.
+    /// Times at which the depth last rose to each of the watched depths.
     crossed: [Nanos; 2],
-    /// The depth, and these times, as they were last published.
+    /// Depth, and these times, as last published.
     told: (u64, [Nanos; 2]),
-    /// Since when something waits.
+    /// Time since which the queue is not empty.
     waiting_since: Nanos,
     pub(super) shaper: Shaper,
-    /// Credit below the minimum rate.
+    /// Shaper of the minimum rate: its credit is what the queue has not had of it.
     pub(super) floor: Shaper,
     pub(super) config: QueueConfig,
 }
 
-/// The egress side of one port.
+/// Egress side of one port.
 #[derive(Debug)]
 pub struct EgressPort {
     pub(super) queues: PerPriority<Queue>,
     /// Queues with something to send.
     pub(super) backlog: u8,
-    /// Queues with a highest rate of their own.
+    /// Queues with a maximum rate.
     pub(super) limited: u8,
     /// Queues with a minimum rate.
     pub(super) floored: u8,
@@ -47,22 +47,22 @@ pub struct EgressPort {
     pub(super) paused: u8,
     /// Queues under a storm: nothing enters them.
     dropping: u8,
-    /// The link is down: nothing enters any queue.
+    /// True if the link is down: nothing enters any queue.
     down: bool,
     pub(super) scheduler: Scheduler,
     pub(super) shaper: Shaper,
     pub(super) rng: Xorshift,
-    /// Longest frame, which shapers let pass whole.
+    /// Length of the longest frame in bytes, which shapers let pass whole.
     max_frame: u16,
-    /// See [`EgressConfig::away`].
+    /// Longest interval between two visits of the worker: [`EgressConfig::away`].
     away: Nanos,
     /// Queues whose gauges are stale.
     dirty: u8,
-    /// When a queue rose to its second watched depth, if that is not published yet.
+    /// Time at which a queue rose to its second watched depth, until it is published; zero if there is none.
     alarm: Nanos,
 }
 
-/// Time a polling worker is often away: the least a shaper saves up.
+/// Time a polling worker is often away: the least that a shaper saves up.
 pub const SHAPER_BURST: Nanos = Nanos::from_micros(20);
 
 fn shaper(rate: Option<BitRate>, max_frame: u16, away: Nanos) -> Shaper {
@@ -74,7 +74,7 @@ fn shaper(rate: Option<BitRate>, max_frame: u16, away: Nanos) -> Shaper {
 }
 
 impl EgressPort {
-    /// An empty port. `seed` makes its coin tosses repeatable.
+    /// Returns an empty port. `seed` makes its random decisions repeatable.
     #[must_use]
     pub fn new(config: &EgressConfig, seed: u64) -> EgressPort {
         let queues = PerPriority(config.queues.clone().map(|config_of| Queue {
@@ -115,14 +115,14 @@ impl EgressPort {
         }
     }
 
-    /// Wire bytes waiting in a queue.
+    /// Returns the wire bytes waiting in a queue.
     #[inline]
     #[must_use]
     pub fn depth(&self, priority: Priority) -> u64 {
         self.queues[priority].waiting.bytes
     }
 
-    /// A queue as the buffer sees it, unless nothing may enter it.
+    /// Returns the queue as admission sees it; `None` if nothing may enter it.
     #[inline]
     #[must_use]
     pub fn admission(&self, priority: Priority) -> Option<crate::buffer::Queue> {
@@ -134,7 +134,7 @@ impl EgressPort {
         })
     }
 
-    /// A queue that another worker owns, whose limits are that worker's to see to.
+    /// Returns a queue that another worker owns, without limits: the owner enforces them.
     #[must_use]
     pub fn queue_abroad(&self, priority: Priority) -> crate::buffer::Queue {
         crate::buffer::Queue {
@@ -144,50 +144,50 @@ impl EgressPort {
         }
     }
 
-    /// Frames waiting in a queue.
+    /// Returns the number of frames in a queue, without those that bypass it.
     #[inline]
     #[must_use]
     pub fn waiting(&self, priority: Priority) -> usize {
         self.queues[priority].fifo.len()
     }
 
-    /// Since when a queue is not empty, if it is not.
+    /// Returns the time since which a queue is not empty; `None` if it is empty.
     #[must_use]
     pub fn waiting_since(&self, priority: Priority) -> Option<Nanos> {
         let queue = &self.queues[priority];
         (queue.waiting.frames > 0).then_some(queue.waiting_since)
     }
 
-    /// The queues that may not send until told otherwise.
+    /// Sets the queues that may not send.
     #[inline]
     pub const fn set_paused(&mut self, queues: u8) {
         self.paused = queues;
     }
 
-    /// The queues that take nothing in until told otherwise.
+    /// Sets the queues that accept nothing.
     pub const fn set_dropping(&mut self, queues: u8) {
         self.dropping = queues;
     }
 
-    /// The link goes down, or comes up.
+    /// Sets whether the link is down.
     pub const fn set_down(&mut self, down: bool) {
         self.down = down;
     }
 
-    /// Whether the link is down.
+    /// Returns true if the link is down.
     #[inline]
     #[must_use]
     pub const fn is_down(&self) -> bool {
         self.down
     }
 
-    /// The queues that nothing enters.
+    /// Returns the queues that nothing enters.
     #[inline]
     const fn closed(&self) -> u8 {
         self.dropping | if self.down { u8::MAX } else { 0 }
     }
 
-    /// Why nothing enters a queue that [admits](EgressPort::admission) nothing.
+    /// Returns the drop reason of a queue that [admits](EgressPort::admission) nothing.
     #[must_use]
     pub const fn closed_for(&self) -> DropReason {
         if self.down {
@@ -197,19 +197,20 @@ impl EgressPort {
         }
     }
 
-    /// The queues that nothing enters and that are not empty.
+    /// Returns the queues that nothing enters and that are not empty.
     #[inline]
     #[must_use]
     pub const fn to_empty(&self) -> u8 {
         self.closed() & self.backlog
     }
 
-    /// Shapes the port to another rate from now on.
+    /// Changes the rate the port is shaped to.
     pub fn set_rate(&mut self, rate: Option<BitRate>) {
         self.shaper = shaper(rate, self.max_frame, self.away);
     }
 
-    /// Gives a queue other settings; whether it is lossless stays, for the buffer counts on it. Full rates start anew.
+    /// Changes a queue's configuration, except that `lossless` stays, because the buffer depends on it. The shapers start with
+    /// full credit.
     pub fn reconfigure(&mut self, priority: Priority, config: &QueueConfig) {
         let queue = &mut self.queues[priority];
         queue.shaper = shaper(config.max_rate, self.max_frame, self.away);
@@ -227,40 +228,40 @@ impl EgressPort {
         self.scheduler.set(priority, config.discipline);
     }
 
-    /// Charges the port for a frame that went past the queues.
+    /// Charges the port for a frame sent ahead of the queues.
     #[inline]
     pub fn charge(&mut self, wire_len: u16) {
         self.shaper.charge(i64::from(wire_len));
     }
 
-    /// Whether a queue has anything to send.
+    /// Returns true if a queue has anything to send.
     #[inline]
     #[must_use]
     pub const fn has_backlog(&self) -> bool {
         self.backlog != 0
     }
 
-    /// Whether there is nothing to send, and nothing to publish.
+    /// Returns true if there is nothing to send and nothing to publish.
     #[inline]
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.backlog | self.dirty == 0
     }
 
-    /// Frames waiting in all queues.
+    /// Returns the number of frames in all queues, without those that bypass them.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.queues.0.iter().map(|queue| queue.fifo.len()).sum()
     }
 
-    /// A queue's settings.
+    /// Returns a queue's configuration.
     #[inline]
     #[must_use]
     pub fn queue_config(&self, priority: Priority) -> &QueueConfig {
         &self.queues[priority].config
     }
 
-    /// Whether frames of this queue may be dropped early.
+    /// Returns true if frames of this queue may be dropped early.
     #[inline]
     #[must_use]
     pub fn drops_early(&self, priority: Priority) -> bool {
@@ -268,7 +269,7 @@ impl EgressPort {
         queue.wred.is_some() && !queue.lossless
     }
 
-    /// Whether a lossy Not-ECT frame is dropped early at the queue's present depth.
+    /// Decides whether a lossy Not-ECT frame is dropped early at the queue's present depth.
     #[inline]
     pub fn wred_strikes(&mut self, priority: Priority) -> bool {
         let queue = &self.queues[priority];
@@ -281,7 +282,7 @@ impl EgressPort {
     /// Appends a frame to its queue.
     ///
     /// # Errors
-    /// The buffer, when the store has no cell left.
+    /// Returns the buffer if the store has no cell left.
     #[inline]
     pub fn push<B>(
         &mut self,
@@ -296,7 +297,7 @@ impl EgressPort {
         Ok(())
     }
 
-    /// Frames are let in that will wait past the queue or be put [into it](EgressPort::fill).
+    /// Accounts for admitted frames, which will bypass the queue or be put [into it](EgressPort::fill).
     #[inline]
     pub fn join(&mut self, priority: Priority, frames: Amount, now: Nanos) {
         let queue = &mut self.queues[priority];
@@ -321,7 +322,7 @@ impl EgressPort {
         self.dirty |= priority.bit();
     }
 
-    /// Frames that were let in are gone.
+    /// Accounts for admitted frames that have left.
     #[inline]
     pub fn leave(&mut self, priority: Priority, frames: Amount) {
         let queue = &mut self.queues[priority];
@@ -332,7 +333,7 @@ impl EgressPort {
         self.dirty |= priority.bit();
     }
 
-    /// Puts the frames of a run that was let in into their queue; `lost` takes those there were no cells for.
+    /// Puts the frames of an admitted run into their queue; `lost` takes those for which there are no cells.
     #[inline]
     pub fn fill<B: FrameBuf>(
         &mut self,
@@ -351,14 +352,14 @@ impl EgressPort {
         }
     }
 
-    /// Takes everything out, oldest first within a queue; for a stop.
+    /// Takes everything out, oldest first within a queue, for a stop.
     pub fn drain<B>(&mut self, store: &mut FifoStore<B, Meta>, mut each: impl FnMut(Queued<B>)) {
         for priority in Priority::all() {
             self.drain_queue(store, (priority, usize::MAX), &mut each);
         }
     }
 
-    /// Takes up to `most` frames out of one queue, oldest first; returns how many.
+    /// Takes up to `most` frames out of one queue, oldest first; returns their number.
     pub fn drain_queue<B>(
         &mut self,
         store: &mut FifoStore<B, Meta>,
@@ -414,7 +415,7 @@ impl EgressPort {
 mod tests {
     use super::*;
 
-    /// The control core looks at it in every tick: each write costs both cores a line.
+    /// The control core reads it in every tick: each write costs both cores a cache line transfer.
     #[test]
     fn the_level_of_a_queue_is_written_only_when_it_is_another() {
         let config = EgressConfig {
@@ -426,7 +427,7 @@ mod tests {
         let (mut port, counters) = (EgressPort::new(&config, 1), PortCounters::default());
         let (three, frame) = (Priority::new(3), Amount::frame(1_500));
         let level = &counters.queues[3].level;
-        // Where the worker writes, this is gone.
+        // A write by the worker would overwrite this.
         level.depth.set(7);
         port.join(three, frame, Nanos(5));
         port.leave(three, frame);

@@ -1,17 +1,17 @@
-//! Coin tosses for RED: xorshift64* (Vigna 2016), seeded, so that a run can be repeated.
+//! Random numbers for RED: xorshift64* (Vigna 2016), seeded, so that a run can be repeated.
 
-/// A small generator.
+/// Pseudorandom generator with 64 bits of state.
 #[derive(Debug, Clone)]
 pub struct Xorshift(u64);
 
 impl Xorshift {
-    /// Seeded; any seed will do.
+    /// Returns a generator; any seed will do.
     #[must_use]
     pub const fn new(seed: u64) -> Xorshift {
         Xorshift(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// The next 32 random bits.
+    /// Returns the next 32 random bits.
     #[inline]
     pub const fn next_u32(&mut self) -> u32 {
         self.0 ^= self.0 >> 12;

@@ -1,35 +1,35 @@
-//! Who sends next: strict queues first, highest priority first; then deficit weighted round robin (Shreedhar and Varghese
+//! Scheduler of a port: strict queues first, highest priority first; then deficit weighted round robin (Shreedhar and Varghese
 //! 1995; ETS in 802.1Qaz).
 //!
-//! Knows queues only as bits and lengths. A queue that is empty, paused or over its rate is not offered.
+//! It knows queues only as bits and lengths. A queue that is empty, paused or over its rate is not offered to it.
 
 use crate::bits::low8;
 use crate::units::{PRIORITIES, Priority};
 
-/// Bytes one unit of weight earns a round.
+/// Bytes that one unit of weight earns in a round.
 const QUANTUM: i64 = 256;
 
-/// How a queue is served.
+/// Scheduling discipline of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discipline {
-    /// Before all DWRR queues and all strict queues of lower priority.
+    /// Served before all DWRR queues and all strict queues of lower priority.
     Strict,
-    /// A share in proportion to the weight, 1..=100.
+    /// Served with a share in proportion to the weight, 1..=100.
     Dwrr(u8),
 }
 
-/// The order of service of one port.
+/// Scheduler state of one port.
 #[derive(Debug, Clone)]
 pub struct Scheduler {
     strict: u8,
     quantum: [i64; PRIORITIES],
     deficit: [i64; PRIORITIES],
-    /// The DWRR queue whose turn it is.
+    /// DWRR queue that is being served.
     turn: Priority,
 }
 
 impl Scheduler {
-    /// With these disciplines, lowest priority first.
+    /// Returns a scheduler with these disciplines, priority 0 first.
     #[must_use]
     pub fn new(disciplines: &[Discipline; PRIORITIES]) -> Scheduler {
         let mut scheduler = Scheduler {
@@ -44,7 +44,7 @@ impl Scheduler {
         scheduler
     }
 
-    /// Serves a queue otherwise from now on. What it has saved up of its round is void.
+    /// Changes the discipline of a queue. Its deficit is cleared.
     pub fn set(&mut self, queue: Priority, discipline: Discipline) {
         let (Some(quantum), Some(deficit)) = (
             self.quantum.get_mut(queue.index()),
@@ -62,7 +62,7 @@ impl Scheduler {
         }
     }
 
-    /// The queue that sends next among `offered`; `head` tells the wire length of a queue's first frame.
+    /// Returns the queue that sends next among `offered`; `head` returns the wire length of a queue's first frame.
     #[inline]
     pub fn pick(&mut self, offered: u8, head: impl Fn(Priority) -> u16) -> Option<Priority> {
         let strict = offered & self.strict;
@@ -76,7 +76,7 @@ impl Scheduler {
         }
     }
 
-    /// Bytes `queue`, just picked, may send before it is another's turn.
+    /// Returns the bytes that `queue`, just picked, may send before the next queue is due.
     #[inline]
     #[must_use]
     pub fn allowance(&self, queue: Priority) -> i64 {
@@ -86,7 +86,7 @@ impl Scheduler {
         self.deficit.get(queue.index()).copied().unwrap_or(0)
     }
 
-    /// `bytes` were sent from `queue`, which is `empty` now.
+    /// Accounts for `bytes` sent from `queue`; `empty` is true if it is empty now.
     #[inline]
     pub fn sent(&mut self, queue: Priority, bytes: i64, empty: bool) {
         if self.strict & queue.bit() == 0
@@ -97,8 +97,8 @@ impl Scheduler {
         }
     }
 
-    /// Whose runs leave first among `offered`, where all of them leave: strict queues before others, then by weight, and the
-    /// higher priority where those are equal.
+    /// Returns the queue among `offered` whose run leaves first, where all of them leave: strict queues before others, then by
+    /// weight, the higher priority if those are equal.
     #[inline]
     #[must_use]
     pub fn first(&self, offered: u8) -> Priority {
@@ -110,7 +110,7 @@ impl Scheduler {
         heaviest.unwrap_or_default()
     }
 
-    /// All that waited in `queue` was sent.
+    /// Accounts for a queue all of whose frames were sent.
     #[inline]
     pub fn alone(&mut self, queue: Priority) {
         if self.strict & queue.bit() == 0 {
@@ -124,7 +124,7 @@ impl Scheduler {
             return self.turn;
         }
         let mut turn = self.turn;
-        // One round of the offered queues, each earning its quantum as its turn comes.
+        // One round of the offered queues, each earning its quantum in turn.
         for _ in 0..offered.count_ones() {
             turn = next(offered, turn);
             self.earn(turn, 1);
@@ -133,7 +133,7 @@ impl Scheduler {
                 return turn;
             }
         }
-        // Frames larger than the quanta: skip the rounds in which nobody could send.
+        // Frames larger than the quanta: skip the rounds in which no queue could send.
         let rounds = each(offered)
             .map(|queue| self.rounds_short(queue, &head))
             .min()
@@ -166,7 +166,7 @@ impl Scheduler {
         }
     }
 
-    /// Rounds until `queue` affords its first frame.
+    /// Returns the number of rounds until `queue` can afford its first frame.
     fn rounds_short(&self, queue: Priority, head: &impl Fn(Priority) -> u16) -> i64 {
         let deficit = self.deficit.get(queue.index()).copied().unwrap_or(0);
         let quantum = self
@@ -185,7 +185,7 @@ const fn highest(mask: u8) -> Priority {
     Priority::new(7 - low8(mask.leading_zeros() as usize))
 }
 
-/// The offered queue after `turn`, cyclically.
+/// Returns the next offered queue after `turn`, cyclically.
 #[inline]
 const fn next(offered: u8, turn: Priority) -> Priority {
     let rotated = offered.rotate_right(turn.get() as u32 + 1);

@@ -15,7 +15,7 @@ fn serve(scheduler: &mut Scheduler, offered: u8, lengths: &[u16; 8], bytes: u64)
 }
 
 proptest! {
-    /// The DWRR law: over a long backlog each queue's bytes are its weight's share, within one quantum and one frame.
+    /// DWRR law: over a long backlog each queue's bytes are its weight's share, within one quantum and one frame.
     #[test]
     fn bytes_follow_the_weights(weights in prop::array::uniform8(1u8..=100), lengths in prop::array::uniform8(84u16..9240),
                                 offered in 1u8..=255) {

@@ -1,7 +1,7 @@
-//! A port's way out: whose turn it is, and how much of its queue it sends in one go.
+//! Service of a port's queues: which queue sends next, and how much it sends at once.
 //!
-//! Law: what is sent together in a turn would have been sent one by one in the same order. A turn ends with the queue's
-//! deficit, with its rate or the port's, or after each frame where a minimum rate may come first.
+//! Law: frames sent together in a turn would have been sent one by one in the same order. A turn ends with the queue's
+//! deficit, with its rate or the port's, or after each frame where a minimum rate may take precedence.
 
 use arrayvec::ArrayVec;
 
@@ -16,27 +16,27 @@ use crate::per::PerPriority;
 use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, Priority};
 
-/// Where the frames of a port go: what stands between it and its device.
+/// Sink of a port's frames, between the port and its device.
 pub trait Outlet<B> {
-    /// How many frames it takes, at most a burst.
+    /// Returns the number of frames it takes now, at most a burst.
     fn room(&self) -> usize;
 
-    /// Bytes on the wire it takes now: frames may follow while fewer were handed over.
+    /// Returns the bytes on the wire it takes now: a further frame may follow while fewer were handed over.
     #[inline]
     fn credit(&self) -> i64 {
         i64::MAX
     }
 
-    /// The transmit queue that frames of this priority go by: 0 where all go by one.
+    /// Returns the transmit queue that frames of this priority use: 0 if there is only one.
     #[inline]
     fn lane(&self, _priority: Priority) -> Priority {
         Priority::new(0)
     }
 
-    /// Takes a frame; there is room.
+    /// Takes a frame; the caller has checked that there is room.
     fn put(&mut self, frame: Queued<B>);
 
-    /// Takes all frames of `run`, which is empty afterwards; there is room.
+    /// Takes all frames of `run`, which is empty afterwards; the caller has checked that there is room.
     #[inline]
     fn put_run(&mut self, run: &mut Run<B>) {
         for (buf, meta) in run.drain() {
@@ -57,7 +57,7 @@ impl<B> Outlet<B> for ArrayVec<Queued<B>, BURST> {
     }
 }
 
-/// The buffers alone.
+/// Keeps the buffers, without their metadata.
 impl<B> Outlet<B> for FrameVec<B> {
     #[inline]
     fn room(&self) -> usize {
@@ -79,17 +79,17 @@ impl<B> Outlet<B> for FrameVec<B> {
     }
 }
 
-/// What a port has handed out, by transmit queue, and the buffer that takes back what cannot be kept there.
+/// Frames that a port has handed out, by transmit queue, and the buffer to which charges beyond their capacity are released.
 #[derive(Debug)]
 pub struct Lanes<'a> {
-    /// By transmit queue.
+    /// Charges in flight, by transmit queue.
     pub in_flight: &'a mut PerPriority<InFlight>,
-    /// The shared buffer.
+    /// Shared buffer.
     pub buffer: &'a mut Buffer,
 }
 
 impl Lanes<'_> {
-    /// Frames of `group` that hold `amount` go by a lane.
+    /// Accounts for frames of `group`, charged with `amount`, that were handed to a transmit queue.
     #[inline]
     pub fn add(&mut self, lane: Priority, group: GroupId, amount: Amount) {
         if let Some(gone) = self.in_flight[lane].add(Charge { group, amount }) {
@@ -102,23 +102,23 @@ impl Lanes<'_> {
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     priority: Priority,
-    /// At most so many bytes on the wire.
+    /// Most bytes on the wire.
     bytes: i64,
-    /// At most so many frames.
+    /// Most frames.
     frames: usize,
 }
 
-/// What of a row may go.
+/// Part of a row of frames that may go.
 #[derive(Debug, Clone, Copy)]
 struct Go {
     frames: usize,
-    /// On the wire.
+    /// Bytes on the wire.
     bytes: i64,
-    /// They are of the group asked for.
+    /// True if all frames are of the group in question.
     alike: bool,
 }
 
-/// How far into a row of frames the rates and the turn reach.
+/// Returns how much of a row of frames the rates and the turn allow.
 #[inline]
 fn allowed(row: &[Meta], rate: i64, turn: i64, group: GroupId) -> Go {
     let (mut frames, mut bytes, mut alike) = (0, 0, true);
@@ -139,8 +139,8 @@ fn allowed(row: &[Meta], rate: i64, turn: i64, group: GroupId) -> Go {
 }
 
 impl EgressPort {
-    /// Moves frames into `out` while it has room and the rates allow, marking as they leave, and notes in `lanes` what they
-    /// hold.
+    /// Moves frames into `out` while it has room and the rates allow, marking them as they leave, and records their charges in
+    /// `lanes`.
     #[inline]
     pub fn schedule<B: FrameBuf>(
         &mut self,
@@ -170,7 +170,7 @@ impl EgressPort {
         }
     }
 
-    /// The queue whose turn it is, and how long.
+    /// Returns the queue that is served next, and the limits of its turn.
     #[inline]
     fn next<B>(&mut self, store: &FifoStore<B, Meta>, offered: u8) -> Option<Turn> {
         if let Some(priority) = self.below_floor(offered) {
@@ -189,7 +189,7 @@ impl EgressPort {
         Some(Turn {
             priority,
             bytes: self.scheduler.allowance(priority),
-            // After every frame a minimum rate may come first.
+            // A minimum rate may take precedence after every frame.
             frames: if offered & self.floored == 0 {
                 BURST
             } else {
@@ -198,7 +198,7 @@ impl EgressPort {
         })
     }
 
-    /// Lets a queue send for as long as its turn and the rates allow; returns the frames it sent.
+    /// Lets a queue send for as long as its turn and the rates allow; returns the number of frames sent.
     #[inline(never)]
     fn serve<B: FrameBuf>(
         &mut self,
@@ -235,7 +235,7 @@ impl EgressPort {
             let go = allowed(may_go, rate - sent, turn.bytes - sent, group);
             let metas = metas.get(..go.frames).unwrap_or_default();
             if concerned {
-                // Their handles were asked for in the last turn.
+                // Their handles were prefetched in the last turn.
                 for cell in cells.iter().take(go.frames).flatten() {
                     cell.prefetch();
                 }
@@ -271,7 +271,7 @@ impl EgressPort {
                 break;
             }
         }
-        // Who is next: in a standing queue the buffers have left the cache since they were queued.
+        // Prefetch the next frames: in a standing queue the buffers have left the cache since they were queued.
         let (next, _) = queue.fifo.oldest(store);
         for cell in next.iter().flatten() {
             cell.prefetch_handle();
@@ -291,7 +291,7 @@ impl EgressPort {
         frames
     }
 
-    /// The highest queue that has not had its minimum rate.
+    /// Returns the highest queue that has not had its minimum rate.
     #[inline]
     fn below_floor(&self, offered: u8) -> Option<Priority> {
         if offered & self.floored == 0 {
@@ -304,7 +304,7 @@ impl EgressPort {
         below.map(|(priority, _)| priority)
     }
 
-    /// Queues that have used up their own rate.
+    /// Refills the shapers of the queues, and returns the queues that have used up their own rate.
     #[inline]
     fn over_rate(&mut self, now: Nanos) -> u8 {
         let mut held_back = 0;

@@ -1,19 +1,19 @@
-//! A token bucket in wire bytes.
+//! Token bucket in wire bytes.
 //!
-//! A frame may be sent while the credit is positive and takes its whole length from it, so the long-run rate is exact
-//! whatever the frame lengths; the credit saved up while idle is bounded by the burst.
+//! A frame may be sent while the credit is positive, and its whole length is charged, so the long-run rate is exact whatever
+//! the frame lengths; the credit saved up while idle is bounded by the burst.
 
 use crate::units::{BitRate, Nanos};
 
-/// Fraction bits of the credit.
+/// Number of fraction bits of the credit.
 const FRACTION: u32 = 32;
-/// Longest interval one refill counts: keeps the product in 64 bits up to 400 Gb/s.
+/// Longest interval in ns that one refill counts: keeps the product in 64 bits up to 400 Gb/s.
 const LONGEST: u64 = 10_000_000;
 
 /// A rate limit, or none.
 #[derive(Debug, Clone)]
 pub struct Shaper {
-    /// Bytes a nanosecond, 32 fraction bits; 0 is unlimited.
+    /// Rate in bytes per nanosecond with 32 fraction bits; 0 is unlimited.
     rate: u64,
     credit: i64,
     cap: i64,
@@ -21,7 +21,7 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// No limit.
+    /// Returns a shaper without a limit.
     #[must_use]
     pub const fn unlimited() -> Shaper {
         Shaper {
@@ -32,7 +32,7 @@ impl Shaper {
         }
     }
 
-    /// `rate` on the wire, with at most `burst` bytes (under 1 GiB) saved up.
+    /// Returns a shaper of `rate` on the wire, with at most `burst` bytes (under 1 GiB) saved up.
     #[must_use]
     pub fn new(rate: BitRate, burst: u32) -> Shaper {
         let per_ns = (u128::from(rate.0) << FRACTION) / 8_000_000_000;
@@ -45,7 +45,7 @@ impl Shaper {
         }
     }
 
-    /// Whether there is a limit.
+    /// Returns true if there is a limit.
     #[must_use]
     pub const fn is_limited(&self) -> bool {
         self.rate != 0
@@ -63,15 +63,15 @@ impl Shaper {
         self.credit = self.credit.saturating_add(earned).min(self.cap);
     }
 
-    /// Whether a frame may be sent.
+    /// Returns true if a frame may be sent.
     #[inline]
     #[must_use]
     pub const fn ready(&self) -> bool {
         self.credit > 0
     }
 
-    /// A frame may be sent while fewer bytes than this were sent since the last [`Shaper::charge`]: [`Shaper::ready`] for
-    /// frames one after the other.
+    /// Returns the number of bytes below which, sent since the last [`Shaper::charge`], a further frame may be sent:
+    /// [`Shaper::ready`] for several frames in a row.
     #[inline]
     #[must_use]
     pub const fn allowance(&self) -> i64 {
@@ -81,7 +81,7 @@ impl Shaper {
         (self.credit >> FRACTION) + (self.credit & ((1 << FRACTION) - 1) != 0) as i64
     }
 
-    /// Pays for `bytes` on the wire, less than 1 GiB.
+    /// Charges `bytes` on the wire, less than 1 GiB.
     #[inline]
     pub const fn charge(&mut self, bytes: i64) {
         if self.rate != 0 {
@@ -111,12 +111,12 @@ mod tests {
     }
 
     proptest! {
-        /// Over 20 ms, whatever the rate and the frame, what was sent is the rate within the burst and one frame.
+        /// After 20 ms, the amount sent is the rate within the burst and one frame, whatever the rate and the frame length.
         #[test]
         fn the_long_run_rate_is_exact(rate in 10_000_000u64..400_000_000_000, wire_len in 84u16..9240) {
             let rate = BitRate(rate);
             let total = 20_000_000;
-            // Polled often enough that the burst never overflows.
+            // Polling is frequent enough that the burst never overflows.
             let step = rate.time_of(u64::from(wire_len)).0.clamp(100, 1_000_000);
             let burst = 2 * rate.bytes_in(Nanos(step)).max(u64::from(wire_len));
             let sent = sent_in(rate, wire_len, step, total, burst);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     proptest! {
-        /// As many frames as one by one, when they are asked for together.
+        /// The allowance admits as many frames together as one by one.
         #[test]
         fn the_allowance_is_readiness_in_a_row(credit in 1i64..1 << 40, wire_len in 84i64..9240) {
             let mut one_by_one = Shaper { credit, ..Shaper::new(BitRate(1_000_000_000), 1 << 20) };

@@ -1,6 +1,7 @@
-//! One channel between two workers: a ring of frames, and a ring of the heads of their runs.
+//! Channel between two workers: a ring of frames, and a ring of the heads of their runs.
 //!
-//! Law: a head is written after the frames it tells of, so what is announced is there, in the order in which it was handed over.
+//! Law: a head is written after the frames it announces, so announced frames are there, in the order in which they were handed
+//! over.
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -10,10 +11,10 @@ use crate::frame::{FlowSlot, MetaFlags};
 use crate::units::BURST;
 use crate::wire::bth::Traits;
 
-/// Pauses on the way at a time; what is too much waits and is put together.
+/// Capacity of the ring of relayed pauses; further ones wait and are merged.
 const RELAYS: usize = 64;
 
-/// A frame on its way and what is known of it, in half a line of the cache.
+/// A frame in a channel with its metadata, in half a cache line.
 #[derive(Debug)]
 struct Cell<B> {
     buf: B,
@@ -60,7 +61,7 @@ impl<B> Cell<B> {
     }
 }
 
-/// The end of the worker that took the frames in.
+/// Sending end, of the worker that received the frames.
 #[derive(Debug)]
 pub(crate) struct Outward<B> {
     heads: Producer<RunHead>,
@@ -68,7 +69,7 @@ pub(crate) struct Outward<B> {
     pub(super) relays: Producer<Relay>,
 }
 
-/// The end of the worker that owns their egress port.
+/// Receiving end, of the worker that owns their egress port.
 #[derive(Debug)]
 pub(crate) struct Inward<B> {
     heads: Consumer<RunHead>,
@@ -76,11 +77,11 @@ pub(crate) struct Inward<B> {
     pub(super) relays: Consumer<Relay>,
 }
 
-/// A channel with room for `room` frames.
+/// Creates a channel for up to `room` frames.
 pub(super) fn channel<B>(room: usize) -> (Outward<B>, Inward<B>) {
     let room = room.max(1);
     let (frames_to, frames) = RingBuffer::new(room);
-    // Each tells of a frame at least, so they never want for room.
+    // Each head announces at least one frame, so heads never run out of room.
     let (heads_to, heads) = RingBuffer::new(room);
     let (relays_to, relays) = RingBuffer::new(RELAYS);
     let outward = Outward {
@@ -97,7 +98,7 @@ pub(super) fn channel<B>(room: usize) -> (Outward<B>, Inward<B>) {
 }
 
 impl<B> Outward<B> {
-    /// Hands over as much of a run as there is room for, oldest first; the rest stays in it. Returns how many frames went.
+    /// Hands over as much of a run as fits, oldest first; the rest stays in it. Returns the number of frames sent.
     #[inline]
     pub(super) fn send(&mut self, run: &mut Run<B>) -> usize {
         let count = run.frames.len();
@@ -116,7 +117,7 @@ impl<B> Outward<B> {
         let records = run.records.iter();
         let cells = run.frames.drain(..count).zip(records);
         chunk.fill_from_iter(cells.map(|(buf, record)| Cell::pack(buf, record)));
-        // There is room for as many as there can be.
+        // This cannot fail: there is a slot for as many heads as there can be.
         let _ = self.heads.push(head);
         run.forget_front(count, &head);
         count
@@ -124,14 +125,14 @@ impl<B> Outward<B> {
 }
 
 impl<B> Inward<B> {
-    /// How many frames the next run has, if there is one.
+    /// Returns the number of frames in the next run, if there is one.
     #[inline]
     pub(crate) fn next(&self) -> Option<usize> {
         let head = self.heads.peek().ok()?;
         usize::try_from(head.amount.frames).ok()
     }
 
-    /// Takes the next run over into `run`, which is empty.
+    /// Receives the next run into `run`, which is empty.
     #[inline]
     pub(crate) fn take(&mut self, run: &mut Run<B>) {
         let Ok(head) = self.heads.pop() else {

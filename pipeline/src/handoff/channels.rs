@@ -1,4 +1,4 @@
-//! One worker's ends of all channels, and the runs that wait before them.
+//! One worker's ends of all channels, and the runs that wait for room in them.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::units::{MAX_WORKERS, PortId, WorkerId};
 #[derive(Debug)]
 pub(crate) struct Channels<B> {
     plan: Arc<WorkerPlan>,
-    /// By worker; none to itself.
+    /// Sending ends, by worker; `None` for the worker itself.
     out: Box<[Option<Outward<B>>]>,
     inward: ArrayVec<Inward<B>, MAX_WORKERS>,
-    /// By ingress port: runs of its last burst that a full channel did not take, oldest first.
+    /// Runs of the last burst of each ingress port that a full channel did not take, oldest first.
     backlog: PerPort<Runs<B>>,
-    /// By port: what its peer asked and its owner was not yet told.
+    /// Pauses, by port, that its peer requested and its owner has not been sent yet.
     asked: PerPort<Option<Asked>>,
 }
 
@@ -37,7 +37,7 @@ impl<B: FrameBuf> Channels<B> {
         }
     }
 
-    /// The channel to the worker that owns a port.
+    /// Returns the channel to the worker that owns `port`.
     #[inline]
     fn toward<'a>(
         plan: &WorkerPlan,
@@ -49,20 +49,20 @@ impl<B: FrameBuf> Channels<B> {
         out.get_mut(owner.index())?.as_mut()
     }
 
-    /// Hands a run over to the owner of its egress port, as much of it as there is room for; returns how many frames went.
+    /// Hands over as much of a run as fits to the owner of its egress port; returns the number of frames sent.
     #[inline]
     pub(crate) fn send(&mut self, run: &mut Run<B>) -> usize {
         let channel = Channels::toward(&self.plan, &mut self.out, run.head.egress);
         channel.map_or(0, |channel| channel.send(run))
     }
 
-    /// Keeps what a full channel did not take of a run that came in by `port`.
+    /// Keeps the part of a run, received on `port`, that a full channel did not take.
     pub(crate) fn keep(&mut self, port: PortId, run: Box<Run<B>>) {
         // A burst has no more runs than frames.
         self.backlog[port].push(run);
     }
 
-    /// Tries again with what waits of `port`. Returns how many frames went.
+    /// Retries the runs that wait of `port`. Returns the number of frames sent.
     pub(crate) fn retry(&mut self, port: PortId, pool: &mut RunPool<B>) -> usize {
         let mut gone = 0;
         for mut run in std::mem::take(&mut self.backlog[port]) {
@@ -76,29 +76,29 @@ impl<B: FrameBuf> Channels<B> {
         gone
     }
 
-    /// Whether frames of `port` wait for room.
+    /// Returns true if frames of `port` wait for room.
     #[inline]
     pub(crate) fn is_backlogged(&self, port: PortId) -> bool {
         !self.backlog[port].is_empty()
     }
 
-    /// Whether no frame waits for room.
+    /// Returns true if no frame waits for room.
     pub(crate) fn is_clear(&self) -> bool {
         self.backlog.iter().all(|(_, runs)| runs.is_empty())
     }
 
-    /// The channels by which frames come.
+    /// Returns the receiving ends of the channels.
     #[inline]
     pub(crate) fn inward(&mut self) -> &mut [Inward<B>] {
         &mut self.inward
     }
 
-    /// Takes out all that waits for room: for a stop.
+    /// Takes out all runs that wait for room, for a stop.
     pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Box<Run<B>>> + '_ {
         self.backlog.iter_mut().flat_map(|(_, runs)| runs.drain(..))
     }
 
-    /// Keeps what the peer of another worker's port asks until its owner can be told.
+    /// Keeps a pause that the peer of another worker's port requests until it can be sent to the port's owner.
     #[cold]
     pub(crate) fn relay(&mut self, port: PortId, asked: Option<Asked>) {
         if let Some(asked) = asked {
@@ -118,7 +118,7 @@ impl<B: FrameBuf> Channels<B> {
         }
     }
 
-    /// Tells owners what they were not yet told, and calls `each` with what this worker is told.
+    /// Calls `each` with the pauses that other workers relayed, and sends owners those still pending here.
     #[inline]
     pub(crate) fn relays(&mut self, mut each: impl FnMut(Relay)) {
         for channel in &mut self.inward {

@@ -1,4 +1,4 @@
-//! Which worker owns which port, and the channels between all workers.
+//! Assignment of ports to workers, and the channels between all workers.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use super::channel::{Inward, Outward, channel};
 use crate::buffer::UsageBoard;
 use crate::units::{PortId, WorkerId};
 
-/// Frames on the way from one worker to another at a time: as many as a receive ring of 1,024 holds.
+/// Capacity of a channel between two workers in frames: as many as a receive ring of 1,024 holds.
 pub const HANDOFF_RING: usize = 1024;
 
-/// The plan of a switch's workers.
+/// Assignment of a switch's ports to its workers.
 #[derive(Debug, Clone)]
 pub struct WorkerPlan {
     /// Number of workers.
     pub workers: u8,
-    /// By port: the worker that owns its egress side and its pause.
+    /// Worker that owns each port's egress side and its pause, by port.
     pub owners: Vec<WorkerId>,
-    /// By port: from how many workers' receive queues its frames come.
+    /// Number of workers that receive from each port, by port.
     pub receivers: Vec<u8>,
-    /// Room of each channel in frames.
+    /// Capacity of each channel in frames.
     pub ring: usize,
 }
 
 impl WorkerPlan {
-    /// One worker that owns all of `ports` ports.
+    /// Returns the plan of one worker that owns all of `ports` ports.
     #[must_use]
     pub fn alone(ports: usize) -> WorkerPlan {
         WorkerPlan {
@@ -35,26 +35,26 @@ impl WorkerPlan {
     }
 }
 
-/// What one worker owns, and its ends of the channels.
+/// Ports that one worker owns, and its ends of the channels.
 #[derive(Debug)]
 pub struct WorkerLinks<B> {
     pub(crate) me: WorkerId,
     pub(crate) board: Arc<UsageBoard>,
     pub(crate) plan: Arc<WorkerPlan>,
-    /// By worker; none to itself.
+    /// Sending ends, by worker; `None` for the worker itself.
     pub(super) out: Vec<Option<Outward<B>>>,
-    /// From every other worker.
+    /// Receiving ends, from every other worker.
     pub(super) inward: Vec<Inward<B>>,
 }
 
 impl<B> WorkerLinks<B> {
-    /// Whose it is.
+    /// Returns the worker these ends belong to.
     #[must_use]
     pub const fn worker(&self) -> WorkerId {
         self.me
     }
 
-    /// The set of ports this worker owns.
+    /// Returns the set of ports this worker owns.
     #[must_use]
     pub fn owned(&self) -> u32 {
         let owners = self.plan.owners.iter().zip(0u8..);
@@ -63,7 +63,7 @@ impl<B> WorkerLinks<B> {
     }
 }
 
-/// The ends of all workers, in their order.
+/// Creates the channels, and returns the ends of each worker in order of worker number.
 #[must_use]
 pub fn links<B>(plan: WorkerPlan) -> Vec<WorkerLinks<B>> {
     let workers = usize::from(plan.workers.max(1));

@@ -1,4 +1,4 @@
-//! Frames on their way from the worker that took them in to the worker that owns their egress port.
+//! Handoff of frames from the worker that received them to the worker that owns their egress port.
 //!
 //! ```text
 //!   taking worker                                        owner of the egress port
@@ -18,11 +18,11 @@ pub use mesh::{HANDOFF_RING, WorkerLinks, WorkerPlan, links};
 use crate::pause::Asked;
 use crate::units::PortId;
 
-/// A pause that came in by another worker's queue, for the owner of the port.
+/// Pause received on another worker's queue, for the owner of the port.
 #[derive(Debug, Clone, Copy)]
 pub struct Relay {
-    /// The port.
+    /// Port on which the pause was received.
     pub port: PortId,
-    /// What its peer asks.
+    /// Pause that the peer requests.
     pub asked: Asked,
 }

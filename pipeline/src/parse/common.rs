@@ -1,8 +1,8 @@
-//! The headers most frames have, read in one go: IPv4 without options or IPv6 without extension headers, unfragmented,
-//! RoCEv2 or anything else, behind no VLAN tag or one.
+//! Fast parser for the most common headers, read in one go: IPv4 without options or IPv6 without extension headers,
+//! unfragmented, RoCEv2 or anything else, behind at most one VLAN tag.
 //!
-//! Law: whatever these views accept, the general parser accepts with the same answer (a property in
-//! `stage/receive_tests.rs`). They refuse nothing: what does not fit, or looks wrong, is the general parser's to name.
+//! Law: whatever these views accept, the general parser accepts with the same answer (a property in `stage/receive_tests.rs`).
+//! They refuse nothing: what does not fit, or looks wrong, is left for the general parser to name.
 
 use zerocopy::byteorder::native_endian;
 use zerocopy::byteorder::network_endian::{U16, U64};
@@ -13,11 +13,11 @@ use crate::bits::low16;
 use crate::wire::bth::{HEADER_LEN, ICRC_LEN, Traits};
 use crate::wire::{ipv4, ipv6, udp};
 
-/// The shortest frame these views are tried on: Ethernet pads shorter ones.
+/// Length of the shortest frame these views are tried on: Ethernet pads shorter ones.
 pub(crate) const SHORTEST: usize = 60;
 
-/// UDP and BTH, or the first octets of anything else above IP. Words that are compared as a whole, or summed, are in the
-/// machine's order: a one's complement sum does not mind.
+/// UDP and BTH, or the first octets of any other protocol above IP. Words that are compared as a whole, or summed, are in
+/// native byte order: a one's complement sum does not depend on it.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct Upper {
@@ -29,35 +29,35 @@ pub(crate) struct Upper {
     p_key: U16,
     /// FECN and BECN, destination QP, AckReq, packet sequence number.
     qp_and_psn: U64,
-    /// AETH's first octet, where there is one.
+    /// First octet of the AETH, if there is one.
     syndrome: u8,
 }
 
-/// An IPv4 header without options, and what follows.
+/// IPv4 header without options, and what follows it.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct V4 {
     /// Version, header length, TOS, total length, identification, fragment.
     shape: native_endian::U64,
-    /// As they stand in the header.
+    /// TTL, protocol and checksum, in header order.
     pub(crate) ttl_protocol_checksum: [u8; 4],
     addresses: native_endian::U64,
     upper: Upper,
 }
 
-/// An untagged frame with an IPv4 packet: one length check, and every field at a constant offset.
+/// Untagged frame with an IPv4 packet: one length check, and every field at a constant offset.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct Untagged {
-    /// Destination, and the first octets of the source.
+    /// Destination address, and the first two octets of the source.
     pub(crate) macs: [u8; 8],
-    /// The other octets of the source.
+    /// Last four octets of the source address.
     pub(crate) more_macs: [u8; 4],
     pub(crate) ethertype: U16,
     pub(crate) ip: V4,
 }
 
-/// An IPv6 header without extension headers, and what follows.
+/// IPv6 header without extension headers, and what follows it.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct V6 {
@@ -74,48 +74,48 @@ pub(crate) struct V6 {
 const _: () =
     assert!(size_of::<V4>() == 41 && size_of::<Untagged>() == 55 && size_of::<V6>() == 61);
 
-/// What counts of the first eight octets of an IPv4 header: version 4 with 20 octets, and no fragment.
+/// Mask of the first eight octets of an IPv4 header that are tested: version and header length, more-fragments and offset.
 const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
-/// What they must be.
+/// Required value of these bits: version 4 with a header of 20 octets, and no fragment.
 const PLAIN: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
-/// The total length among them.
+/// Mask of the total length in the first eight octets.
 const LENGTH: u64 = u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]);
 
 /// Bytes above IP of the shortest RoCEv2 packet.
 const SHORTEST_ROCE: usize = udp::HEADER_LEN + HEADER_LEN + ICRC_LEN;
 
-/// What such a packet says.
+/// Fields of such a packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Common {
-    /// Source (high half) and destination address of IPv4.
+    /// Source (high half) and destination address of IPv4; 0 for IPv6.
     pub(crate) addresses: u64,
-    /// The words above the IP header that tell flows apart.
+    /// Words above the IP header that distinguish flows.
     pub(crate) upper: Words,
-    /// Bytes of the IP packet.
+    /// Length of the IP packet in bytes.
     pub(crate) ip_len: u16,
-    /// DSCP and ECN.
+    /// DSCP (high six bits) and ECN (low two).
     pub(crate) tos: u8,
 }
 
-/// What is read above IP.
+/// Fields above IP.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words {
-    /// The last two words of the BTH, if it is one.
+    /// Last two words of the BTH, if it is RoCEv2.
     pub(crate) transport: u64,
     /// UDP or TCP source port.
     pub(crate) src_port: u16,
-    /// UDP or TCP destination port in the high half, and what follows.
+    /// UDP or TCP destination port in the high half, and the next 16 bits.
     pub(crate) dst_port_and_len: u32,
     /// IP protocol.
     pub(crate) protocol: u8,
-    /// AETH's first octet, if there is one.
+    /// First octet of the AETH, if there is one.
     pub(crate) syndrome: u8,
-    /// Of the opcode, if it is RoCEv2.
+    /// Traits of the opcode, if it is RoCEv2.
     pub(crate) traits: Traits,
 }
 
 impl Words {
-    /// UDP or TCP source and destination port, as they stand in the header.
+    /// Returns UDP or TCP source and destination port, in header order.
     #[inline]
     pub(crate) const fn ports(&self) -> u32 {
         (self.src_port as u32) << 16 | self.dst_port_and_len >> 16
@@ -123,12 +123,12 @@ impl Words {
 }
 
 impl Upper {
-    /// Reads it as the `len` bytes above IP.
+    /// Reads it as the first of the `len` bytes above IP.
     #[inline(always)]
     fn read(&self, protocol: u8, len: usize) -> Words {
         const PORT: u32 = (udp::ROCEV2_PORT as u32) << 16;
         let dst_port_and_len = u32::from_be(self.dst_port_and_len.get());
-        // A length that disagrees with IP's is no RoCEv2 we can trust.
+        // If the UDP length disagrees with IP's, this is no RoCEv2 we can trust.
         let is_roce = (protocol == udp::PROTOCOL)
             & (dst_port_and_len == PORT | u32::from(low16(len)))
             & (len >= SHORTEST_ROCE);
@@ -144,7 +144,7 @@ impl Upper {
 }
 
 impl V4 {
-    /// Reads a packet with at most `room` bytes, header included; `None`: not of this kind, or wrong.
+    /// Reads a packet of at most `room` bytes, header included; `None` if it is not of this kind, or wrong.
     #[inline]
     pub(crate) fn read(&self, room: usize) -> Option<Common> {
         let [_, _, high, low, ..] = self.shape.get().to_ne_bytes();
@@ -153,8 +153,8 @@ impl V4 {
         fits.then(|| self.read_whole(len, &mut { NO_OCTETS }))?
     }
 
-    /// Reads a packet of `len` bytes, from 46 to 65,535, header included; `None`: not of this kind, or wrong. `octets` are
-    /// the first octets of addresses that were accepted: others with the same need no closer look.
+    /// Reads a packet of `len` bytes, from 46 to 65,535, header included; `None` if it is not of this kind, or wrong. `octets`
+    /// are the first octets of the last addresses that were accepted: addresses with the same ones need no further check.
     #[inline(always)]
     pub(crate) fn read_whole(&self, len: usize, octets: &mut u64) -> Option<Common> {
         let shape = self.shape.get();
@@ -180,7 +180,7 @@ impl V4 {
         })
     }
 
-    /// Whether the header's one's complement sum is all ones (RFC 1071).
+    /// Returns true if the header's one's complement sum is all ones (RFC 1071).
     #[inline]
     const fn sums_to_ones(&self) -> bool {
         let (total, carry) = self.shape.get().overflowing_add(self.addresses.get());
@@ -192,12 +192,12 @@ impl V4 {
 }
 
 impl V6 {
-    /// Reads a packet at the end of whose frame are `room` bytes, header included; `None`: not of this kind, or wrong.
+    /// Reads a packet of at most `room` bytes, header included; `None` if it is not of this kind, or wrong.
     #[inline]
     pub(crate) fn read(&self, room: usize) -> Option<Common> {
         let [version, traffic, ..] = self.first;
         let len = ipv6::HEADER_LEN + usize::from(self.payload_len.get());
-        // Behind any other next header there may be a chain.
+        // After any other next header there may be a chain.
         let ends = matches!(self.next_header, 6 | 17 | 58);
         if version >> 4 != 6
             || len > room.min(usize::from(u16::MAX))
@@ -214,7 +214,7 @@ impl V6 {
         })
     }
 
-    /// Destination.
+    /// Returns the destination address.
     #[inline]
     pub(crate) const fn dst(&self) -> u128 {
         u128::from_be_bytes(self.dst)
@@ -222,13 +222,13 @@ impl V6 {
 }
 
 impl Untagged {
-    /// The view of a frame of at least [`SHORTEST`] bytes.
+    /// Returns the view of a frame of at least [`SHORTEST`] bytes.
     #[inline]
     pub(crate) fn of(frame: &mut [u8]) -> Option<&mut Untagged> {
         Untagged::mut_from_prefix(frame).ok().map(|(head, _)| head)
     }
 
-    /// What tells the flow of a packet apart that [was read](V4::read).
+    /// Returns the flow key, addresses and words, of a packet that [was read](V4::read).
     #[inline]
     pub(crate) fn words(&self) -> (u64, Words) {
         let [_, protocol, ..] = self.ip.ttl_protocol_checksum;
@@ -241,20 +241,20 @@ impl Untagged {
         (u64::from_be(self.ip.addresses.get()), upper)
     }
 
-    /// The first word of the frame, whose low six octets are the destination's.
+    /// Returns the first word of the frame, whose low six octets are the destination address.
     #[inline]
     pub(crate) const fn first_word(&self) -> u64 {
         u64::from_le_bytes(self.macs)
     }
 }
 
-/// No address has these: it needs a closer look.
+/// Initial value for `octets` of [`V4::read_whole`], which no address matches: the first packet is checked.
 pub(crate) const NO_OCTETS: u64 = u64::MAX;
-/// The first octets of both addresses.
+/// Mask of the first octets of both addresses.
 const OCTETS: u64 = 0xff00_0000_ff00_0000;
 
-/// First octets of addresses a router must not forward from or to (0, 127, 224 and above), and 169, of which link-local
-/// is a part: the general parser looks closer.
+/// Suspect first octets: addresses a router must not forward from or to (0, 127, 224 and above), and 169, which includes
+/// link-local. The general parser looks closer.
 #[expect(clippy::indexing_slicing, reason = "when compiled")]
 static SUSPECT: [bool; 256] = {
     let mut set = [false; 256];
@@ -269,7 +269,7 @@ static SUSPECT: [bool; 256] = {
     set
 };
 
-/// Of an address's first octet, the low octet of `word`.
+/// Returns true if the low octet of `word`, the first octet of an address, is suspect.
 #[inline]
 fn suspect(word: u64) -> bool {
     let [first, ..] = word.to_le_bytes();

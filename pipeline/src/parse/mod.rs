@@ -1,7 +1,8 @@
-//! Ethernet to BTH in one pass: finds offsets, reads what later stages ask for, and refuses what must not be routed.
+//! Parser from Ethernet to BTH in one pass: finds offsets, reads the fields later stages need, and refuses what must not be
+//! routed.
 //!
-//! A fragment is known by its addresses only: nothing above IP is read. The ICRC is not checked; forwarding does not
-//! change a covered byte (facts 4.3).
+//! Only the addresses of a fragment are read, nothing above IP. The ICRC is not checked; forwarding does not change a covered
+//! byte (facts 4.3).
 
 pub(crate) mod common;
 
@@ -16,50 +17,50 @@ use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6::{self, Ipv6};
 use crate::wire::udp::{self, Udp};
 
-/// Layer 3 of a frame.
+/// Layer 3 protocol of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum L3 {
-    /// IPv4.
+    /// IPv4 packet.
     V4,
-    /// IPv6.
+    /// IPv6 packet.
     V6,
 }
 
-/// What a frame is to the switch.
+/// Treatment of a frame by the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// To be routed.
+    /// Frame to be routed.
     Routed(L3),
-    /// MAC control (pause, PFC): consumed here, never forwarded.
+    /// MAC control frame (pause, PFC): consumed here, never forwarded.
     MacControl,
 }
 
-/// The RoCEv2 part of a frame, when it has one.
+/// RoCEv2 part of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Roce {
     /// Offset of the BTH in the frame.
     pub bth_off: u16,
-    /// What it is to NPCC.
+    /// Class by which NPCC treats the packet.
     pub class: RoceClass,
-    /// Transport and operation.
+    /// Opcode: transport and operation.
     pub opcode: u8,
     /// Destination queue pair, 24 bits.
     pub dest_qp: u32,
-    /// The BTH's last word: AckReq in the highest bit, the packet sequence number in the low 24.
+    /// Last word of the BTH: AckReq in the highest bit, the packet sequence number in the low 24.
     pub ack_psn: u32,
     /// UDP source port.
     pub src_port: u16,
 }
 
 impl Roce {
-    /// Packet sequence number, 24 bits.
+    /// Returns the packet sequence number, 24 bits.
     #[inline]
     #[must_use]
     pub const fn psn(&self) -> u32 {
         self.ack_psn & 0x00ff_ffff
     }
 
-    /// The sender asks for an acknowledgement.
+    /// Returns true if the sender requests an acknowledgement.
     #[inline]
     #[must_use]
     pub const fn ack_req(&self) -> bool {
@@ -70,30 +71,30 @@ impl Roce {
 /// Offsets and fields of one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parsed {
-    /// What the frame is.
+    /// Kind of frame: routed, or MAC control.
     pub kind: Kind,
-    /// Offset of the IP header (of the MAC control opcode).
+    /// Offset of the IP header, or of the MAC control opcode.
     pub l3_off: u8,
     /// Tag control word of the outer VLAN tag.
     pub tci: Option<u16>,
-    /// Tags in front of layer 3, 0 to 2.
+    /// Number of tags in front of layer 3, 0 to 2.
     pub tags: u8,
     /// DSCP (high six bits) and ECN (low two).
     pub tos: u8,
-    /// Bytes of the IP packet, header included (0 for MAC control).
+    /// Length of the IP packet, header included; 0 for MAC control.
     pub ip_len: u16,
-    /// IP protocol after extension headers; 0 when unread.
+    /// IP protocol after extension headers; 0 if unread.
     pub protocol: u8,
     /// Offset of the layer 4 header; 0 for a fragment, whose layer 4 is not read.
     pub l4_off: u16,
     /// Source (high half) and destination of an IPv4 packet; 0 otherwise.
     pub addresses_v4: u64,
-    /// RoCEv2 headers, unless a fragment or cut short.
+    /// RoCEv2 headers; `None` for a fragment, or if they are cut short.
     pub roce: Option<Roce>,
 }
 
 impl Parsed {
-    /// A frame of this kind of which nothing else is known.
+    /// Returns a frame of this kind with no other field set.
     #[must_use]
     pub const fn nothing(kind: Kind) -> Parsed {
         Parsed {
@@ -110,37 +111,37 @@ impl Parsed {
         }
     }
 
-    /// Whether it is an IPv6 packet.
+    /// Returns true if it is an IPv6 packet.
     #[inline]
     #[must_use]
     pub const fn is_v6(&self) -> bool {
         matches!(self.kind, Kind::Routed(L3::V6))
     }
 
-    /// Destination of an IPv4 packet.
+    /// Returns the destination of an IPv4 packet.
     #[inline]
     #[must_use]
     pub const fn dst_v4(&self) -> u32 {
         low32(self.addresses_v4)
     }
 
-    /// The ECN field: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE (RFC 3168 section 5).
+    /// Returns the ECN field: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE (RFC 3168 section 5).
     #[must_use]
     pub const fn ecn(&self) -> u8 {
         self.tos & 3
     }
 
-    /// The DSCP, 0..=63.
+    /// Returns the DSCP, 0..=63.
     #[must_use]
     pub const fn dscp(&self) -> u8 {
         self.tos >> 2
     }
 }
 
-/// Reads one frame of any kind.
+/// Parses a frame of any kind.
 ///
 /// # Errors
-/// The drop reason, when the frame is cut short, over-tagged, not IP, or its IP header is wrong.
+/// Returns the drop reason if the frame is cut short, over-tagged, not IP, or its IP header is wrong.
 pub fn parse(frame: &[u8]) -> Result<Parsed, DropReason> {
     let (header, _) = Ethernet::ref_from_prefix(frame).map_err(|_| DropReason::Runt)?;
     let (ethertype, l3_off, tags, tci) = match header.ethertype.get() {
@@ -162,7 +163,7 @@ pub fn parse(frame: &[u8]) -> Result<Parsed, DropReason> {
     }
 }
 
-/// Steps over one or two tags: inner EtherType, layer 3 offset, tags, outer tag control word.
+/// Steps over one or two tags; returns inner EtherType, layer 3 offset, number of tags, outer tag control word.
 #[cold]
 fn tagged(frame: &[u8]) -> Result<(u16, usize, u8, Option<u16>), DropReason> {
     let (outer, inner_bytes) = tag_at(frame, ethernet::HEADER_LEN)?;
@@ -244,8 +245,8 @@ fn parse_ipv6(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, DropReason> {
     Ok(parsed)
 }
 
-/// The upper-layer protocol, its offset in `packet`, and whether the packet is a fragment.
-/// `None` when a header is cut short or the chain is too long.
+/// Returns the upper-layer protocol, its offset in `packet`, and true if the packet is a fragment. `None` if a header is cut
+/// short or the chain is too long.
 pub(crate) fn skip_extensions(packet: &[u8], first: u8) -> Option<(u8, usize, bool)> {
     let mut next = first;
     let mut off = ipv6::HEADER_LEN;
@@ -270,7 +271,7 @@ pub(crate) fn skip_extensions(packet: &[u8], first: u8) -> Option<(u8, usize, bo
     None
 }
 
-/// Layer 4 of an unfragmented packet that ends at `end`.
+/// Reads layer 4 of an unfragmented packet that ends at `end`.
 #[inline]
 fn read_l4(frame: &[u8], l4_off: usize, end: usize, parsed: &mut Parsed) {
     parsed.l4_off = low16(l4_off);
@@ -281,7 +282,7 @@ fn read_l4(frame: &[u8], l4_off: usize, end: usize, parsed: &mut Parsed) {
     let Ok((header, payload)) = Udp::ref_from_prefix(segment) else {
         return;
     };
-    // A length that disagrees with IP's is no RoCEv2 we can trust.
+    // If the UDP length disagrees with IP's, this is no RoCEv2 we can trust.
     if header.dst_port.get() != udp::ROCEV2_PORT || usize::from(header.len.get()) != segment.len() {
         return;
     }
@@ -300,20 +301,21 @@ fn read_l4(frame: &[u8], l4_off: usize, end: usize, parsed: &mut Parsed) {
     }
 }
 
-/// Addresses a router must not forward (RFC 1812 section 5.3.7): this network, loopback, link-local, multicast, class E.
+/// Returns true for addresses a router must not forward (RFC 1812 section 5.3.7): this network, loopback, link-local,
+/// multicast, class E.
 #[inline]
 const fn martian_v4(address: [u8; 4]) -> bool {
     let [a, b, _, _] = address;
     a == 0 || a == 127 || a >= 224 || (a == 169 && b == 254)
 }
 
-/// Why no router forwards a packet between these addresses.
+/// Returns the drop reason if no router may forward between these addresses.
 #[inline]
 fn refused_v6(src: &[u8; 16], dst: &[u8; 16]) -> Option<DropReason> {
     (martian_v6(src) || martian_v6(dst)).then_some(DropReason::Martian)
 }
 
-/// Unspecified, loopback, link-local (RFC 4291 section 2.5.6) and multicast.
+/// Returns true for unspecified, loopback, link-local (RFC 4291 section 2.5.6) and multicast addresses.
 #[inline]
 const fn martian_v6(address: &[u8; 16]) -> bool {
     let word = u128::from_be_bytes(*address);

@@ -51,7 +51,7 @@ fn tags_shift_the_offsets_and_a_third_is_refused() {
     assert_eq!(parse_craft(&craft), Err(DropReason::VlanDepth));
 }
 
-/// Description, what is done to a good 1,082-byte-class frame, what the parser must say.
+/// Each case: description, the damage done to a good 1,082-byte-class frame, the drop reason expected.
 #[test]
 fn malformed_frames_have_their_reason() {
     type Damage = fn(&mut Vec<u8>);
@@ -134,7 +134,7 @@ fn a_fragment_is_known_by_its_addresses_only() {
     }
 }
 
-/// An IPv6 packet with these extension headers before its UDP.
+/// Returns an IPv6 packet with these extension headers before its UDP.
 fn with_extensions(headers: &[(u8, &[u8])]) -> Vec<u8> {
     let mut frame = Craft::roce(v6(3), v6(2), 0x0a, 0x11, 64).frame();
     let udp = frame.split_off(54);
@@ -210,7 +210,7 @@ proptest! {
         let _ = parse(&frame);
     }
 
-    /// A good frame with a few octets changed and a cut somewhere: never a panic, and offsets always lie inside.
+    /// A good frame with a few octets changed and a cut somewhere never causes a panic, and offsets always lie inside.
     #[test]
     fn damaged_frames_keep_offsets_inside(v6_frame in any::<bool>(), tags in prop::collection::vec(any::<u16>(), 0..3),
                                           changes in prop::collection::vec((0usize..120, any::<u8>()), 0..6), cut in 0usize..300) {
@@ -228,7 +228,7 @@ proptest! {
         }
     }
 
-    /// Where etherparse accepts a frame as UDP, we find the same offsets; where we do, it agrees.
+    /// Both parsers agree on UDP: where etherparse accepts a frame as UDP we find the same offsets, and where we do it agrees.
     #[test]
     fn agrees_with_another_parser(v6_frame in any::<bool>(), tags in prop::collection::vec(any::<u16>(), 0..3), tos in any::<u8>(),
                                   payload in 0usize..300) {

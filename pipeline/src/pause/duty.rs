@@ -1,24 +1,25 @@
-//! The share of its time for which a priority is paused with frames waiting, however often the peer lets go in between.
+//! Share of time for which a priority is paused with frames waiting, however often the peer releases it in between.
 //!
-//! Law: a share is passed at the first look at which the mean since an earlier look, a window or more ago, reaches it, and has
-//! reached it at every look between. It is left in the same way. One word adds up what there was over the share, so no history is kept.
+//! Law: the share is exceeded at the first evaluation at which the mean since an earlier evaluation, a window or more ago,
+//! reaches it, and has reached it at every evaluation between. The way back is the same. One word accumulates the surplus over
+//! the share, so no history is kept.
 
 use crate::units::Nanos;
 
-/// Whether a share of the time is passed.
+/// Detector of a share of time being exceeded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Duty {
-    /// In percent.
+    /// Share in percent.
     share: u8,
     passed: bool,
-    /// The look from which the mean is on the other side.
+    /// Evaluation since which the mean is on the other side of the share.
     since: Nanos,
-    /// By how much it is, in hundredths of ns.
+    /// Surplus of the mean over the share since then (or deficit), in hundredths of ns.
     surplus: i64,
 }
 
 impl Duty {
-    /// Not passed.
+    /// Returns a detector that is not triggered.
     pub(super) const fn new(share: u8) -> Duty {
         Duty {
             share,
@@ -28,12 +29,13 @@ impl Duty {
         }
     }
 
-    /// Begins anew.
+    /// Restarts the detector.
     pub(super) const fn reset(&mut self, now: Nanos) {
         (self.passed, self.since, self.surplus) = (false, now, 0);
     }
 
-    /// Whether the share is passed, after `elapsed` since the last look of which frames waited behind a pause for `stuck`.
+    /// Returns true if the share is exceeded, `elapsed` after the last evaluation, during which frames waited behind a pause
+    /// for `stuck`.
     pub(super) fn look(
         &mut self,
         now: Nanos,
@@ -63,7 +65,7 @@ mod tests {
     const WINDOW: u64 = 400;
     const STEP: u64 = 100;
 
-    /// Times at which the state changed, where each look of 100 finds so much stuck.
+    /// Times at which the state changed, if the evaluation of each 100 finds this much stuck.
     fn changes(share: u8, stuck: &[u64]) -> Vec<u64> {
         let mut duty = Duty::new(share);
         let mut passed = false;
@@ -82,7 +84,7 @@ mod tests {
         let trace = [[0; 3].as_slice(), &[90; 9], &[89; 20]].concat();
         assert_eq!(changes(90, &trace), [700, 1_600]);
         assert!(changes(90, &[89; 1_000]).is_empty());
-        // A gap within a window is made up for by what is whole.
+        // A gap within a window is made up for by full intervals.
         let trace = [[0; 1].as_slice(), &[100, 100, 100, 60]].concat();
         assert_eq!(changes(90, &trace), [500]);
         let trace = [[0; 1].as_slice(), &[100, 100, 100, 59].repeat(9)].concat();
@@ -90,7 +92,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes: it is passed only where the mean since a look a window or more ago has reached the share.
+        /// The share is reported as exceeded only if the mean since an evaluation a window or more ago has reached it.
         #[test]
         fn what_is_passed_was_reached(stuck in prop::collection::vec(0..=100u64, 1..60), share in 50..=100u8) {
             let first = changes(share, &stuck).first().map(|now| (now / STEP) as usize);

@@ -1,8 +1,8 @@
-//! Priority flow control of one port (IEEE 802.1Qbb): asking the peer to pause, obeying its pauses, and the watchdog.
+//! Priority flow control of one port (IEEE 802.1Qbb): pausing the peer, obeying its pauses, and the watchdog.
 //!
-//! Law: a priority nobody asked to pause is never held back; every pause we asked for ends once the group has drained; a
-//! pause we obey ends with its quanta, at the latest. 802.3x pause is ignored: it would stop what must not stop. Does not
-//! know the buffer: which priorities should pause is handed in.
+//! Law: a priority the peer did not pause is never held back; every pause of ours ends once the group has drained; a pause we
+//! obey ends with its quanta, at the latest. 802.3x pause is ignored: it would stop what must not stop. This module does not
+//! know the buffer: the caller passes the priorities that should pause.
 
 mod duty;
 mod pressure;
@@ -19,24 +19,24 @@ use crate::counters::{FlowCounters, PortCounters};
 use crate::units::{BitRate, Mac, Nanos, PRIORITIES, Priority};
 use crate::wire::mac_control::{self, Control};
 
-/// One port's flow control.
+/// Flow-control configuration of one port.
 #[derive(Debug, Clone)]
 pub struct PauseConfig {
-    /// Bit n: the peer is asked to pause priority n.
+    /// Set of priorities in which the peer may be paused; bit n is priority n.
     pub send: u8,
-    /// Bit n: the peer's pauses of priority n are obeyed.
+    /// Set of priorities in which the peer's pauses are obeyed; bit n is priority n.
     pub honour: u8,
-    /// Speed of the link, by which quanta are reckoned.
+    /// Speed of the link, which determines the duration of quanta.
     pub rate: BitRate,
-    /// Full receive bursts in a row from which the peer is paused because the worker falls behind; 0: never, or by what the
-    /// driver tells.
+    /// Number of consecutive full receive bursts from which the peer is paused because the worker falls behind; 0: never, or
+    /// by the fill level that the driver reports.
     pub pressure: u16,
-    /// What is done about a pause without end.
+    /// Watchdog for pause storms; `None` if off.
     pub watchdog: Option<WatchdogConfig>,
 }
 
 impl PauseConfig {
-    /// Neither sends nor obeys.
+    /// Returns a configuration that neither sends nor obeys pauses.
     #[must_use]
     pub const fn off() -> PauseConfig {
         PauseConfig {
@@ -49,17 +49,17 @@ impl PauseConfig {
     }
 }
 
-/// What a PFC frame asks.
+/// Pause request of a PFC frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// The priorities it names, as a mask.
+    /// Priorities it names, as a mask.
     pub classes: u8,
-    /// How long each is to pause; 0 lets it go on.
+    /// Pause duration of each priority in quanta; 0 resumes it.
     pub quanta: [u16; PRIORITIES],
 }
 
 impl Asked {
-    /// This, and then `later`.
+    /// Returns the request that combines this one with a `later` one.
     #[must_use]
     pub fn then(mut self, later: &Asked) -> Asked {
         self.classes |= later.classes;
@@ -74,7 +74,7 @@ impl Asked {
     }
 }
 
-/// One port's flow control at work.
+/// Flow-control state of one port.
 #[derive(Debug)]
 pub struct PortPause {
     mac: Mac,
@@ -82,7 +82,7 @@ pub struct PortPause {
     sender: PauseSender,
     pressure: Pressure,
     watchdog: Option<Watchdog>,
-    /// When a priority that is not yet paused was first wanted to be.
+    /// Time at which a pause of each priority, not yet sent, was first wanted.
     wanted_since: [Nanos; PRIORITIES],
     wanted: u8,
     /// Priorities whose transmit queue the device does not empty.
@@ -90,7 +90,7 @@ pub struct PortPause {
 }
 
 impl PortPause {
-    /// Nothing paused, either way.
+    /// Returns a state in which nothing is paused, either way.
     #[must_use]
     pub fn new(config: &PauseConfig, mac: Mac) -> PortPause {
         PortPause {
@@ -105,13 +105,13 @@ impl PortPause {
         }
     }
 
-    /// Quanta are reckoned by another speed from now on; a pause that lasts ends when it would have.
+    /// Changes the speed by which quanta are converted; the end of a pause in force stays the same.
     pub fn set_speed(&mut self, link: BitRate) {
         self.heard.set_rate(link);
         self.sender.set_rate(link);
     }
 
-    /// The link went down: what either side has paused is forgotten, a storm too.
+    /// Forgets the pauses of either side, and storms: the link went down.
     pub fn forget(&mut self, now: Nanos, counters: &FlowCounters) {
         self.heard.forget(now, counters);
         self.sender.forget(now, counters);
@@ -123,7 +123,7 @@ impl PortPause {
         self.stuck = 0;
     }
 
-    /// Takes a MAC control frame in. `waiting` tells since when a priority's queue is not empty.
+    /// Receives a MAC control frame. `waiting` returns the time since which a priority's queue is not empty.
     #[cold]
     pub fn receive(
         &mut self,
@@ -137,7 +137,7 @@ impl PortPause {
         }
     }
 
-    /// Obeys a pause that came in here or by another worker's queue. `waiting` as for [`PortPause::receive`].
+    /// Obeys a pause that was received here or on another worker's queue. `waiting` as for [`PortPause::receive`].
     #[cold]
     pub fn hear(
         &mut self,
@@ -150,7 +150,7 @@ impl PortPause {
         self.heard.take(classes, now, waiting, &counters.flow);
     }
 
-    /// Reads and counts a MAC control frame; what it asks, if it is PFC.
+    /// Parses and counts a MAC control frame; returns its request if it is PFC.
     #[cold]
     #[must_use]
     pub fn listen(&self, frame: &[u8], counters: &PortCounters) -> Option<Asked> {
@@ -169,14 +169,14 @@ impl PortPause {
         None
     }
 
-    /// The peer has paused nothing.
+    /// Returns true if the peer has paused nothing.
     #[inline]
     #[must_use]
     pub const fn is_quiet(&self) -> bool {
         self.heard.is_quiet()
     }
 
-    /// Priorities that may not send now. `waiting` as for [`PortPause::receive`].
+    /// Returns the priorities that may not send now. `waiting` as for [`PortPause::receive`].
     #[inline]
     pub fn held_back(
         &mut self,
@@ -191,20 +191,20 @@ impl PortPause {
         self.stuck | paused & !self.watchdog.as_ref().map_or(0, Watchdog::overrides)
     }
 
-    /// The priorities of which the device takes no more until told otherwise: it obeys the peer's pauses by itself.
+    /// Sets the priorities of which the device accepts no more frames: it obeys the peer's pauses by itself.
     pub const fn set_stuck(&mut self, priorities: u8) {
         self.stuck = priorities;
     }
 
-    /// Priorities whose frames are dropped because of a storm.
+    /// Returns the priorities whose frames are dropped because of a storm.
     #[inline]
     #[must_use]
     pub fn dropping(&self) -> u8 {
         self.watchdog.as_ref().map_or(0, Watchdog::drops)
     }
 
-    /// A storm goes on that a process before this one found at `began`; not where pauses of the priority are not obeyed any more, or
-    /// nobody watches. Whether it does.
+    /// Continues a storm that the process before this one detected at `began`. Returns true if it is continued: not if pauses
+    /// of the priority are no longer obeyed, or there is no watchdog.
     pub fn resume(&mut self, priority: Priority, began: Nanos, counters: &FlowCounters) -> bool {
         match &mut self.watchdog {
             Some(watchdog) if self.heard.honours(priority) => {
@@ -215,45 +215,45 @@ impl PortPause {
         }
     }
 
-    /// Priorities whose senders can be paused.
+    /// Returns the priorities whose senders can be paused.
     #[inline]
     #[must_use]
     pub const fn classes(&self) -> u8 {
         self.sender.classes()
     }
 
-    /// Priorities the peer is paused in now.
+    /// Returns the priorities in which the peer is paused now.
     #[inline]
     #[must_use]
     pub const fn asserted(&self) -> u8 {
         self.sender.asserted()
     }
 
-    /// A burst of `frames` was received; `full` is what a burst holds.
+    /// Reports a received burst of `frames`; `full` is the capacity of a burst.
     #[inline]
     pub fn burst(&mut self, frames: usize, full: usize) {
         self.pressure.burst(frames >= full, frames * 2 < full);
     }
 
-    /// The driver told, after a full burst, whether the receive ring is over half full.
+    /// Reports the driver's answer, after a full burst, whether the receive ring is over half full.
     #[inline]
     pub const fn ring(&mut self, over_half: bool) {
         self.pressure.told(over_half);
     }
 
-    /// Nothing can be received this turn, here or by another worker that receives from the port.
+    /// Reports that nothing can be received in this iteration, here or by another worker that receives from the port.
     #[cold]
     pub fn stall(&mut self) {
         self.pressure.stall();
     }
 
-    /// Once a turn, by a worker that receives from another's port: whether it falls behind.
+    /// Returns true if this worker falls behind; called once an iteration by a worker that receives from another's port.
     pub fn pressed(&mut self) -> bool {
         self.pressure.turn()
     }
 
-    /// The frame to send now, ahead of everything, if any. `by_buffer` are the priorities whose groups want a pause.
-    /// Without [`PortPause::sent`] the same frame is due again.
+    /// Returns the PFC frame to send now, ahead of everything, if any. `by_buffer` are the priorities whose groups want a
+    /// pause. The same frame is due again until [`PortPause::sent`] is called.
     #[inline]
     pub fn due(&mut self, by_buffer: u8, now: Nanos) -> Option<PfcFrame> {
         let classes = self.sender.classes();
@@ -275,7 +275,7 @@ impl PortPause {
         self.sender.due(wanted, by_buffer, now)
     }
 
-    /// The device took `frame`.
+    /// Reports that the device took `frame`.
     #[cold]
     pub fn sent(&mut self, frame: &PfcFrame, now: Nanos, counters: &PortCounters) {
         let began = frame.xoff() & !self.sender.asserted();
@@ -287,7 +287,7 @@ impl PortPause {
         self.sender.sent(frame, now, counters);
     }
 
-    /// Lets the watchdog look, when it is its time. `waiting` as for [`PortPause::receive`].
+    /// Polls the watchdog if it is due. `waiting` as for [`PortPause::receive`].
     #[inline]
     pub fn watch(
         &mut self,

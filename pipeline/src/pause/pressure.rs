@@ -1,18 +1,18 @@
-//! Whether the worker falls behind a port's receive ring: by the ring's fill where the driver tells it, by full bursts in a row
-//! elsewhere.
+//! Detector of a worker that falls behind a port's receive ring: by the ring's fill level where the driver reports it,
+//! elsewhere by consecutive full bursts.
 
-/// Full bursts in a row on one port.
+/// Detector state of one port.
 #[derive(Debug)]
 pub struct Pressure {
     limit: u16,
     streak: u16,
     high: bool,
-    /// A burst came in this turn of the loop.
+    /// True if a burst was received in this iteration of the loop.
     seen: bool,
 }
 
 impl Pressure {
-    /// High from `limit` full bursts in a row on; never when 0.
+    /// Returns a detector that triggers at `limit` consecutive full bursts; never if 0.
     #[must_use]
     pub const fn new(limit: u16) -> Pressure {
         Pressure {
@@ -23,7 +23,7 @@ impl Pressure {
         }
     }
 
-    /// A burst came in, full or less than half full.
+    /// Reports a received burst: full, or less than half full (`light`).
     #[inline]
     pub const fn burst(&mut self, full: bool, light: bool) {
         self.seen = true;
@@ -37,25 +37,25 @@ impl Pressure {
         }
     }
 
-    /// The driver told after a burst whether the ring is over half full; it knows better than any count of bursts.
+    /// Reports the driver's answer whether the ring is over half full, which overrides any count of bursts.
     #[inline]
     pub const fn told(&mut self, over_half: bool) {
         self.seen = true;
         self.high = over_half;
     }
 
-    /// Nothing can be taken in this turn: as high as it gets.
+    /// Reports that nothing can be received in this iteration: pressure is high.
     pub const fn stall(&mut self) {
         self.seen = true;
         self.high = true;
     }
 
-    /// As if nothing had come in yet.
+    /// Resets the detector.
     pub const fn forget(&mut self) {
         *self = Pressure::new(self.limit);
     }
 
-    /// Once a turn of the loop: whether the pressure is high. A turn without a burst ends it.
+    /// Returns true if the pressure is high; called once an iteration of the loop. An iteration without a burst ends it.
     #[inline]
     pub const fn turn(&mut self) -> bool {
         if !self.seen {
@@ -83,7 +83,8 @@ mod tests {
         high
     }
 
-    /// Where the driver tells, the limit is 0 and only its word counts; a turn without a burst, or a light one, ends it.
+    /// If the driver reports the fill level, the limit is 0 and only its report counts; an iteration without a burst, or a
+    /// light one, ends the pressure.
     #[test]
     fn a_driver_that_tells_is_believed() {
         let mut pressure = Pressure::new(0);

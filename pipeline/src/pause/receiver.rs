@@ -1,27 +1,27 @@
-//! Pauses the peer asks of us: one timer a priority.
+//! Pauses that the peer requests of us: one timer per priority.
 
 use crate::counters::FlowCounters;
 use crate::units::{BitRate, Nanos, PRIORITIES, Priority};
 use crate::wire::mac_control::time_of;
 
-/// The peer's pauses.
+/// State of the peer's pauses.
 #[derive(Debug)]
 pub struct PauseReceiver {
     honour: u8,
     rate: BitRate,
     paused: u8,
-    /// When the pause ends by itself.
+    /// Time at which the pause of each priority expires.
     until: [Nanos; PRIORITIES],
-    /// When the pause began.
+    /// Time at which the pause of each priority began.
     since: [Nanos; PRIORITIES],
-    /// When the last pause ended.
+    /// Time at which the last pause of each priority ended.
     ended: [Nanos; PRIORITIES],
-    /// For how long frames have waited behind pauses that ended.
+    /// Total time for which frames of each priority waited behind pauses that ended.
     stuck: [Nanos; PRIORITIES],
 }
 
 impl PauseReceiver {
-    /// Obeys the priorities of `honour` on a link of `rate`.
+    /// Returns a receiver that obeys the priorities of `honour` on a link of `rate`.
     #[must_use]
     pub const fn new(honour: u8, rate: BitRate) -> PauseReceiver {
         PauseReceiver {
@@ -35,7 +35,7 @@ impl PauseReceiver {
         }
     }
 
-    /// Quanta of frames that come from now on are of a link of `rate`.
+    /// Changes the link rate by which quanta of later frames are converted.
     pub const fn set_rate(&mut self, rate: BitRate) {
         self.rate = rate;
     }
@@ -47,8 +47,8 @@ impl PauseReceiver {
         }
     }
 
-    /// Takes the classes of one PFC frame: a time above 0 restarts the timer, 0 ends the pause at once, and classes that are
-    /// not named stay as they are. `waiting` tells since when a queue is not empty.
+    /// Applies the classes of one PFC frame: a time above 0 restarts the timer, 0 ends the pause at once, and classes that are
+    /// not named stay as they are. `waiting` returns the time since which a queue is not empty.
     pub fn take(
         &mut self,
         (classes, quanta): (u8, &[u16; 8]),
@@ -84,21 +84,21 @@ impl PauseReceiver {
         counters.paused.set(u64::from(self.paused));
     }
 
-    /// Whether pauses of a priority are obeyed.
+    /// Returns true if pauses of a priority are obeyed.
     #[must_use]
     pub const fn honours(&self, priority: Priority) -> bool {
         self.honour & priority.bit() != 0
     }
 
-    /// Nothing is paused, so no timer can run out.
+    /// Returns true if nothing is paused, so no timer can expire.
     #[inline]
     #[must_use]
     pub const fn is_quiet(&self) -> bool {
         self.paused == 0
     }
 
-    /// The priorities paused at `now`; timers that have run out end. `waiting` tells since when a queue is not empty: it must be asked
-    /// before a frame of it leaves.
+    /// Ends the pauses whose timers have expired, and returns the priorities paused at `now`. `waiting` returns the time since
+    /// which a queue is not empty: it must be called before a frame of the queue leaves.
     #[inline]
     pub fn paused(
         &mut self,
@@ -144,7 +144,7 @@ impl PauseReceiver {
         counters.paused.set(u64::from(self.paused));
     }
 
-    /// For how long frames have waited behind the pause there is, which nothing leaves meanwhile.
+    /// Returns the time for which frames have waited behind the current pause, during which nothing leaves.
     fn behind(&self, priority: Priority, now: Nanos, waiting: Option<Nanos>) -> Nanos {
         match waiting {
             Some(waiting) if self.is_paused(priority) => {
@@ -154,27 +154,27 @@ impl PauseReceiver {
         }
     }
 
-    /// For how long frames have waited behind pauses of a priority ever; of the pause there is since `waiting`.
+    /// Returns the total time for which frames have waited behind pauses of a priority, behind the current one since `waiting`.
     #[must_use]
     pub fn stuck(&self, priority: Priority, now: Nanos, waiting: Option<Nanos>) -> Nanos {
         let ended = self.stuck.get(priority.index()).copied();
         ended.unwrap_or(Nanos::ZERO) + self.behind(priority, now, waiting)
     }
 
-    /// Whether a priority was paused when last looked.
+    /// Returns true if a priority was paused at the last evaluation.
     #[must_use]
     pub const fn is_paused(&self, priority: Priority) -> bool {
         self.paused & priority.bit() != 0
     }
 
-    /// When a priority's pause began.
+    /// Returns the time at which a priority's pause began.
     #[must_use]
     pub fn since(&self, priority: Priority) -> Nanos {
         let since = self.since.get(priority.index()).copied();
         since.unwrap_or(Nanos::ZERO)
     }
 
-    /// When a priority's last pause ended.
+    /// Returns the time at which a priority's last pause ended.
     #[must_use]
     pub fn ended(&self, priority: Priority) -> Nanos {
         let ended = self.ended.get(priority.index()).copied();

@@ -1,16 +1,16 @@
-//! Pauses we ask of the peer: XOFF, refreshed at half its time, and XON.
+//! Pauses that we request of the peer: XOFF, refreshed after half its duration, and XON.
 
 use crate::counters::{FlowCounters, PortCounters};
 use crate::units::{BitRate, Mac, Nanos, PRIORITIES, Priority};
 use crate::wire::mac_control::{self, FRAME_LEN, time_of};
 
-/// Quanta of an XOFF: the longest there is.
+/// Quanta of an XOFF: the maximum.
 const QUANTA: u16 = u16::MAX;
 
 /// A PFC frame to be sent ahead of everything.
 #[derive(Debug, Clone, Copy)]
 pub struct PfcFrame {
-    /// The frame, without FCS.
+    /// Bytes of the frame, without FCS.
     pub bytes: [u8; FRAME_LEN],
     xoff: u8,
     xon: u8,
@@ -18,33 +18,33 @@ pub struct PfcFrame {
 }
 
 impl PfcFrame {
-    /// Priorities it pauses.
+    /// Returns the priorities it pauses.
     #[must_use]
     pub const fn xoff(&self) -> u8 {
         self.xoff
     }
 
-    /// Priorities it lets go on.
+    /// Returns the priorities it resumes.
     #[must_use]
     pub const fn xon(&self) -> u8 {
         self.xon
     }
 }
 
-/// What the peer was told.
+/// State of the pauses sent to the peer.
 #[derive(Debug)]
 pub struct PauseSender {
     mac: Mac,
     classes: u8,
     asserted: u8,
-    /// How long an XOFF lasts at the peer.
+    /// Duration of an XOFF at the peer.
     lasts: Nanos,
     sent_at: Nanos,
     since: [Nanos; PRIORITIES],
 }
 
 impl PauseSender {
-    /// May pause `classes` of a peer on a link of `rate`.
+    /// Returns a sender that may pause `classes` of a peer on a link of `rate`.
     #[must_use]
     pub fn new(classes: u8, rate: BitRate, mac: Mac) -> PauseSender {
         PauseSender {
@@ -57,12 +57,12 @@ impl PauseSender {
         }
     }
 
-    /// What is sent from now on goes to a peer on a link of `rate`.
+    /// Changes the link rate by which the duration of an XOFF is computed.
     pub fn set_rate(&mut self, rate: BitRate) {
         self.lasts = time_of(QUANTA, rate);
     }
 
-    /// The peer has forgotten what it was told.
+    /// Ends all pauses: the peer has forgotten them.
     pub fn forget(&mut self, now: Nanos, counters: &FlowCounters) {
         for priority in Priority::all_of(self.asserted) {
             self.end(priority, now, counters);
@@ -81,21 +81,21 @@ impl PauseSender {
         }
     }
 
-    /// What may be paused.
+    /// Returns the priorities that may be paused.
     #[inline]
     #[must_use]
     pub const fn classes(&self) -> u8 {
         self.classes
     }
 
-    /// What is paused.
+    /// Returns the priorities that are paused.
     #[inline]
     #[must_use]
     pub const fn asserted(&self) -> u8 {
         self.asserted
     }
 
-    /// The frame that brings the peer to `wanted`, or keeps it there.
+    /// Returns the frame that brings the peer to `wanted`, or refreshes it there; `None` if no frame is due.
     #[inline]
     #[must_use]
     pub fn due(&self, wanted: u8, by_buffer: u8, now: Nanos) -> Option<PfcFrame> {
@@ -123,7 +123,7 @@ impl PauseSender {
         }
     }
 
-    /// `frame` was sent.
+    /// Accounts for `frame`, which was sent.
     pub fn sent(&mut self, frame: &PfcFrame, now: Nanos, counters: &PortCounters) {
         let flow = &counters.flow;
         let begun = frame.xoff & !self.asserted;

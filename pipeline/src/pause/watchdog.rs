@@ -1,20 +1,20 @@
-//! The PFC watchdog (SONiC's pfcwd): a priority the peer keeps paused without end must not hold up the fabric.
+//! PFC watchdog (as SONiC's pfcwd): a priority that the peer keeps paused without end must not hold up the fabric.
 //!
-//! A storm is found at the first poll at which frames have waited behind an unbroken pause for `detect`, or for `share` of two such
-//! times behind pauses that flap ([`super::duty`]); it is over at the first poll at which no pause has been seen for `restore`. Below
-//! that, half of two such times is a warning, until it is less again. Pauses are listened to during a storm as before, so the end is
-//! judged by what the peer says and not by counters that stand still: priorities that storm together do not flap. A storm that was found
-//! before the process began goes on from its first poll, as if a pause had ended then.
+//! A storm is detected at the first poll at which frames have waited behind an unbroken pause for `detect`, or for `share` of
+//! two such times behind pauses that flap ([`super::duty`]); it is over at the first poll at which no pause has been seen for
+//! `restore`. Below that, half of two such times is a warning, until it is less again. Pauses are received during a storm as
+//! before, so its end is determined by the peer's pauses and not by counters that stand still: priorities that storm together
+//! do not flap. A storm that the process before this one detected continues from the first poll, as if a pause had ended then.
 
 use super::duty::Duty;
 use super::receiver::PauseReceiver;
 use crate::counters::FlowCounters;
 use crate::units::{Nanos, PRIORITIES, Priority};
 
-/// Percent of two detection periods for which frames wait behind pauses: a warning.
+/// Percentage of two detection periods for which frames wait behind pauses that raises a warning.
 const WARNED: u8 = 50;
 
-// Of a storm's priority `Drop` drops what waits and what comes, in both directions, and no pause of ours is sent for it.
+// `Drop` drops the frames of a storm's priority that wait and that arrive, in both directions; no pause of ours is sent for it.
 /// What becomes of the frames of a queue under a pause storm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
@@ -33,58 +33,59 @@ pub enum StormAction {
     Alert,
 }
 
-/// The watchdog's times.
+/// Times and action of the watchdog.
 #[derive(Debug, Clone)]
 pub struct WatchdogConfig {
-    /// Paused for so long with frames waiting is a storm.
+    /// Time for which a priority must be paused with frames waiting to count as a storm.
     pub detect: Nanos,
-    /// Paused with frames waiting for so many percent of twice that is one too, however often the peer lets go in between.
+    /// Percentage of twice that time, paused with frames waiting, that counts as a storm too, however often the peer resumes
+    /// it in between.
     pub share: u8,
-    /// Without pause for so long is its end.
+    /// Time without a pause after which a storm is over.
     pub restore: Nanos,
-    /// How often it looks.
+    /// Interval between two polls.
     pub poll: Nanos,
-    /// What is done.
+    /// Action taken in a storm.
     pub action: StormAction,
 }
 
 /// Storms that began and ended at one poll, as masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Change {
-    /// Began.
+    /// Priorities whose storm began.
     pub began: u8,
-    /// Ended.
+    /// Priorities whose storm ended.
     pub ended: u8,
 }
 
-/// The watchdog of one port.
+/// Watchdog of one port.
 #[derive(Debug)]
 pub struct Watchdog {
     config: WatchdogConfig,
     next: Nanos,
     storm: u8,
     warned: u8,
-    /// When it looked last.
+    /// Time of the last poll.
     looked: Nanos,
-    /// What each priority's pauses come to.
+    /// Evaluation of each priority's pauses.
     totals: [Total; PRIORITIES],
-    /// Storms go on that were found before the first poll.
+    /// True if storms from before the first poll are to be continued.
     resumes: bool,
-    /// When that was.
+    /// Time of the first poll, if storms were continued.
     resumed: Nanos,
 }
 
-/// What the pauses of a priority come to.
+/// Evaluation of the pauses of a priority.
 #[derive(Debug, Clone, Copy)]
 struct Total {
-    /// For how long frames had waited behind them at the last look.
+    /// Total time for which frames had waited behind them, as of the last poll.
     stuck: Nanos,
     storm: Duty,
     warning: Duty,
 }
 
 impl Watchdog {
-    /// No storm.
+    /// Returns a watchdog without storms.
     #[must_use]
     pub const fn new(config: WatchdogConfig) -> Watchdog {
         let total = Total {
@@ -104,7 +105,7 @@ impl Watchdog {
         }
     }
 
-    /// A storm goes on that a process before this one found at `began`, and counted; before the first poll.
+    /// Continues a storm that the process before this one detected at `began`, and counted; called before the first poll.
     pub fn resume(&mut self, priority: Priority, began: Nanos, counters: &FlowCounters) {
         self.storm |= priority.bit();
         self.resumes = true;
@@ -114,7 +115,7 @@ impl Watchdog {
         }
     }
 
-    /// Priorities whose pauses are not obeyed.
+    /// Returns the priorities whose pauses are not obeyed.
     #[inline]
     #[must_use]
     pub const fn overrides(&self) -> u8 {
@@ -124,7 +125,7 @@ impl Watchdog {
         }
     }
 
-    /// Priorities whose frames are dropped.
+    /// Returns the priorities whose frames are dropped.
     #[inline]
     #[must_use]
     pub const fn drops(&self) -> u8 {
@@ -134,7 +135,7 @@ impl Watchdog {
         }
     }
 
-    /// Whether it is time to look.
+    /// Returns true if a poll is due.
     #[inline]
     #[must_use]
     pub fn is_due(&self, now: Nanos) -> bool {
@@ -155,7 +156,7 @@ impl Watchdog {
         counters.storm_warning.set(0);
     }
 
-    /// Of these priorities no pause before now counts.
+    /// Restarts the evaluation of these priorities: no pause before now counts.
     fn begin_anew(&mut self, priorities: u8, now: Nanos) {
         for (priority, total) in Priority::all().zip(&mut self.totals) {
             if priorities & priority.bit() != 0 {
@@ -165,7 +166,8 @@ impl Watchdog {
         }
     }
 
-    /// Looks. `heard` is up to date with `now`; `waiting` tells since when a queue is not empty.
+    /// Evaluates the pauses, and returns the storms that began and ended. `heard` is up to date with `now`; `waiting` returns
+    /// the time since which a queue is not empty.
     #[cold]
     pub fn poll(
         &mut self,
@@ -224,7 +226,7 @@ impl Watchdog {
         Some(change)
     }
 
-    /// These priorities are near a storm now.
+    /// Sets the priorities that are near a storm now.
     fn warn(&mut self, warned: u8, now: Nanos, counters: &FlowCounters) {
         for priority in Priority::all_of(warned & !self.warned) {
             if let Some(pause) = counters.priorities.get(priority.index()) {

@@ -1,7 +1,7 @@
-//! Questions for the MAC address of a next hop: the kernel resolves, and its neighbours are ours.
+//! Requests to the kernel to resolve the MAC address of a next hop; its neighbours become ours.
 //!
-//! Law: a destination is asked for again only after a while, so that one that many frames go to does not take what the others
-//! ask by.
+//! Law: the same destination is requested again only after a while, so that one to which many frames go does not use up the
+//! rate of the others.
 
 use std::net::IpAddr;
 
@@ -10,43 +10,45 @@ use rtrb::Producer;
 use super::bucket::Bucket;
 use crate::units::{Nanos, PortId};
 
-/// A packet's next hop has no MAC address.
+/// Request to resolve the next hop of a packet, which has no MAC address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
-    /// The port it leads to.
+    /// Port the next hop is on.
     pub port: PortId,
-    /// The VLAN there; 0 without a tag.
+    /// VLAN the next hop is on; 0 without a tag.
     pub vlan: u16,
-    /// The packet's destination: who knows the routes finds the next hop by it, which is this address itself on a connected subnet.
+    /// Destination of the packet: the kernel, which knows the routes, finds the next hop by it. On a connected subnet it is
+    /// the next hop itself.
     pub destination: IpAddr,
 }
 
-/// What became of a question.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// It is on its way.
+    /// Request is queued.
     Sent,
-    /// The same was asked a moment ago.
+    /// Request suppressed: the same one was made within the last 200 ms.
     Lately,
-    /// Too many are asked.
+    /// Request suppressed: the rate limit is reached.
     OverRate,
-    /// Too many wait.
+    /// Request suppressed: the queue is full.
     Full,
 }
 
-/// Destinations that are remembered.
+/// Number of destinations that are remembered.
 const KNOWN: usize = 1024;
-/// How long one is not asked for again.
+/// Time for which the same destination is not requested again.
 const AGAIN: Nanos = Nanos::from_millis(200);
-/// Questions on the way at a time.
+/// Capacity of the queue of requests.
 pub(super) const RING: usize = 1024;
 
-/// Asks, and remembers what.
+/// Source of requests, with a memory of recent ones.
 #[derive(Debug)]
 pub(super) struct Asker {
     ring: Producer<Ask>,
     bucket: Bucket,
-    /// By some bits of the destination: what was asked for there last, and until when it is not asked again.
+    /// Recent requests, by some bits of the destination: the last destination requested there, and the time until which it is
+    /// not requested again.
     known: Box<[(u128, Nanos)]>,
 }
 

@@ -1,17 +1,17 @@
-//! A token bucket in frames.
+//! Token bucket in frames.
 
 use crate::units::Nanos;
 
-/// What a frame costs: what a rate of one a second earns in a second.
+/// Cost of a frame: the credit that a rate of one frame a second earns in a second.
 const FRAME: u64 = 1_000_000_000;
-/// Longest interval one refill counts: keeps the product far from 64 bits at any rate.
+/// Longest interval in ns that one refill counts: keeps the product far from 64 bits at any rate.
 const LONGEST: u64 = 1_000_000_000;
-/// Least that is saved up while nothing comes, in frames.
+/// Least burst in frames.
 const LEAST_BURST: u64 = 32;
-/// Of a second, what is saved up: a twentieth.
+/// Divisor of the rate for the burst: a twentieth of a second's frames.
 const BURST: u64 = 20;
 
-/// Frames that are saved up of a rate at most.
+/// Returns the largest burst in frames that is saved up at `rate` frames a second.
 pub(super) const fn burst(rate: u64) -> u64 {
     let frames = rate / BURST;
     if frames > LEAST_BURST {
@@ -21,7 +21,7 @@ pub(super) const fn burst(rate: u64) -> u64 {
     }
 }
 
-/// A limit of frames a second.
+/// Rate limit in frames a second.
 #[derive(Debug, Clone)]
 pub struct Bucket {
     rate: u64,
@@ -31,7 +31,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// `rate` frames a second; up to a twentieth of it, and 32 at least, come at once.
+    /// Returns a full bucket of `rate` frames a second, with a burst of a twentieth of that, and at least 32.
     #[must_use]
     pub fn new(rate: u32) -> Bucket {
         let rate = u64::from(rate);
@@ -44,13 +44,13 @@ impl Bucket {
         }
     }
 
-    /// Most frames that come at once.
+    /// Returns the largest burst in frames.
     #[must_use]
     pub const fn burst(&self) -> u64 {
         self.cap / FRAME
     }
 
-    /// Whether one more frame may pass now; it is paid for then.
+    /// Returns true if one more frame may pass now, and charges for it.
     pub fn take(&mut self, now: Nanos) -> bool {
         let elapsed = now.since(self.last).0.min(LONGEST);
         self.last = self.last.max(now);
@@ -69,7 +69,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever comes, and when: no more passes than the rate and one burst, and no less than the rate where enough comes.
+        /// No more frames pass than the rate and one burst, and no fewer than the rate if enough arrive, whatever arrives and
+        /// when.
         #[test]
         fn the_rate_holds(rate in 1u32..1_000_000, gap in 100u64..20_000, frames in 1u64..20_000) {
             let mut bucket = Bucket::new(rate);

@@ -1,12 +1,14 @@
-//! The classes of frames for Linux: each has a rate and a queue of its own, so that none takes what another lives on.
+//! Classes of frames for Linux: each has its own rate and queue, so that none takes what another depends on.
 
 use crate::drop::DropReason;
 
-/// The registry of classes, the most important first: a line is all that declares one. `punt_classes! { with ... }` calls
-/// `with! { ... LINES }`, which makes what it needs of them: the enum here, the drop reasons, the keys and defaults of the configuration.
+/// Registry of the classes, the most important first; a line is all that declares one. `punt_classes! { with ... }` calls
+/// `with! { ... LINES }`, which generates what it needs from them: the enum here, the drop reasons, the keys and defaults of
+/// the configuration.
 ///
-/// A line names the variant, its name and key, the reason its frames are dropped for when its rate or its queue does not let them pass,
-/// the size of its queue (a worker's bursts until the housekeeping thread comes round) and its default rate in frames a second.
+/// A line names the variant, its name and key, the drop reason of its frames that exceed its rate or do not fit in its queue,
+/// the size of its queue (a worker's bursts until the housekeeping thread comes round) and its default rate in frames a
+/// second.
 #[macro_export]
 macro_rules! punt_classes {
     ($with:ident $($before:tt)*) => {
@@ -25,22 +27,22 @@ macro_rules! punt_classes {
     };
 }
 
-/// Declares the enum.
+/// Declares the enum `PuntClass`.
 macro_rules! classes {
     ($($(#[$doc:meta])+ $Class:ident = $key:ident, drop $Reason:ident, queue $size:literal KiB, rate $rate:literal;)+) => {
         crate::named! {
-            /// A class of frames for Linux, the most important first.
+            /// Class of a frame for Linux, the most important first.
             pub enum PuntClass { $($(#[$doc])+ $Class = stringify!($key),)+ }
         }
 
         impl PuntClass {
-            /// Why a frame of this class is dropped that its rate or its queue does not let pass.
+            /// Returns the drop reason of a frame of this class that exceeds its rate or does not fit in its queue.
             #[must_use]
             pub const fn reason(self) -> DropReason {
                 match self { $(PuntClass::$Class => DropReason::$Reason,)+ }
             }
 
-            /// Bytes of its queue.
+            /// Returns the size of its queue in bytes.
             #[must_use]
             pub const fn room(self) -> usize {
                 match self { $(PuntClass::$Class => $size << 10,)+ }

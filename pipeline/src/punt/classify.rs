@@ -1,7 +1,8 @@
-//! Which frames Linux is given, and in which class.
+//! Classification of frames for Linux: which frames it is given, and in which class.
 //!
-//! Asked only about frames that are not forwarded, so this may read a frame from its start. The law of [`super`] is kept here:
-//! a unicast packet must be to one of our addresses and say no other way; a group must be one that routers do not forward.
+//! Called only for frames that are not forwarded, so it may read a frame from its start. The law of [`super`] is enforced
+//! here: a unicast packet must be to one of our addresses and have no source route; a group must be one that routers do not
+//! forward.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,21 +17,21 @@ use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6::{self, Ipv6};
 use crate::wire::udp;
 
-/// A frame for Linux.
+/// Classification of a frame for Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForLinux {
-    /// Its class.
+    /// Class of the frame.
     pub class: PuntClass,
-    /// Bytes of it that count: what is behind the packet is left out.
+    /// Number of bytes of the frame to keep: those behind the packet are left out.
     pub end: usize,
 }
 
-/// Longest frame that is not IP and goes to Linux, tag not counted.
+/// Length of the longest non-IP frame that goes to Linux, tag not counted.
 const LONGEST: usize = 1514;
-/// Hop limit of neighbour discovery (RFC 4861) and of BFD over one hop (RFC 5881): who is further away cannot have it.
+/// Hop limit of neighbour discovery (RFC 4861) and of single-hop BFD (RFC 5881): a packet from further away cannot have it.
 const NEAR: u8 = 255;
 
-/// IP protocols.
+/// IP protocol numbers.
 mod protocol {
     pub(super) const TCP: u8 = 6;
     pub(super) const RSVP: u8 = 46;
@@ -41,7 +42,7 @@ mod protocol {
     pub(super) const VRRP: u8 = 112;
 }
 
-/// UDP and TCP ports.
+/// UDP and TCP port numbers.
 mod port {
     pub(super) const BGP: u16 = 179;
     pub(super) const RIP: u16 = 520;
@@ -52,10 +53,11 @@ mod port {
     pub(super) const BFD_MULTIHOP: u16 = 4784;
 }
 
-/// Judges a frame that is not forwarded. `is_local` knows the addresses that routes lead to us; `ports` has the link-local ones.
+/// Classifies a frame that is not forwarded. `is_local` returns true for addresses that routes lead to us; `ports` has the
+/// link-local ones.
 ///
 /// # Errors
-/// `refused` of a frame that is not for Linux, or a better reason.
+/// Returns `refused` for a frame that is not for Linux, or a better reason.
 pub fn classify(
     layer2: &Layer2,
     frame: &[u8],
@@ -76,7 +78,7 @@ pub fn classify(
     Ok(found.moved(layer2.l3_off))
 }
 
-/// The class of what is not IP.
+/// Returns the class of an EtherType that is not IP.
 const fn of_ethertype(ethertype: u16) -> Option<PuntClass> {
     match ethertype {
         ethernet::ARP => Some(PuntClass::ArpNd),
@@ -85,7 +87,7 @@ const fn of_ethertype(ethertype: u16) -> Option<PuntClass> {
     }
 }
 
-/// A frame that is not IP.
+/// Classifies a frame that is not IP.
 fn whole(class: PuntClass, layer2: &Layer2, frame: &[u8]) -> Result<ForLinux, DropReason> {
     let tag = layer2.l3_off - ethernet::HEADER_LEN;
     if frame.len() - tag > LONGEST {
@@ -96,7 +98,7 @@ fn whole(class: PuntClass, layer2: &Layer2, frame: &[u8]) -> Result<ForLinux, Dr
 }
 
 impl ForLinux {
-    /// With so many bytes before the packet.
+    /// Adds the length of the headers before the packet.
     const fn moved(self, before: usize) -> ForLinux {
         let end = self.end + before;
         ForLinux { end, ..self }
@@ -133,7 +135,7 @@ fn of_v4(
     Ok(ForLinux { class, end })
 }
 
-/// Whether IPv4 options say by which way to forward: loose (131) or strict (137) source route. Options that cannot be read may.
+/// Returns true if IPv4 options contain a loose (131) or strict (137) source route, or cannot be read.
 fn has_source_route(mut options: &[u8]) -> bool {
     while let [kind, rest @ ..] = options {
         let len = match kind {
@@ -163,10 +165,10 @@ fn of_v6(
     let end = ipv6::HEADER_LEN + usize::from(header.payload_len.get());
     let whole = packet.get(..end).ok_or(refused)?;
     let (src, dst) = (Ipv6Addr::from(header.src), Ipv6Addr::from(header.dst));
-    // Groups of the link (RFC 4291 section 2.7), which no router forwards.
+    // Link-local groups (RFC 4291 section 2.7), which no router forwards.
     let is_group = dst.segments()[0] & 0xff0f == 0xff02;
     let nobody = src.is_loopback() || src.is_multicast();
-    // To a neighbour's link-local address Linux could forward what comes from afar.
+    // A packet from afar to a neighbour's link-local address is refused: Linux could forward it.
     let near = dst.is_unicast_link_local() && (is_own(dst) || src.is_unicast_link_local());
     let ours = !layer2.is_group && !src.is_unspecified() && (near || is_local(dst.into()));
     if nobody || !is_group && !ours {
@@ -184,10 +186,10 @@ fn of_v6(
     Ok(ForLinux { class, end })
 }
 
-/// The upper-layer protocol of an IPv6 packet, where it starts, and whether the packet is a fragment.
+/// Returns the upper-layer protocol of an IPv6 packet, its offset, and true if the packet is a fragment.
 ///
 /// # Errors
-/// A routing header that is not at its end, or a chain that cannot be read.
+/// Returns the drop reason for a routing header that is not at its end, or a chain that cannot be read.
 fn upper_of_v6(packet: &[u8], first: u8) -> Result<(u8, usize, bool), DropReason> {
     let (mut next, mut off, mut is_fragment) = (first, ipv6::HEADER_LEN, false);
     for _ in 0..=ipv6::MAX_EXTENSIONS {
@@ -205,7 +207,7 @@ fn upper_of_v6(packet: &[u8], first: u8) -> Result<(u8, usize, bool), DropReason
         } else {
             is_fragment |= u16::from_be_bytes([high, left]) & 0xfff9 != 0;
             off += 8;
-            // What follows the header of a later fragment is none.
+            // The headers after that of a later fragment are not there.
             if u16::from_be_bytes([high, left]) & 0xfff8 != 0 {
                 return Ok((after, off, true));
             }
@@ -215,7 +217,7 @@ fn upper_of_v6(packet: &[u8], first: u8) -> Result<(u8, usize, bool), DropReason
     Err(DropReason::IpHeader)
 }
 
-/// What an IP packet carries.
+/// Upper layer of an IP packet, with the IP fields that its class depends on.
 struct Upper<'a> {
     protocol: u8,
     bytes: &'a [u8],
@@ -243,7 +245,7 @@ impl Upper<'_> {
             protocol::PIM | protocol::VRRP | protocol::EIGRP | protocol::RSVP if self.is_group => {
                 PuntClass::Routing
             }
-            // Router and neighbour solicitation and advertisement, redirect.
+            // ICMPv6 router and neighbour solicitation and advertisement, redirect.
             protocol::ICMPV6 if self.ttl == NEAR => match self.bytes.first() {
                 Some(133..=137) => PuntClass::ArpNd,
                 _ => PuntClass::ToUs,
@@ -262,15 +264,15 @@ impl Upper<'_> {
         }
     }
 
-    /// UDP's or TCP's source and destination port; 0 where they are cut off.
+    /// Returns the source and destination port of UDP or TCP; 0 if they are cut off.
     fn ports(&self) -> [u16; 2] {
         let [a, b, c, d] = self.bytes.first_chunk().copied().unwrap_or_default();
         [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
     }
 }
 
-/// The class of a frame that Linux sends; what is not [`PuntClass::ToUs`] goes ahead of the data. `None`: it may not leave, as it is
-/// no frame, is MAC control, which would pause our peers, or has a tag, for which there is another interface.
+/// Returns the class of a frame that Linux sends; one other than [`PuntClass::ToUs`] goes ahead of the data. `None` if it may
+/// not leave: it is no frame, is MAC control, which would pause our peers, or has a tag, for which there is another interface.
 #[must_use]
 pub fn of_sent(frame: &[u8]) -> Option<PuntClass> {
     let (header, packet) = Ethernet::ref_from_prefix(frame).ok()?;

@@ -1,8 +1,8 @@
-//! ICMP errors this switch makes itself (RFC 792, 1812 and 1191; RFC 4443 for IPv6): so that traceroute and path MTU discovery work
-//! through it, and Linux need not see what it cannot forward.
+//! ICMP errors that this switch makes itself (RFC 792, 1812 and 1191; RFC 4443 for IPv6), so that traceroute and path MTU
+//! discovery work through it, and Linux need not see packets it cannot forward.
 //!
-//! The error is made in the buffer of the packet it is about, which is dropped: it takes no buffer, and none can be wanting.
-//! Law: never about an ICMP error or a redirect, a fragment but the first, or a packet from or to several hosts.
+//! The error is made in the buffer of the packet it is about, which is dropped: it needs no further buffer. Law: no error is
+//! made about an ICMP error or a redirect, a fragment other than the first, or a packet from or to several hosts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,23 +15,24 @@ use crate::wire::checksum;
 use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6::{self, Ipv6};
 
-/// What a sender is told.
+/// ICMP error to be sent to the sender of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IcmpError {
-    /// Its TTL or hop limit ran out here.
+    /// TTL or hop limit exceeded.
     TimeExceeded,
-    /// There is no route.
+    /// No route to the destination.
     NoRoute,
-    /// The host cannot be reached.
+    /// Host unreachable.
     HostUnreachable,
-    /// The way is forbidden.
+    /// Communication administratively prohibited.
     Prohibited,
-    /// The packet is larger than the next link takes, which is so many bytes.
+    /// Packet too big for the next link, whose MTU in bytes this is.
     TooBig(u16),
 }
 
 impl IcmpError {
-    /// What is told about a packet that is dropped for this reason; `mtu` is that of the port it would leave by.
+    /// Returns the error about a packet that is dropped for this reason; `None` if no error is sent. `mtu` is that of the port
+    /// it would leave by.
     #[must_use]
     pub const fn about(reason: DropReason, mtu: u16) -> Option<IcmpError> {
         match reason {
@@ -44,7 +45,7 @@ impl IcmpError {
         }
     }
 
-    /// Type and code of ICMP, and what stands in the word behind the checksum.
+    /// Returns ICMP type and code, and the word after the checksum.
     const fn v4(self) -> ([u8; 2], u32) {
         match self {
             IcmpError::TimeExceeded => ([11, 0], 0),
@@ -55,7 +56,7 @@ impl IcmpError {
         }
     }
 
-    /// The same of ICMPv6.
+    /// Returns ICMPv6 type and code, and the word after the checksum.
     const fn v6(self) -> ([u8; 2], u32) {
         match self {
             IcmpError::TimeExceeded => ([3, 0], 0),
@@ -67,21 +68,21 @@ impl IcmpError {
     }
 }
 
-/// Most bytes of an IPv4 error, header included (RFC 1812 section 4.3.2.3).
+/// Length of the longest IPv4 error, header included (RFC 1812 section 4.3.2.3).
 const LONGEST_V4: usize = 576;
-/// Most bytes of an IPv6 error: what every link takes (RFC 4443 section 2.4).
+/// Length of the longest IPv6 error: the minimum MTU of every link (RFC 4443 section 2.4).
 const LONGEST_V6: usize = 1280;
-/// Bytes of ICMP's own header.
+/// Length of the ICMP header.
 const HEADER_LEN: usize = 8;
-/// IP protocol numbers.
+/// IP protocol numbers of ICMP and ICMPv6.
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
-/// TTL of the errors.
+/// TTL or hop limit of the errors.
 const TTL: u8 = 64;
-/// DSCP CS6, as routers' own messages have it (RFC 1812 section 4.3.2.5).
+/// TOS of the errors: DSCP CS6, as in routers' own messages (RFC 1812 section 4.3.2.5).
 pub const TOS: u8 = 48 << 2;
 
-/// Who sent an IP packet, if an error may be sent about it.
+/// Returns the sender of an IP packet, if an error may be sent about it.
 #[must_use]
 pub fn sender(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
@@ -95,13 +96,13 @@ fn sender_v4(packet: &[u8]) -> Option<Ipv4Addr> {
     let (header, _) = Ipv4::ref_from_prefix(packet).ok()?;
     let is_first = header.flags_fragment.get() & 0x1fff == 0;
     let kind = packet.get(header.header_len());
-    // Unreachable, source quench, redirect, time exceeded, parameter problem.
+    // ICMP errors and redirect: unreachable, source quench, redirect, time exceeded, parameter problem.
     let is_error = header.protocol == ICMP && matches!(kind, None | Some(3 | 4 | 5 | 11 | 12));
     let (src, dst) = (Ipv4Addr::from(header.src), Ipv4Addr::from(header.dst));
     (is_first && !is_error && is_one_v4(src) && is_one_v4(dst)).then_some(src)
 }
 
-/// Whether it is one host's.
+/// Returns true if the address is that of a single host.
 fn is_one_v4(address: Ipv4Addr) -> bool {
     let [first, ..] = address.octets();
     first != 0 && first != 127 && first < 224
@@ -119,7 +120,7 @@ fn sender_v6(packet: &[u8]) -> Option<Ipv6Addr> {
     may_tell_v6(packet, header.next_header).then_some(src)
 }
 
-/// Whether an IPv6 packet is neither a later fragment nor an ICMP error or redirect. What cannot be read might be one.
+/// Returns true if an IPv6 packet is neither a later fragment nor an ICMP error or redirect. One that cannot be read might be.
 fn may_tell_v6(packet: &[u8], first: u8) -> bool {
     let (mut next, mut off) = (first, ipv6::HEADER_LEN);
     for _ in 0..=ipv6::MAX_EXTENSIONS {
@@ -144,8 +145,9 @@ fn may_tell_v6(packet: &[u8], first: u8) -> bool {
     false
 }
 
-/// Makes an error from `source` of the frame in `buf`, whose packet of `len` bytes starts at `l3_off`: it is an IP packet then,
-/// without an Ethernet header, and of `mtu` bytes at most. `false`: the buffer has no room, and the frame may be dropped only.
+/// Makes an error from `source` about the frame in `buf`, whose packet of `len` bytes starts at `l3_off`: the buffer is then
+/// an IP packet without an Ethernet header, of `mtu` bytes at most. Returns false if the buffer has no room; the frame can
+/// then only be dropped.
 #[must_use]
 pub fn make<B: FrameBuf>(
     buf: &mut B,
@@ -168,7 +170,7 @@ pub fn make<B: FrameBuf>(
     }
 }
 
-/// Writes the headers before the quoted packet.
+/// Writes the IPv4 and ICMP headers before the quoted packet; `None` if there is no room for them.
 fn write_v4(packet: &mut [u8], error: IcmpError, source: Ipv4Addr) -> Option<()> {
     let len = low16(packet.len());
     let (header, icmp) = packet.split_first_chunk_mut::<{ ipv4::MIN_LEN }>()?;
@@ -178,7 +180,7 @@ fn write_v4(packet: &mut [u8], error: IcmpError, source: Ipv4Addr) -> Option<()>
     let [high, low] = len.to_be_bytes();
     let [a, b, c, d] = source.octets();
     let [e, f, g, h] = dst;
-    // Not to be fragmented, so the identification means nothing (RFC 6864).
+    // It must not be fragmented, so the identification means nothing (RFC 6864).
     *header = [
         0x45, TOS, high, low, 0, 0, 0x40, 0, TTL, ICMP, 0, 0, a, b, c, d, e, f, g, h,
     ];
@@ -193,7 +195,7 @@ fn write_v6(packet: &mut [u8], error: IcmpError, source: Ipv6Addr) -> Option<()>
     let (about, _) = Ipv6::ref_from_prefix(icmp.get(HEADER_LEN..)?).ok()?;
     let (src, dst) = (source.octets(), about.src);
     let len = low16(icmp.len());
-    // The pseudo-header of RFC 8200 section 8.1.
+    // Sum of the pseudo-header (RFC 8200 section 8.1).
     let pseudo = [checksum::sum(&src), checksum::sum(&dst), len, ICMPV6.into()];
     let pseudo = pseudo.into_iter().fold(0, checksum::add);
     write_icmp(icmp, error.v6(), pseudo)?;
@@ -207,7 +209,7 @@ fn write_v6(packet: &mut [u8], error: IcmpError, source: Ipv6Addr) -> Option<()>
     Some(())
 }
 
-/// Writes ICMP's header; `pseudo` enters the checksum beside what is there.
+/// Writes the ICMP header; `pseudo` is added to the checksum.
 fn write_icmp(icmp: &mut [u8], ([kind, code], word): ([u8; 2], u32), pseudo: u16) -> Option<()> {
     let [a, b, c, d] = word.to_be_bytes();
     *icmp.first_chunk_mut::<HEADER_LEN>()? = [kind, code, 0, 0, a, b, c, d];

@@ -1,4 +1,4 @@
-//! What a port is to Linux: its interfaces, one without a tag and one for each VLAN, and their addresses.
+//! Interfaces of a port in Linux, one without a tag and one for each VLAN, and their addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,18 +7,18 @@ use crate::units::Mac;
 /// One interface of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PuntInterface {
-    /// Its VLAN id; 0 for the one without a tag.
+    /// VLAN id of the interface; 0 for the one without a tag.
     pub vlan: u16,
-    /// The address ICMP errors have as their source.
+    /// Source address of ICMP errors.
     pub v4: Option<Ipv4Addr>,
-    /// The address ICMPv6 errors have as their source.
+    /// Source address of ICMPv6 errors.
     pub v6: Option<Ipv6Addr>,
-    /// Its link-local addresses.
+    /// Link-local addresses of the interface.
     pub link_locals: Vec<Ipv6Addr>,
 }
 
 impl PuntInterface {
-    /// An interface without addresses but the link-local one that Linux makes of the port's MAC address.
+    /// Returns an interface with no address except the link-local one that Linux derives from the port's MAC address.
     #[must_use]
     pub fn new(vlan: u16, mac: Mac) -> PuntInterface {
         PuntInterface {
@@ -29,7 +29,7 @@ impl PuntInterface {
     }
 }
 
-/// The link-local address that Linux makes of a MAC address (RFC 4291, appendix A).
+/// Returns the link-local address that Linux derives from a MAC address (RFC 4291, appendix A).
 #[must_use]
 pub fn link_local(mac: Mac) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac.0;
@@ -37,15 +37,15 @@ pub fn link_local(mac: Mac) -> Ipv6Addr {
     Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(u64::from_be_bytes(id)))
 }
 
-/// A port's interfaces.
+/// The interfaces of one port.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PuntPort {
-    /// Each VLAN once.
+    /// Interfaces of the port, each VLAN once.
     pub interfaces: Vec<PuntInterface>,
 }
 
 impl PuntPort {
-    /// The interface of a VLAN.
+    /// Returns the interface of a VLAN.
     #[must_use]
     pub fn of(&self, vlan: u16) -> Option<&PuntInterface> {
         self.interfaces.iter().find(|one| one.vlan == vlan)

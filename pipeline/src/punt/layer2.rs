@@ -1,4 +1,4 @@
-//! The Ethernet header of a frame that may be for Linux: to whom it is, of which VLAN, and what it carries.
+//! Ethernet header of a frame that may be for Linux: destination, VLAN and payload type.
 
 use zerocopy::FromBytes;
 
@@ -6,21 +6,21 @@ use crate::stage::parse::IngressPort;
 use crate::units::Mac;
 use crate::wire::ethernet::{self, Ethernet, Tag};
 
-/// What the Ethernet header of a frame says.
+/// Fields of the Ethernet header of a frame that may be for Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layer2 {
-    /// Broadcast or multicast; else it is to the port's own address.
+    /// True for broadcast or multicast; otherwise the frame is to the port's own address.
     pub is_group: bool,
-    /// Its VLAN; 0 without a tag, or with one that says a priority only.
+    /// VLAN id; 0 without a tag, or with a priority tag.
     pub vlan: u16,
-    /// What it carries.
+    /// EtherType of the payload.
     pub ethertype: u16,
-    /// Where that starts.
+    /// Offset of the payload.
     pub l3_off: usize,
 }
 
 impl Layer2 {
-    /// Reads a frame that came in by `port`; `None`: it is to somebody else, or of a VLAN that the port does not carry.
+    /// Reads a frame received on `port`; `None` if it is to another station, or of a VLAN that the port does not carry.
     #[must_use]
     pub fn read(port: &IngressPort, frame: &[u8]) -> Option<Layer2> {
         let (header, rest) = Ethernet::ref_from_prefix(frame).ok()?;

@@ -1,10 +1,11 @@
-//! Punt and inject: what Linux is given of what comes in, what is asked of it, and what it sends.
+//! Punt and inject: frames given to Linux, requests made of it, and frames it sends.
 //!
 //! Law: Linux is given nothing that it could forward a second time: only frames to one of our own addresses, to groups that no
-//! router forwards, and what is not IP. Only a frame that would otherwise be dropped is looked at, so data pays nothing for it.
+//! router forwards, and non-IP frames. Only a frame that would otherwise be dropped is examined, so data pays nothing for it.
 //!
-//! Frames cross as bytes, in rings of bytes, one for each class: the ring is the quota of its class, and no flood of punted
-//! frames takes a buffer from the pool. A ring has one writer and one reader; who finds it full drops the frame and counts it.
+//! Frames cross as bytes, in byte rings, one for each class: the ring is the quota of its class, and no flood of punted frames
+//! takes a buffer from the pool. A ring has one writer and one reader; a writer that finds it full drops the frame and counts
+//! it.
 
 pub mod ask;
 pub mod bucket;

@@ -1,6 +1,7 @@
-//! A ring of frames as bytes, with one writer and one reader: what crosses between a worker and the housekeeping thread.
+//! Ring of frames as bytes, with one writer and one reader, between a worker and the housekeeping thread.
 //!
-//! Law: a frame is there as a whole or not at all, and in the order in which it was put in. Nobody waits, and nobody allocates.
+//! Law: a frame is in the ring as a whole or not at all, and in the order in which it was put in. Neither end waits or
+//! allocates.
 
 use rtrb::chunks::ChunkError;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -8,27 +9,27 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::bits::low16;
 use crate::units::PortId;
 
-/// Octets before each frame.
+/// Length of the header before each frame in octets.
 const HEAD: usize = 5;
 
-/// Where a frame came in or is to leave: a port, and its VLAN (0 is untagged).
+/// Port and VLAN (0 is untagged) where a frame arrived or is to leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
-    /// The port.
+    /// Port where the frame arrived or is to leave.
     pub port: PortId,
-    /// The VLAN id; 0 for frames without a tag.
+    /// VLAN id; 0 for frames without a tag.
     pub vlan: u16,
 }
 
-/// The writer's end.
+/// Writing end of the ring.
 #[derive(Debug)]
 pub struct FrameSender(Producer<u8>);
 
-/// The reader's end.
+/// Reading end of the ring.
 #[derive(Debug)]
 pub struct FrameReceiver(Consumer<u8>);
 
-/// A ring of so many bytes, five of them before each frame.
+/// Returns the ends of a ring of `bytes` bytes, five of which precede each frame.
 #[must_use]
 pub fn ring(bytes: usize) -> (FrameSender, FrameReceiver) {
     let (sender, receiver) = RingBuffer::new(bytes);
@@ -36,7 +37,8 @@ pub fn ring(bytes: usize) -> (FrameSender, FrameReceiver) {
 }
 
 impl FrameSender {
-    /// Puts a frame in that is these parts one after the other; `false`, and nothing done, where there is no room for all of it.
+    /// Puts in a frame that consists of these parts in order; returns false, and does nothing, if there is no room for all of
+    /// it.
     pub fn push(&mut self, at: Place, parts: &[&[u8]]) -> bool {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         if len > usize::from(u16::MAX) {
@@ -57,14 +59,14 @@ impl FrameSender {
         true
     }
 
-    /// Bytes that may be put in now; each frame takes five more than it has.
+    /// Returns the number of bytes that may be put in now; each frame takes five more than its length.
     #[must_use]
     pub fn room(&self) -> usize {
         self.0.slots()
     }
 }
 
-/// What is left to be written of a chunk.
+/// Free part of a chunk that is yet to be written, in two pieces.
 struct Halves<'a> {
     first: &'a mut [u8],
     second: &'a mut [u8],
@@ -78,7 +80,7 @@ impl Halves<'_> {
     }
 }
 
-/// Copies to the front of `to`, which is what follows afterwards.
+/// Copies to the front of `to`, and shortens `to` to the part after it.
 fn copy(to: &mut &mut [u8], bytes: &[u8]) {
     if let Some((place, rest)) = std::mem::take(to).split_at_mut_checked(bytes.len()) {
         place.copy_from_slice(bytes);
@@ -87,14 +89,14 @@ fn copy(to: &mut &mut [u8], bytes: &[u8]) {
 }
 
 impl FrameReceiver {
-    /// Takes the oldest frame out into `frame`; returns where it came in or is to leave, and its bytes. One that is longer than
-    /// `frame` is cut off there.
+    /// Takes the oldest frame out into `frame`; returns the place where it arrived or is to leave, and its bytes. A frame
+    /// longer than `frame` is truncated.
     pub fn pop<'a>(&mut self, frame: &'a mut [u8]) -> Option<(Place, &'a mut [u8])> {
         let mut head = [0; HEAD];
         self.take(HEAD, &mut head).ok()?;
         let [a, b, c, d, port] = head;
         let len = usize::from(u16::from_le_bytes([a, b]));
-        // A frame is put in as a whole, so it is there.
+        // A frame is put in as a whole, so all of it is there.
         let taken = self.take(len, frame).ok()?;
         let place = Place {
             port: PortId(port),
@@ -103,7 +105,7 @@ impl FrameReceiver {
         Some((place, frame.get_mut(..taken)?))
     }
 
-    /// Takes `count` bytes out, the first of them into `to`; returns how many that were.
+    /// Takes `count` bytes out, the first of them into `to`; returns the number of bytes copied.
     fn take(&mut self, count: usize, to: &mut [u8]) -> Result<usize, ChunkError> {
         let chunk = self.0.read_chunk(count)?;
         let (first, second) = chunk.as_slices();
@@ -117,13 +119,13 @@ impl FrameReceiver {
         Ok(taken)
     }
 
-    /// Bytes that wait.
+    /// Returns the number of bytes that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.0.slots()
     }
 
-    /// Whether the writer is gone.
+    /// Returns true if the writer is gone.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.0.is_abandoned()
@@ -137,7 +139,7 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Any interleaving of frames in and out equals a queue of bounded bytes.
+        /// The ring equals a queue of bounded bytes under any interleaving of frames in and out.
         #[test]
         fn equals_a_queue(ops in prop::collection::vec((any::<bool>(), 0usize..300, 0u16..4095, 0u8..32), 0..400)) {
             let (mut sender, mut receiver) = ring(1_000);

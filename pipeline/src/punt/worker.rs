@@ -1,4 +1,4 @@
-//! A worker's end of punt and inject, and the housekeeping thread's.
+//! Ends of punt and inject: the worker's, and the housekeeping thread's.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -19,68 +19,68 @@ use crate::shares::{Shares, Source};
 use crate::units::{BURST, Nanos, PortId, Priority};
 use crate::wire::ethernet;
 
-/// Frames a second of each class, and what else is limited.
+/// Rate limits of punt and of the switch's own messages, each in events a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PuntRates {
-    /// In the order of [`PuntClass::ALL`].
+    /// Frames a second of each class, in the order of [`PuntClass::ALL`].
     pub classes: [u32; PuntClass::COUNT],
-    /// Questions for next hops.
+    /// Requests a second to resolve next hops.
     pub asks: u32,
-    /// ICMP errors of our own: so many of packets that are too big, and so many others.
+    /// ICMP errors a second of our own: this many about packets that are too big, and this many others.
     pub icmp_errors: u32,
 }
 
-/// What a worker needs to know to give Linux frames and to take its.
+/// Configuration of a worker for giving Linux frames and taking its frames.
 #[derive(Debug, Clone)]
 pub struct PuntConfig {
-    /// How much at most.
+    /// Rate limits.
     pub rates: PuntRates,
-    /// Each port's interfaces.
+    /// Interfaces of each port.
     pub ports: Vec<PuntPort>,
-    /// The queue of what Linux sends of BFD and routing protocols: strict, and not lossless.
+    /// Queue of the BFD and routing-protocol frames that Linux sends: strict, and not lossless.
     pub control: Priority,
-    /// The queue of ICMP errors, and of what Linux sends whose own queue is lossless: not lossless.
+    /// Queue of ICMP errors, and of frames from Linux whose own queue is lossless: not lossless itself.
     pub ordinary: Priority,
 }
 
-/// A frame that is not forwarded, and why.
+/// A frame that is not forwarded, and its drop reason.
 #[derive(Debug)]
 pub(crate) struct Refusal<B> {
     pub(crate) buf: B,
     pub(crate) reason: DropReason,
 }
 
-/// The worker's end.
+/// Worker's end of punt and inject.
 #[derive(Debug)]
 pub struct Punt<B> {
     config: PuntConfig,
     classes: [Class; PuntClass::COUNT],
     asker: Asker,
-    /// Of packets that are too big: path MTU discovery needs each, and no flood of others takes it.
+    /// Limit of errors about packets that are too big: path MTU discovery needs each, and no flood of others uses it up.
     too_big: Shares,
     errors: Shares,
-    /// The frames of the burst in hand that are not forwarded.
+    /// Frames of the current burst that are not forwarded.
     pub(crate) aside: ArrayVec<Refusal<B>, BURST>,
 }
 
-/// A class's limits.
+/// Limits of a class.
 #[derive(Debug)]
 struct Class {
     shares: Shares,
     queue: FrameSender,
 }
 
-/// The housekeeping thread's end: what one worker gives Linux.
+/// Housekeeping thread's end: what one worker gives Linux.
 #[derive(Debug)]
 pub struct PuntHost {
     /// Frames by class, in the order of [`PuntClass::ALL`].
     pub classes: [FrameReceiver; PuntClass::COUNT],
-    /// Questions for next hops.
+    /// Requests to resolve next hops.
     pub asks: Consumer<Ask>,
 }
 
 impl<B> Punt<B> {
-    /// Both ends; all the memory they ever need is allocated here. `seed` hides which sources share a part of a limit.
+    /// Returns both ends; all the memory they ever need is allocated here. `seed` hides which sources share a part of a limit.
     #[must_use]
     pub fn new(config: PuntConfig, seed: u64) -> (Punt<B>, PuntHost) {
         let (ring, asks) = RingBuffer::new(ask::RING);
@@ -111,29 +111,30 @@ impl<B> Punt<B> {
         (punt, host)
     }
 
-    /// The queue of BFD and routing protocols.
+    /// Returns the queue of BFD and routing protocols.
     pub(crate) const fn control(&self) -> Priority {
         self.config.control
     }
 
-    /// The queue of ICMP errors.
+    /// Returns the queue of ICMP errors.
     pub(crate) const fn ordinary(&self) -> Priority {
         self.config.ordinary
     }
 
-    /// A port's interfaces.
+    /// Returns a port's interfaces.
     pub(crate) fn port(&self, port: PortId) -> Option<&PuntPort> {
         self.config.ports.get(port.index())
     }
 
-    /// A port's interfaces are others from now on.
+    /// Replaces a port's interfaces.
     pub(crate) fn set_port(&mut self, port: PortId, interfaces: PuntPort) {
         if let Some(known) = self.config.ports.get_mut(port.index()) {
             *known = interfaces;
         }
     }
 
-    /// Our address on the interface a frame came in by, else one on any other, for a packet of the family of `sender`.
+    /// Returns our address on the interface a frame arrived on, or on any other if it has none, in the address family of
+    /// `sender`.
     pub(crate) fn source(&self, port: PortId, vlan: u16, sender: IpAddr) -> Option<IpAddr> {
         let here = self.port(port).and_then(|port| port.of(vlan));
         let all = self.config.ports.iter().flat_map(|port| &port.interfaces);
@@ -144,10 +145,10 @@ impl<B> Punt<B> {
         })
     }
 
-    /// Gives Linux a frame that came in by `port`, without its tag.
+    /// Gives Linux a frame received on `port`, without its tag.
     ///
     /// # Errors
-    /// The reason of its class, when that is past its rate or its queue is full.
+    /// Returns the drop reason of its class if that is over its rate or its queue is full.
     pub(crate) fn give(
         &mut self,
         (port, layer2): (PortId, &Layer2),
@@ -182,7 +183,7 @@ impl<B> Punt<B> {
         Ok(())
     }
 
-    /// Asks for a next hop, unless that was done lately.
+    /// Requests the resolution of a next hop, unless that was done a moment ago.
     pub(crate) fn ask(&mut self, ask: Ask, now: Nanos, counters: &PuntCounters) {
         let counter = match self.asker.ask(ask, now) {
             Asked::Sent => &counters.asked,
@@ -193,7 +194,7 @@ impl<B> Punt<B> {
         counter.add(1);
     }
 
-    /// Whether one more ICMP error may be made now, for `sender` of a packet that came in by `port`.
+    /// Returns true if one more ICMP error may be made now, for `sender` of a packet received on `port`.
     pub(crate) fn may_tell(
         &mut self,
         error: IcmpError,
@@ -208,7 +209,7 @@ impl<B> Punt<B> {
     }
 }
 
-/// The sender of a frame: of its packet, where it is IP, else by its MAC address.
+/// Returns the sender of a frame: the source address of its IP packet, or of the frame if it is not IP.
 fn sender(layer2: &Layer2, frame: &[u8]) -> Source {
     let at = |off: usize, len: usize| frame.get(off..off + len).unwrap_or_default();
     let words = |octets: &[u8]| {

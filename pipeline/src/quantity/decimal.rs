@@ -1,24 +1,24 @@
 //! Exact decimal arithmetic between a number with a suffix and a whole count of the base unit.
 
-/// A suffix and how many base units it stands for.
+/// A suffix, and the number of base units it stands for.
 pub type Suffix = (&'static str, u64);
 
-/// Why a text is not a whole number of base units.
+/// Reason why a text is not a whole number of base units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// Not a decimal number followed by a known suffix.
+    /// Text that is not a decimal number followed by a known suffix.
     Form,
-    /// A number without a suffix where one is needed.
+    /// Number without a suffix where one is needed.
     NoSuffix,
-    /// Finer than the base unit.
+    /// Number finer than the base unit.
     TooFine,
-    /// More than the type holds.
+    /// Number larger than the type holds.
     TooLarge,
 }
 
 /// Splits `text` into number and suffix and scales it exactly.
 ///
-/// Spaces may stand between the two (`10 Gbps`). No sign, no exponent, no digit grouping.
+/// Spaces may separate the two (`10 Gbps`). No sign, no exponent, no digit grouping.
 pub fn parse(text: &str, suffixes: &[Suffix]) -> Result<u64, Flaw> {
     let text = text.trim();
     let end = text
@@ -58,7 +58,7 @@ pub fn parse(text: &str, suffixes: &[Suffix]) -> Result<u64, Flaw> {
     u64::try_from(total).map_err(|_| Flaw::TooLarge)
 }
 
-/// The value in the largest unit that divides it; `units` go from large to small, the last is 1.
+/// Returns the value in the largest unit that divides it; `units` go from large to small, the last is 1.
 #[must_use]
 pub fn shortest(value: u64, units: &[Suffix]) -> (u64, &'static str) {
     units

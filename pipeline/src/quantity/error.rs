@@ -1,10 +1,10 @@
-//! What is said when a text is not a quantity.
+//! Error for a text that is not a quantity.
 
 use std::fmt;
 
-/// A text that is not the quantity asked for.
+/// Error: the text is not the expected quantity.
 ///
-/// `{}` names the text and the quantity; `{:#}` says how such a quantity is written.
+/// `{}` prints the text and the problem; `{:#}` prints how such a quantity is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitError {
     text: String,
@@ -13,7 +13,7 @@ pub struct UnitError {
 }
 
 impl UnitError {
-    /// `text` is not a `what` at all.
+    /// Returns the error that `text` is not a `what` at all.
     #[must_use]
     pub fn not(text: impl Into<String>, what: &str, accepted: impl Into<String>) -> Self {
         Self {
@@ -23,7 +23,7 @@ impl UnitError {
         }
     }
 
-    /// `text` is understood but unusable, for the reason `problem`.
+    /// Returns the error that `text` is understood but unusable, for the reason `problem`.
     #[must_use]
     pub fn bad(
         text: impl Into<String>,
@@ -37,7 +37,7 @@ impl UnitError {
         }
     }
 
-    /// How the quantity is written, with an example.
+    /// Returns how the quantity is written, with an example.
     #[must_use]
     pub fn accepted(&self) -> &str {
         &self.accepted

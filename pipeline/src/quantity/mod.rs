@@ -9,10 +9,11 @@ mod error;
 
 pub use error::UnitError;
 
-/// Implements `FromStr`, `Display`, serde and `JsonSchema` (named `schema`) for a tuple struct over `u64` counted in base units.
+/// Implements `FromStr`, `Display`, serde and `JsonSchema` (named `schema`) for a tuple struct over `u64` counted in base
+/// units.
 ///
-/// `bare` tells what to do with a number without unit: `Some(scale)` takes it, `None` refuses it. The caller depends on serde, and on schemars
-/// where this package has its feature `config`.
+/// `bare` is the scale of a number without unit: `Some(scale)` accepts it, `None` refuses it. The caller depends on serde, and
+/// on schemars if this package has its feature `config`.
 #[macro_export]
 macro_rules! quantity {
     (
@@ -73,8 +74,9 @@ macro_rules! quantity {
     };
 }
 
-/// Implements serde and `JsonSchema` (named `schema`) for a type that is read by `FromStr` and printed by `Display`; `accepted` says how
-/// it is written. `numbers` are the visits by which a number is read too, each to a `Result` with an error that `FromStr` may have.
+/// Implements serde and `JsonSchema` (named `schema`) for a type parsed by `FromStr` and printed by `Display`; `accepted`
+/// describes how it is written. `numbers` are the visitor methods by which a number is accepted too, each returning a `Result`
+/// with an error that `FromStr` may have.
 #[macro_export]
 macro_rules! textual {
     (
@@ -117,7 +119,7 @@ macro_rules! textual {
     };
 }
 
-/// Implements `JsonSchema`.
+/// Implements `JsonSchema` if this package has its feature `config`.
 #[cfg(feature = "config")]
 #[doc(hidden)]
 #[macro_export]
@@ -135,7 +137,7 @@ macro_rules! quantity_schema {
     };
 }
 
-/// Implements nothing.
+/// Expands to nothing without the feature `config`.
 #[cfg(not(feature = "config"))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,20 +1,20 @@
-//! Which member of a next-hop group has which bucket, and where the flows of a bucket go while its member is down.
+//! Assignment of the buckets of a next-hop group to its members, and the alternatives for flows whose member is down.
 //!
-//! Law: every member has its even share of the buckets, rounded down or up, and no more buckets change hands than that
-//! takes. So a member that is lost moves its own flows only, and one that comes takes its share of each of the others.
+//! Law: every member has its even share of the buckets, rounded down or up, and no more buckets are reassigned than that
+//! requires. So a member that is lost moves its own flows only, and a new one takes its share from each of the others.
 
 use std::iter::successors;
 
-/// Buckets of a group: the low bits of the flow hash choose one. With 128, five, six and seven members have shares within
-/// 4 % of even (with 16 it was 33 to 50 %); they are 256 bytes a group.
+/// Number of buckets of a group: the low bits of the flow hash choose one. With 128, five, six and seven members have shares
+/// within 4 % of even (with 16 it was 33 to 50 %); they are 256 bytes a group.
 pub const BUCKETS: usize = 128;
 
-/// Buckets that are tried by further bits of the hash before all are looked through: with seven of eight members down one
-/// flow in seventy finds none by then, and there is but one left to find.
+/// Number of buckets tried by further bits of the hash before all are scanned: with seven of eight members down, one flow in
+/// seventy finds none by then, and only one member is left to find.
 const TRIES: usize = 32;
 
-/// Deals the buckets to `members` by their index; `was` is the member a bucket had, if it had one. A member that is listed
-/// twice has two shares.
+/// Assigns the buckets to `members` by their index; `was` returns the member that a bucket had, if it had one. A member that
+/// is listed twice has two shares.
 pub(super) fn deal<T: PartialEq>(
     members: &[T],
     was: impl Fn(usize) -> Option<T>,
@@ -45,16 +45,16 @@ pub(super) fn deal<T: PartialEq>(
     dealt
 }
 
-/// The bucket of a flow with this hash.
+/// Returns the bucket of a flow with this hash.
 #[inline]
 #[must_use]
 pub const fn first_choice(hash: u32) -> usize {
     hash as usize % BUCKETS
 }
 
-/// The buckets a flow with this hash tries when the path of its own is down: some at random, then all.
+/// Returns the buckets that a flow with this hash tries if the path of its own is down: some at random, then all.
 pub(super) fn other_choices(hash: u32) -> impl Iterator<Item = usize> {
-    // The high bits of a linear congruential generator (Knuth): each depends on all bits of the hash.
+    // The high bits of a linear congruential generator (Knuth), each of which depends on all bits of the hash.
     let next = |state: &u32| Some(state.wrapping_mul(0x9e37_79b1).wrapping_add(0x7f4a_7c15));
     let drawn = successors(next(&hash), next).map(|state| (state >> 25) as usize % BUCKETS);
     let last = first_choice(hash.rotate_left(7));
@@ -95,14 +95,14 @@ mod tests {
     }
 
     proptest! {
-        /// After any history shares are even, and a change moved no more buckets than even shares take.
+        /// Shares are even after any history, and a change moved no more buckets than even shares require.
         #[test]
         fn a_change_moves_only_the_share_of_who_comes_or_goes(
             history in prop::collection::vec(prop::collection::btree_set(0u8..12, 1..10), 1..30),
         ) {
             let mut was: Dealt = [None; BUCKETS];
             for members in history {
-                // In any order: the set's own and the other.
+                // Members in any order: the set's own, or the reverse.
                 let mut members: Vec<u8> = members.into_iter().collect();
                 if was[0].is_some_and(|member| member % 2 == 0) {
                     members.reverse();

@@ -1,7 +1,7 @@
-//! Ports whose link is down: told by whoever watches links, asked by every reader of the routes.
+//! Set of ports whose link is down: written by the link monitor, read by every reader of the routes.
 //!
-//! It waits for no writer and no grace period, as a loss of link must be answered at once, however long a reload of the
-//! routes takes.
+//! It waits for no writer and no grace period: a loss of link must take effect at once, however long a reload of the routes
+//! takes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,13 +9,13 @@ use crate::units::{MAX_PORTS, PortId};
 
 const _: () = assert!(MAX_PORTS <= u32::BITS as usize);
 
-/// A set of ports that any thread may change and any may read.
+/// Set of ports that any thread may change and any may read.
 #[derive(Debug, Default)]
 pub struct DownPorts(AtomicU32);
 
 impl DownPorts {
-    /// Tells that a port's link is down, or up again; readers see it the next time they refresh. A port past the last there
-    /// can be is ignored.
+    /// Records that a port's link is down, or up again; readers see it at their next refresh. A port beyond the maximum is
+    /// ignored.
     pub fn set(&self, port: PortId, down: bool) {
         let bit = 1u32.checked_shl(port.0.into()).unwrap_or(0);
         if down {
@@ -25,7 +25,7 @@ impl DownPorts {
         }
     }
 
-    /// The ports that are down, a bit each.
+    /// Returns the ports that are down, one bit each.
     #[inline]
     #[must_use]
     pub fn mask(&self) -> u32 {

@@ -1,4 +1,4 @@
-//! Groups of equal paths: who moves when a member comes, goes, or loses its link.
+//! Tests of groups of equal paths: the flows that move when a member is added, removed, or loses its link.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::*;
 use crate::route::nexthop::Kind;
 use crate::units::PortId;
 
-/// Four flows in each bucket, with other high bits each.
+/// Returns four flows in each bucket, with different high bits.
 fn flows() -> impl Iterator<Item = u32> {
     let buckets = BUCKETS as u32;
     (0..4 * buckets).map(move |flow| (flow / buckets * 0x003c_6ef3) * buckets + flow % buckets)
@@ -50,7 +50,7 @@ fn prefixes_with_the_same_paths_share_a_group_and_its_past() {
     assert_eq!(moved.count(), 43 * 4);
 }
 
-/// What a refused reload takes back: the batch removes the route, and puts it where it was.
+/// A batch that removes a route and restores it, as a refused reload does, moves no flow.
 #[test]
 fn a_route_that_is_put_back_before_the_commit_moves_no_flow() {
     let (mut writer, mut reader) = table();
@@ -61,7 +61,7 @@ fn a_route_that_is_put_back_before_the_commit_moves_no_flow() {
         settle(&mut writer, &mut reader);
     }
     let was = taken(&reader, "10.0.0.1");
-    // Its number, and its next hops', are given out again in between.
+    // Its id, and its next hops' ids, are reused in between.
     writer.remove(route).unwrap();
     for (text, ports) in [("11.0.0.0/24", [5, 6]), ("12.0.0.0/24", [6, 7])] {
         writer.insert(prefix(text), &ports.map(path)).unwrap();
@@ -85,7 +85,7 @@ fn flows_leave_a_port_that_is_down_with_no_commit_and_come_back() {
         ports.collect::<BTreeSet<_>>()
     };
     let addresses = ["10.0.0.1", "11.0.0.1"].map(|text| text.parse().unwrap());
-    // Not committed, as by a reload that takes long.
+    // Not committed, as by a slow reload.
     writer.insert(prefix("12.0.0.0/24"), &[path(4)]).unwrap();
     let down = writer.down_ports();
     down.set(PortId(2), true);
@@ -114,13 +114,14 @@ fn flows_leave_a_port_that_is_down_with_no_commit_and_come_back() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Defect of 0b8b087: a changed set of next hops was dealt anew, and two thirds of the flows moved.
+    /// A member that is added or removed moves its share and no other. Defect of 0b8b087: a changed set of next hops was dealt
+    /// anew, and two thirds of the flows moved.
     #[test]
     fn a_member_that_comes_or_goes_moves_its_share_and_no_other(
         start in prop::collection::btree_set(0u8..12, 2..8),
         steps in prop::collection::vec((0u8..12, 0usize..3, any::<bool>()), 1..20),
     ) {
-        // A default route shares its group with no other.
+        // The group of a default route is shared with no other route.
         const ROUTES: [(&str, &str); 3] = [("0.0.0.0/0", "192.0.2.1"), ("::/0", "3fff::1"), ("2001:db8::/32", "2001:db8::1")];
         let (mut writer, mut reader) = table();
         let mut members = [(); 3].map(|()| start.clone());
@@ -159,7 +160,8 @@ proptest! {
     }
 }
 
-/// What tells whether a packet's source may lie behind the port it came by.
+/// Basis of the test whether a packet's source may lie behind the port it arrived on: all equal-cost paths lead toward an
+/// address, and those that lead nowhere do not.
 #[test]
 fn all_of_the_equal_paths_lead_toward_an_address_and_those_that_lead_nowhere_do_not() {
     let (mut writer, mut reader) = table();

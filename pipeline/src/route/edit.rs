@@ -1,8 +1,8 @@
-//! How the one writer changes an image that nobody reads.
+//! Changes to an image that no worker reads, made by the only writer.
 //!
-//! The length beside each value says which prefix put it there, so that a deleted prefix gives its entries back to the
-//! covering route and to nobody else. A group lives while a prefix longer than its base lives in it, so nothing leaks
-//! however often a route flaps.
+//! The length beside each value is that of the prefix that put it there, so that a deleted prefix returns its entries to the
+//! covering route and to no other. A group exists while it contains a prefix longer than its base, so nothing leaks however
+//! often a route flaps.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,27 +14,27 @@ use super::image::{
 };
 use super::prefix::Prefix;
 
-/// Levels of groups under the root that the longest prefix goes through.
+/// Number of levels of groups under the root that the longest prefix goes through.
 const LEVELS: usize = (128 - ROOT_BITS as usize) / STRIDE as usize;
 
-/// No room for another group of 256 entries.
+/// Error: there is no room for another group of 256 entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the route table is full: {groups} groups of 256 entries are in use; raise routing.ipv4_routes or ipv6_routes"
 )]
 pub struct Full {
-    /// Groups the image was built with.
+    /// Number of groups the image was built with.
     pub groups: usize,
 }
 
-/// The writer's half of an image: which groups are free, and what keeps the others.
+/// The writer's half of an image: which groups are free, and how many prefixes keep each of the others.
 #[derive(Debug)]
 pub struct ImageState {
-    /// Prefixes longer than the group's base that live in it.
+    /// Number of prefixes in each group that are longer than the group's base.
     population: Box<[u32]>,
-    /// Given back.
+    /// Groups that were freed.
     free: Vec<u32>,
-    /// Groups from here on were never used.
+    /// First group that was never used, as are all above it.
     fresh: usize,
 }
 
@@ -47,7 +47,7 @@ impl ImageState {
         }
     }
 
-    /// Groups in use.
+    /// Returns the number of groups in use.
     #[must_use]
     pub const fn groups_used(&self) -> usize {
         self.fresh - self.free.len()
@@ -68,7 +68,7 @@ impl ImageState {
         Some(group)
     }
 
-    /// Changes how many prefixes live in a group.
+    /// Changes the number of prefixes in a group.
     fn populate(&mut self, group: u32, change: i32) {
         if let Some(population) = self.population.get_mut(group as usize) {
             *population = population.wrapping_add_signed(change);
@@ -89,19 +89,19 @@ impl ImageState {
     }
 }
 
-/// What becomes of entries that a prefix covers.
+/// Rewrite rule for the entries that a prefix covers.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
-    /// Those of prefixes this long ...
+    /// Shortest prefix length of the entries to rewrite.
     least: u32,
-    /// ... to this long
+    /// Longest prefix length of the entries to rewrite.
     most: u32,
-    /// become this.
+    /// New value of these entries.
     entry: u32,
 }
 
 impl Rule {
-    /// Rewrites `entries` and everything below them.
+    /// Rewrites `entries` and all entries below them.
     fn apply(self, groups: &[AtomicU32], entries: &[AtomicU32]) {
         for place in entries {
             let entry = place.load(Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl Rule {
 }
 
 impl Image {
-    /// An empty image with room for `groups` groups, and its writer's half.
+    /// Returns an empty image with room for `groups` groups, and its writer's half.
     #[must_use]
     pub fn new(groups: usize) -> (Image, ImageState) {
         let image = Image {
@@ -126,10 +126,10 @@ impl Image {
         (image, ImageState::new(groups))
     }
 
-    /// Inserts or replaces `prefix`. `new` says whether the RIB did not have it before.
+    /// Inserts or replaces `prefix`. `new` is true if the RIB did not have it before.
     ///
     /// # Errors
-    /// [`Full`], and nothing changed, when groups run out.
+    /// Returns [`Full`], and changes nothing, if groups run out.
     pub fn insert(
         &self,
         state: &mut ImageState,
@@ -155,7 +155,7 @@ impl Image {
         Ok(())
     }
 
-    /// Removes `prefix`; its entries go to `cover`, the longest prefix left that holds it.
+    /// Removes `prefix`; its entries go to `cover`, the longest remaining prefix that contains it.
     pub fn remove(&self, state: &mut ImageState, prefix: Prefix, cover: Origin) {
         let len = u32::from(prefix.len());
         let rule = Rule {
@@ -166,7 +166,7 @@ impl Image {
         self.walk(state, prefix, -1, rule);
     }
 
-    /// Makes this image what `other` is. What neither has touched stays untouched.
+    /// Makes this image equal to `other`. Memory that neither has touched stays untouched.
     pub fn copy_of(&self, state: &mut ImageState, other: &Image, theirs: &ImageState) {
         let used = theirs.fresh.max(state.fresh) * GROUP;
         copy(&*self.root, &*other.root);
@@ -177,7 +177,7 @@ impl Image {
         state.copy_of(theirs);
     }
 
-    /// Groups that do not exist yet on the way to `prefix`.
+    /// Returns the number of groups on the way to `prefix` that do not exist yet.
     fn missing_groups(&self, prefix: Prefix) -> usize {
         let levels = usize::from(prefix.len().saturating_sub(ROOT_BITS).div_ceil(STRIDE));
         let mut entry = load(&*self.root, root_index(prefix.bits()));
@@ -190,7 +190,7 @@ impl Image {
         levels - existing
     }
 
-    /// Goes down to the level where `prefix` ends, making groups, and rewrites its entries there and below.
+    /// Descends to the level where `prefix` ends, creating groups, and rewrites its entries there and below.
     fn walk(&self, state: &mut ImageState, prefix: Prefix, change: i32, rule: Rule) {
         let bits = prefix.bits();
         let mut first = root_index(bits);
@@ -226,7 +226,7 @@ impl Image {
         }
     }
 
-    /// The entry that names the group under `place`; made from its value when there is none.
+    /// Returns the entry that names the group under `place`; creates the group from the entry's value if there is none.
     fn descend(&self, state: &mut ImageState, place: &AtomicU32) -> Option<u32> {
         let entry = place.load(Ordering::Relaxed);
         if entry & EXTENDED != 0 {
@@ -240,7 +240,7 @@ impl Image {
         Some(made)
     }
 
-    /// Gives a group back when no longer prefix lives in it: all its entries are then the covering route's.
+    /// Frees a group that contains no longer prefix: all its entries are then the covering route's.
     fn collapse(&self, state: &mut ImageState, place: &AtomicU32, found: u32) {
         if state.is_deserted(found & !EXTENDED) {
             place.store(load(&self.groups, slot(found, 0)), Ordering::Relaxed);
@@ -249,8 +249,8 @@ impl Image {
     }
 }
 
-/// Copies page by page. A page is read only when it need not be written: memory that is read before its first write
-/// costs a second fault, and every other thread an interruption.
+/// Copies page by page. A page is read only if it need not be written: memory that is read before its first write costs a
+/// second fault, and interrupts every other thread.
 fn copy(to: &[AtomicU32], from: &[AtomicU32]) {
     const PAGE: usize = 4096 / size_of::<AtomicU32>();
     let is_set = |entry: &AtomicU32| entry.load(Ordering::Relaxed) != 0;
@@ -263,14 +263,14 @@ fn copy(to: &[AtomicU32], from: &[AtomicU32]) {
     }
 }
 
-/// The entries of the group that `entry` names.
+/// Returns the entries of the group that `entry` names.
 #[inline]
 fn group(groups: &[AtomicU32], entry: u32) -> &[AtomicU32] {
     let first = slot(entry, 0);
     groups.get(first..first + GROUP).unwrap_or_default()
 }
 
-/// The 8 bits that choose an entry in the group `level` levels under the root.
+/// Returns the 8 bits that choose an entry in the group `level` levels under the root.
 const fn stride_index(bits: u128, level: usize) -> usize {
     (bits >> (128 - ROOT_BITS as usize - STRIDE as usize * (level + 1))) as usize & 0xff
 }

@@ -1,12 +1,12 @@
-//! The table workers read: two pairs of images with their next hops, and the index that says which pair is live.
+//! Forwarding table that workers read: two pairs of images with their next hops, and the index of the live pair.
 //!
 //! | who | writes | reads |
 //! |---|---|---|
 //! | writer | spare pair (relaxed), `live` (release), `epoch` (release) | `passed` (acquire) |
 //! | worker w | `passed[w]` (release), at the top of its loop | `epoch`, then `live` (acquire), once a burst |
 //!
-//! A worker that has published epoch `e` loaded it after the writer stored `e`, hence also sees the `live` stored before,
-//! and holds nothing from an earlier loop. So when all workers have published `e`, the other pair is nobody's.
+//! A worker that has published epoch `e` loaded it after the writer stored `e`, hence it also sees the `live` stored before,
+//! and holds nothing from an earlier iteration. So once all workers have published `e`, no worker reads the other pair.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,27 +23,27 @@ use super::prefix::Family;
 use super::seed::FlowSeed;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// Both families' images, and what their values lead to.
+/// Images of both families, and the next hops that their values refer to.
 #[derive(Debug)]
 pub struct Images {
-    /// IPv4.
+    /// Image of IPv4.
     pub v4: Image,
-    /// IPv6.
+    /// Image of IPv6.
     pub v6: Image,
-    /// Next-hop groups and adjacencies.
+    /// Next-hop groups and adjacencies that the images' values refer to.
     pub hops: NextHops,
 }
 
 /// The writer's halves of [`Images`].
 #[derive(Debug)]
 pub struct ImagesState {
-    /// IPv4.
+    /// Writer's half of the IPv4 image.
     pub v4: ImageState,
-    /// IPv6.
+    /// Writer's half of the IPv6 image.
     pub v6: ImageState,
 }
 
-/// Which pair is live, and who has seen it: the grace period of a left-right table, without the data.
+/// Grace period of a left-right table, without the data: which pair is live, and which readers have seen that.
 #[derive(Debug)]
 pub struct GracePeriod {
     live: CachePadded<AtomicUsize>,
@@ -52,7 +52,7 @@ pub struct GracePeriod {
 }
 
 impl GracePeriod {
-    /// For `readers` workers; pair 0 is live.
+    /// Returns a grace period for `readers` workers, in which pair 0 is live.
     #[must_use]
     pub fn new(readers: usize) -> GracePeriod {
         GracePeriod {
@@ -64,7 +64,7 @@ impl GracePeriod {
         }
     }
 
-    /// Reader `reader` holds nothing, and asks which pair is live until it asks again.
+    /// Declares that `reader` holds nothing from before, and returns the pair that stays valid for it until its next call.
     #[inline]
     pub fn enter(&self, reader: usize) -> usize {
         if let Some(passed) = self.passed.get(reader) {
@@ -76,7 +76,7 @@ impl GracePeriod {
         self.live.load(Ordering::Acquire)
     }
 
-    /// The pair the writer may change, once [`GracePeriod::quiet`].
+    /// Returns the pair the writer may change, once [`GracePeriod::quiet`].
     #[must_use]
     pub fn spare(&self) -> usize {
         1 - self.live.load(Ordering::Relaxed).min(1)
@@ -90,13 +90,13 @@ impl GracePeriod {
         self.epoch.store(epoch + 1, Ordering::Release);
     }
 
-    /// Swaps so far.
+    /// Returns the number of swaps so far.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Whether every reader has passed since the last swap.
+    /// Returns true if every reader has passed since the last swap.
     #[must_use]
     pub fn quiet(&self) -> bool {
         let epoch = self.epoch.load(Ordering::Relaxed);
@@ -106,14 +106,14 @@ impl GracePeriod {
     }
 }
 
-/// The shared table.
+/// Forwarding table shared by the writer and all workers.
 #[derive(Debug)]
 pub struct Fib {
     pub(super) grace: GracePeriod,
     pub(super) pairs: [Images; 2],
-    /// More routes than a core's cache holds the entries of. The writer writes; a hint.
+    /// True if a core's cache does not hold the entries of all routes. Written by the writer; a hint.
     pub(super) large: AtomicBool,
-    /// Ports no flow with a choice is sent to.
+    /// Ports to which no flow with a choice is sent.
     pub(super) down: Arc<DownPorts>,
     pub(super) seed: FlowSeed,
 }
@@ -124,7 +124,7 @@ pub struct FibReader {
     pub(super) fib: Arc<Fib>,
     reader: usize,
     live: usize,
-    /// The ports that were down when the newest table was taken.
+    /// Ports that were down at the last refresh, one bit each.
     down: u32,
 }
 
@@ -138,14 +138,15 @@ impl FibReader {
         }
     }
 
-    /// Called at the top of the worker's loop: gives up the old table, takes the newest, and which ports are down.
+    /// Releases the old table, and takes the newest one and the set of ports that are down. Called at the top of the worker's
+    /// loop.
     #[inline]
     pub fn refresh(&mut self) {
         self.live = self.fib.grace.enter(self.reader);
         self.down = self.fib.down.mask();
     }
 
-    /// The live images.
+    /// Returns the live images.
     #[inline]
     #[must_use]
     pub fn images(&self) -> &Images {
@@ -153,34 +154,34 @@ impl FibReader {
         if self.live == 0 { left } else { right }
     }
 
-    /// The live pair's next-hop groups and adjacencies.
+    /// Returns the live pair's next-hop groups and adjacencies.
     #[inline]
     fn hops(&self) -> &NextHops {
         &self.images().hops
     }
 
-    /// The path a flow with this hash takes in a group; `hash` is called only when there is a choice. While a path's port is
-    /// down its flows take those of the other members, and without another stay.
+    /// Returns the path that a flow takes in a group; `hash` is called only if there is a choice. While a path's port is down
+    /// its flows take those of the other members, and stay if there is no other.
     #[inline]
     pub fn resolve(&self, group: u32, hash: impl FnOnce() -> u32) -> Path {
         self.hops().resolve(group, self.down, hash)
     }
 
-    /// The path of all flows of a group with one member; `None` where the flow decides.
+    /// Returns the path of all flows of a group with one member; `None` if the flow decides.
     #[inline]
     #[must_use]
     pub fn only(&self, group: u32) -> Option<Path> {
         self.hops().only(group)
     }
 
-    /// What this switch adds to the hash of a flow.
+    /// Returns this switch's contribution to the hash of a flow.
     #[inline]
     #[must_use]
     pub fn seed(&self) -> FlowSeed {
         self.fib.seed
     }
 
-    /// The next-hop group of an address.
+    /// Returns the next-hop group of an address.
     #[inline]
     #[must_use]
     pub fn group(&self, address: IpAddr) -> u32 {
@@ -193,14 +194,15 @@ impl FibReader {
         }
     }
 
-    /// A number that grows with each change readers can see. Asked before [`FibReader::refresh`] it is never ahead of what that takes.
+    /// Returns a number that grows with each change readers can see. Read before [`FibReader::refresh`], it is never ahead of
+    /// what that takes.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.fib.grace.changes()
     }
 
-    /// The ports, a bit each, behind which the next hops toward an address are: all of the equal ones, those of ports that are
-    /// down and of neighbours that are not resolved too.
+    /// Returns the ports, one bit each, behind which the next hops toward an address are: all of the equal-cost ones,
+    /// including those of ports that are down and of neighbours that are not resolved.
     #[must_use]
     pub fn ports_toward(&self, address: IpAddr) -> u32 {
         let paths = self.hops().paths(self.group(address));
@@ -210,7 +212,8 @@ impl FibReader {
         })
     }
 
-    /// All paths to an address, repeated as often as they have buckets; without those behind ports that are down, if any is left.
+    /// Returns all paths to an address, repeated as often as they have buckets; without those behind ports that are down, if
+    /// any other is left.
     pub fn paths(&self, address: IpAddr) -> impl Iterator<Item = Adjacency> {
         let group = self.group(address);
         let mut all = self.hops().paths(group);

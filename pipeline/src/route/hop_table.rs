@@ -1,9 +1,9 @@
-//! The writer's half of the next hops: which numbers are given out, for what, and how many count on each.
+//! The writer's half of the next hops: the ids in use, their values, and their reference counts.
 //!
-//! Law: an adjacency is held by the next-hop groups it is in, a group by the prefixes that lead to it; what nobody holds is
-//! given out again. That needs no waiting: a number is written anew on the spare pair only, where no prefix leads to it any
-//! more, and readers of the live pair find what it was until the swap. Before that the writer has waited until nobody reads
-//! the spare pair.
+//! Law: an adjacency is referenced by the next-hop groups it is in, a group by the prefixes that lead to it; an id without
+//! references is reused. That needs no waiting: an id is rewritten on the spare pair only, where no prefix leads to it any
+//! more, and readers of the live pair find its old value until the swap. Before that the writer has waited until no worker
+//! reads the spare pair.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -16,23 +16,23 @@ use super::nexthop::{Adjacency, AdjacencyId, NextHopGroupId, Path, default_group
 use super::op_log::OpLog;
 use super::prefix::Family;
 
-/// Every number is held.
+/// Error: every id is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoNumber {
-    /// Numbers there are.
+    /// Number of ids there are.
     pub(super) limit: usize,
 }
 
-/// The spare pair's next hops, and where changes of them are written down.
+/// Next hops of the spare pair, and the log of changes to them.
 pub(super) struct Spare<'a> {
     pub(super) hops: &'a NextHops,
-    /// Those of the other pair: what flows take until the next commit.
+    /// Next hops of the live pair, which flows take until the next commit.
     pub(super) live: &'a NextHops,
     pub(super) log: &'a mut OpLog,
 }
 
 impl Spare<'_> {
-    /// Writes a group; `was`: the live one that leads where it will lead.
+    /// Writes a group; `was` is the live group from whose buckets its own are assigned.
     fn set_group(
         &mut self,
         id: NextHopGroupId,
@@ -50,12 +50,13 @@ impl Spare<'_> {
 pub(super) struct HopTable {
     adjacencies: Numbers<Path>,
     groups: Numbers<Box<[AdjacencyId]>>,
-    /// Members of the default routes' groups, which have numbers of their own.
+    /// Members of the default routes' groups, which have fixed ids.
     defaults: [Box<[AdjacencyId]>; 2],
 }
 
 impl HopTable {
-    /// For next hops of that capacity: adjacency 0 is "no route", groups 0 and 1 are the default routes'.
+    /// Returns an empty table for next hops of that capacity: adjacency 0 is "no route", groups 0 and 1 are the default
+    /// routes'.
     pub(super) fn new((groups, adjacencies): (usize, usize)) -> HopTable {
         HopTable {
             adjacencies: Numbers::new(1, adjacencies),
@@ -64,7 +65,8 @@ impl HopTable {
         }
     }
 
-    /// Holds the group with exactly these paths once more; it is made when there is none, from the live group `was`.
+    /// Adds a reference to the group with exactly these paths; if there is none it is made, with buckets assigned from the
+    /// live group `was`.
     pub(super) fn hold(
         &mut self,
         paths: &[Adjacency],
@@ -79,7 +81,8 @@ impl HopTable {
         self.hold_group(&members, was, spare)
     }
 
-    /// A group that is nobody else's, though another may have the same paths; held once. It is dealt from the live group `was`.
+    /// Makes a group of its own, even if another has the same paths, with one reference. Its buckets are assigned from the
+    /// live group `was`.
     pub(super) fn make(
         &mut self,
         paths: &[Adjacency],
@@ -99,7 +102,7 @@ impl HopTable {
         }
     }
 
-    /// Gives a group of [`HopTable::make`] other paths, dealt from the live group `was`.
+    /// Gives a group of [`HopTable::make`] other paths, with buckets assigned from the live group `was`.
     pub(super) fn change(
         &mut self,
         group: NextHopGroupId,
@@ -114,12 +117,12 @@ impl HopTable {
         Ok(())
     }
 
-    /// Holds a group once more.
+    /// Adds a reference to a group.
     pub(super) fn hold_again(&mut self, group: NextHopGroupId) {
         self.groups.hold_again(group.0);
     }
 
-    /// The paths of a group, as often as they have shares.
+    /// Returns the paths of a group, repeated as often as they have shares.
     pub(super) fn shares(&self, group: NextHopGroupId) -> Vec<Adjacency> {
         let members = self.groups.value(group.0).into_iter().flatten();
         members
@@ -128,7 +131,7 @@ impl HopTable {
             .collect()
     }
 
-    /// Gives up one hold of a group.
+    /// Drops a reference to a group.
     pub(super) fn release(&mut self, group: NextHopGroupId) {
         if let Some(members) = self.groups.release(group.0) {
             self.release_members(&members);
@@ -152,7 +155,7 @@ impl HopTable {
         Ok(id)
     }
 
-    /// The paths of a group, each once.
+    /// Returns the paths of a group, each once.
     pub(super) fn paths(&self, group: NextHopGroupId) -> Vec<Adjacency> {
         let default = self.defaults.get(usize::from(group.0));
         let members = default.or_else(|| self.groups.value(group.0));
@@ -166,13 +169,13 @@ impl HopTable {
         paths
     }
 
-    /// Whether flows choose among the paths of a group that prefixes hold.
+    /// Returns true if flows choose among several members of a group that prefixes reference.
     pub(super) fn has_choice(&self, group: NextHopGroupId) -> bool {
         let members = self.groups.value(group.0);
         members.is_some_and(|members| members.len() > 1)
     }
 
-    /// Takes over the holds of `members`.
+    /// Adds a reference to the group of `members`, whose references it takes over.
     fn hold_group(
         &mut self,
         members: &[AdjacencyId],
@@ -181,7 +184,7 @@ impl HopTable {
     ) -> Result<NextHopGroupId, NoNumber> {
         let held = self.groups.hold(members, || Box::from(members));
         if !matches!(held, Ok((_, true))) {
-            // A group that was there holds them already.
+            // A group that existed references them already.
             self.release_members(members);
         }
         let (number, new) = held?;
@@ -232,22 +235,22 @@ impl HopTable {
     }
 }
 
-/// Distinct values, each with a number and how many hold it.
+/// Distinct values, each with an id and a reference count.
 #[derive(Debug)]
 struct Numbers<V> {
-    /// The number of each value that is held.
+    /// Id of each value that is referenced.
     by_value: HashTable<u16>,
     hasher: RandomState,
-    /// By number, from `first` on: what it stands for or stood for, and how many hold it.
+    /// Current or last value, and reference count, of each id from `first` on.
     slots: Vec<(V, u32)>,
-    /// Given back.
+    /// Ids that were freed.
     free: Vec<u16>,
     first: u16,
     limit: usize,
 }
 
 impl<V: Hash + Eq> Numbers<V> {
-    /// Numbers from `first` to below `limit`.
+    /// Returns an empty table with ids from `first` to below `limit`.
     fn new(first: u16, limit: usize) -> Numbers<V> {
         Numbers {
             by_value: HashTable::new(),
@@ -259,13 +262,13 @@ impl<V: Hash + Eq> Numbers<V> {
         }
     }
 
-    /// What a number that is held stands for.
+    /// Returns the value of an id that is referenced.
     fn value(&self, number: u16) -> Option<&V> {
         let slot = self.slots.get(usize::from(number.checked_sub(self.first)?));
         slot.filter(|(_, holds)| *holds > 0).map(|(value, _)| value)
     }
 
-    /// Holds the number of a value once more; whether it is a new one.
+    /// Adds a reference to the id of a value; the flag is true if the id is new.
     fn hold<Q: Hash + Eq + ?Sized>(
         &mut self,
         value: &Q,
@@ -298,7 +301,7 @@ impl<V: Hash + Eq> Numbers<V> {
         Ok((number, true))
     }
 
-    /// Gives a value a number of its own, held once, by which [`Numbers::hold`] does not find it.
+    /// Gives a value an id of its own with one reference, which [`Numbers::hold`] does not find.
     fn make(&mut self, value: V) -> Result<u16, NoNumber> {
         let number = match self.free.pop() {
             Some(number) => number,
@@ -319,20 +322,20 @@ impl<V: Hash + Eq> Numbers<V> {
         self.slots.get_mut(index)
     }
 
-    /// Holds a number that is held once more.
+    /// Adds a reference to an id that has one.
     fn hold_again(&mut self, number: u16) {
         if let Some((_, holds)) = self.slot(number) {
             *holds += 1;
         }
     }
 
-    /// Lets a number of [`Numbers::make`] stand for another value; what it stood for.
+    /// Gives an id of [`Numbers::make`] another value; returns the old one.
     fn replace(&mut self, number: u16, value: V) -> Option<V> {
         let (held, _) = self.slot(number)?;
         Some(std::mem::replace(held, value))
     }
 
-    /// Gives up one hold; the value when it was the last.
+    /// Drops a reference; returns the value if it was the last.
     fn release(&mut self, number: u16) -> Option<V>
     where
         V: Clone,
@@ -368,7 +371,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every group held has a number of its own that leads to its paths, and what nobody holds is free.
+        /// Every referenced group has its own id that leads to its paths, and ids without references are free.
         #[test]
         fn numbers_are_held_exactly_as_long_as_somebody_counts_on_them(
             steps in prop::collection::vec((any::<bool>(), prop::collection::vec(0u8..6, 1..4)), 1..200),

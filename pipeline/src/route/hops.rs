@@ -1,8 +1,9 @@
-//! The next hops readers see: adjacencies, and groups of them for ECMP.
+//! Next hops as readers see them: adjacencies, and groups of them for ECMP.
 //!
-//! Each pair of images ([`super::fib`]) has next hops of its own, written while no worker reads the pair: so a worker never
-//! sees half of one, and a changed group, the default route's too, is seen with the rest of its batch. A group with a choice
-//! has buckets, each the index of an adjacency, and a group that takes its place deals from them ([`super::buckets`]).
+//! Each pair of images ([`super::fib`]) has its own next hops, written while no worker reads the pair: so a worker never sees
+//! half of one, and a changed group, the default route's too, becomes visible with the rest of its batch. A group with a
+//! choice has buckets, each the index of an adjacency, and a group that replaces it assigns its own from them
+//! ([`super::buckets`]).
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ use super::image::zeroed;
 use super::nexthop::{Adjacency, AdjacencyId, NextHopGroupId, Path};
 use crate::bits::low16;
 
-/// How many members a group has, and the first of them: all there is to know of a group of one.
+/// Number of members of a group (high 16 bits), and its first member: all that a group of one needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct GroupHead(u32);
 
@@ -22,7 +23,7 @@ impl GroupHead {
         GroupHead(u32::from(count) << 16 | u32::from(first))
     }
 
-    /// The member all flows take; `None` where they choose.
+    /// Returns the member all flows take; `None` if they choose.
     #[inline]
     const fn only(self) -> Option<AdjacencyId> {
         if self.0 >> 17 == 0 {
@@ -41,19 +42,19 @@ fn copy(to: &[AtomicU64; 2], from: &[AtomicU64; 2]) {
 
 /// All adjacencies and next-hop groups of one pair of images; shared with every worker.
 ///
-/// A group takes 4 bytes, and 256 more of memory that is not touched before it has a choice: with 16,384 groups 4.3 MB a
-/// pair at most.
+/// A group takes 4 bytes, and 256 more of memory that is not touched before it has a choice: at most 4.3 MB a pair with 16,384
+/// groups.
 #[derive(Debug)]
 pub struct NextHops {
     adjacencies: Box<[[AtomicU64; 2]]>,
-    /// By group: see [`GroupHead`].
+    /// Head of each group: see [`GroupHead`].
     heads: Box<[AtomicU32]>,
-    /// By group, if it has a choice: the adjacency of each bucket.
+    /// Adjacency of each bucket of each group, if the group has a choice.
     buckets: Box<[[AtomicU16; BUCKETS]]>,
 }
 
 impl NextHops {
-    /// Room for `adjacencies` paths and `groups` groups, at most 65,536 each; all lead to "no route".
+    /// Returns a table for `adjacencies` paths and `groups` groups, at most 65,536 each; all lead to "no route".
     #[must_use]
     pub fn new(adjacencies: usize, groups: usize) -> NextHops {
         NextHops {
@@ -65,8 +66,8 @@ impl NextHops {
         }
     }
 
-    /// The path a flow with this hash takes in a group. `hash` is called only when there is a choice. A flow whose path leads
-    /// to one of the ports that are `down`, a bit each, takes that of another member, if one is left.
+    /// Returns the path that a flow with this hash takes in a group. `hash` is called only if there is a choice. A flow whose
+    /// path leads to one of the ports that are `down`, one bit each, takes that of another member, if one is left.
     #[inline]
     pub(super) fn resolve(&self, group: u32, down: u32, hash: impl FnOnce() -> u32) -> Path {
         if let Some(path) = self.only(group) {
@@ -80,8 +81,8 @@ impl NextHops {
         path
     }
 
-    /// The path a flow takes while that of its own bucket is down. Further bits of its hash choose, so that the flows of one
-    /// bucket spread over all members that are left.
+    /// Returns the path that a flow takes while that of its own bucket is down. Further bits of its hash choose, so that the
+    /// flows of one bucket spread over all members that are left.
     #[inline(never)]
     fn other(&self, group: u32, down: u32, hash: u32) -> Option<Path> {
         other_choices(hash)
@@ -89,13 +90,13 @@ impl NextHops {
             .find(|path| path.forwards() && !path.is_behind(down))
     }
 
-    /// The path of all flows of a group with one member; `None` where the flow decides.
+    /// Returns the path of all flows of a group with one member; `None` if the flow decides.
     #[inline]
     pub(super) fn only(&self, group: u32) -> Option<Path> {
         self.head(group).only().map(|id| self.adjacency(id))
     }
 
-    /// All paths of a group, repeated as often as they have buckets.
+    /// Returns all paths of a group, repeated as often as they have buckets.
     pub(super) fn paths(&self, group: u32) -> impl Iterator<Item = Path> {
         let only = self.only(group);
         let buckets = if only.is_none() { BUCKETS } else { 0 };
@@ -109,7 +110,7 @@ impl NextHops {
         GroupHead(head.map_or(0, |head| head.load(Ordering::Relaxed)))
     }
 
-    /// The path of a bucket of a group with a choice.
+    /// Returns the path of a bucket of a group with a choice.
     #[inline]
     fn in_bucket(&self, group: u32, bucket: usize) -> Path {
         let buckets = self.buckets.get(group as usize);
@@ -117,7 +118,7 @@ impl NextHops {
         self.adjacency(AdjacencyId(id.map_or(0, |id| id.load(Ordering::Relaxed))))
     }
 
-    /// One path.
+    /// Returns one path.
     #[inline]
     #[must_use]
     pub fn adjacency(&self, id: AdjacencyId) -> Path {
@@ -129,7 +130,7 @@ impl NextHops {
         }
     }
 
-    /// Writes a path, on a pair nobody reads.
+    /// Writes a path, on a pair that no worker reads.
     pub(super) fn set_adjacency(&self, id: AdjacencyId, adjacency: Adjacency) {
         if let Some(words) = self.adjacencies.get(usize::from(id.0)) {
             for (word, value) in words.iter().zip(adjacency.packed().words()) {
@@ -138,8 +139,8 @@ impl NextHops {
         }
     }
 
-    /// Gives a group these members, on a pair nobody reads; none means "no route". Its buckets are dealt from those of `was`,
-    /// the group that led where it will lead.
+    /// Gives a group these members, on a pair that no worker reads; none means "no route". Its buckets are assigned from those
+    /// of `was`, the group it replaces.
     pub(super) fn set_group(
         &self,
         id: NextHopGroupId,
@@ -155,7 +156,7 @@ impl NextHops {
         if new.only().is_some() {
             return;
         }
-        // By what they are: a number may stand for another path on each pair.
+        // Compare paths, not ids: an id may have another path on each pair.
         let paths: Vec<Path> = members.iter().map(|id| self.adjacency(*id)).collect();
         let had = |bucket| was.and_then(|(hops, group)| hops.had(group, bucket));
         for (slot, index) in buckets.iter().zip(deal(&paths, had)) {
@@ -164,7 +165,7 @@ impl NextHops {
         }
     }
 
-    /// The path of a bucket of a group, if it has a choice.
+    /// Returns the path of a bucket of a group, if the group has a choice.
     fn had(&self, group: NextHopGroupId, bucket: usize) -> Option<Path> {
         let group = u32::from(group.0);
         self.head(group)
@@ -173,7 +174,7 @@ impl NextHops {
             .then(|| self.in_bucket(group, bucket))
     }
 
-    /// Makes one path what it is in `other`, on a pair nobody reads.
+    /// Makes one path equal to that in `other`, on a pair that no worker reads.
     pub(super) fn copy_adjacency(&self, other: &NextHops, id: AdjacencyId) {
         let index = usize::from(id.0);
         if let (Some(to), Some(from)) = (self.adjacencies.get(index), other.adjacencies.get(index))
@@ -182,7 +183,7 @@ impl NextHops {
         }
     }
 
-    /// Makes one group what it is in `other`, on a pair nobody reads.
+    /// Makes one group equal to that in `other`, on a pair that no worker reads.
     pub(super) fn copy_group(&self, other: &NextHops, id: NextHopGroupId) {
         self.copy_group_at(other, usize::from(id.0));
     }
@@ -202,7 +203,7 @@ impl NextHops {
         }
     }
 
-    /// Makes everything what it is in `other`, on a pair nobody reads.
+    /// Makes all next hops equal to those in `other`, on a pair that no worker reads.
     pub(super) fn copy_of(&self, other: &NextHops) {
         for (to, from) in self.adjacencies.iter().zip(&other.adjacencies) {
             copy(to, from);
@@ -212,7 +213,7 @@ impl NextHops {
         }
     }
 
-    /// How many groups and adjacencies fit.
+    /// Returns the number of groups and of adjacencies that fit.
     pub(super) fn capacity(&self) -> (usize, usize) {
         (self.heads.len(), self.adjacencies.len())
     }
@@ -257,8 +258,8 @@ mod tests {
     }
 
     proptest! {
-        /// Only flows whose path is down take another, each member that is left gets an even part of them, and without a member
-        /// left they stay.
+        /// Only flows whose path is down take another, each remaining member gets an even part of them, and without a
+        /// remaining member they stay.
         #[test]
         fn flows_of_a_port_that_is_down_spread_over_the_others(
             n in 2u16..9, down in any::<u32>(), start in any::<u32>(),

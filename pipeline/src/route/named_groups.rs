@@ -1,8 +1,8 @@
-//! Next-hop groups with an identity: routes lead by them, and a change of one is one store, however many routes do.
+//! Next-hop groups with an identity: routes refer to them, and a change of one is one store, however many routes use it.
 //!
-//! The kernel's next-hop objects are such groups. Two of them with the same paths stay two, as each may change by itself.
-//! Law: a group made in place of another, for the same prefix in the same batch, is dealt from that, so that a routing daemon
-//! that gives a set of next hops another number moves no flow of those that stay.
+//! The kernel's next-hop objects are such groups. Two of them with the same paths stay two, because each may change by itself.
+//! Law: a group made in place of another, for the same prefix in the same batch, has its buckets assigned from that one's, so
+//! that a routing daemon that gives a set of next hops another id moves no flow of those that stay.
 
 use super::nexthop::{Adjacency, NextHopGroupId};
 use super::prefix::{Family, Prefix};
@@ -10,10 +10,10 @@ use super::writer::{RouteError, RouteWriter, family_index};
 
 impl RouteWriter {
     /// Makes a group that [`RouteWriter::change_group`] can change; a path that is listed twice has two shares, and without
-    /// paths its routes are as none. It lives until [`RouteWriter::drop_group`], and longer while a route leads by it.
+    /// paths its routes are "no route". It exists until [`RouteWriter::drop_group`], and longer while a route uses it.
     ///
     /// # Errors
-    /// [`RouteError::Busy`] and [`RouteError::NextHops`]; nothing changed.
+    /// Returns [`RouteError::Busy`] or [`RouteError::NextHops`]; nothing has changed then.
     pub fn make_group(&mut self, paths: &[Adjacency]) -> Result<NextHopGroupId, RouteError> {
         if !self.ready() {
             return Err(RouteError::Busy);
@@ -24,11 +24,11 @@ impl RouteWriter {
         Ok(group)
     }
 
-    /// Gives a group of [`RouteWriter::make_group`] other paths, for every route that leads by it; [`RouteWriter::commit`] makes
-    /// it visible.
+    /// Gives a group of [`RouteWriter::make_group`] other paths, for every route that uses it; [`RouteWriter::commit`] makes
+    /// the change visible.
     ///
     /// # Errors
-    /// [`RouteError::Busy`] and [`RouteError::NextHops`]; nothing changed.
+    /// Returns [`RouteError::Busy`] or [`RouteError::NextHops`]; nothing has changed then.
     pub fn change_group(
         &mut self,
         group: NextHopGroupId,
@@ -47,17 +47,17 @@ impl RouteWriter {
         Ok(())
     }
 
-    /// Gives up a group of [`RouteWriter::make_group`].
+    /// Drops a group of [`RouteWriter::make_group`].
     pub fn drop_group(&mut self, group: NextHopGroupId) {
         self.named.made.retain(|made| *made != group);
         self.hops.release(group);
     }
 
-    /// Lets a prefix lead by a group of [`RouteWriter::make_group`], whatever it led by before; [`RouteWriter::commit`] makes it
-    /// visible.
+    /// Makes a prefix use a group of [`RouteWriter::make_group`], whatever it used before; [`RouteWriter::commit`] makes the
+    /// change visible.
     ///
     /// # Errors
-    /// [`RouteError`]; nothing changed.
+    /// Returns a [`RouteError`]; nothing has changed then.
     pub fn insert_by(&mut self, prefix: Prefix, group: NextHopGroupId) -> Result<(), RouteError> {
         if !self.ready() {
             return Err(RouteError::Busy);
@@ -118,7 +118,7 @@ mod tests {
         Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap()
     }
 
-    /// The port of each of 128 flows.
+    /// Returns the port of each of 128 flows.
     fn flows(reader: &FibReader, address: IpAddr) -> Vec<u8> {
         let group = reader.group(address);
         let port = |hash| reader.resolve(group, || hash).port().0;
@@ -145,7 +145,7 @@ mod tests {
         for text in ["10.0.0.1", "10.1.0.1", "192.0.2.1", "2001:db8::1"] {
             assert_eq!(at(&reader, text), [3; 128], "{text}");
         }
-        // On the other pair too.
+        // Same on the other pair.
         writer.insert_by(prefix("10.2.0.0/16"), group).unwrap();
         writer.remove(prefix("0.0.0.0/0")).unwrap();
         writer.commit();
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Routes lead where a plain map says, groups have their paths, and what nobody holds is given out again: with room for
+        /// Routes lead where a plain map says, groups have their paths, and ids without references are reused: with room for
         /// six groups, thousands come and go.
         #[test]
         fn groups_and_routes_are_as_a_map_has_them(

@@ -1,48 +1,48 @@
-//! What a route leads to: an adjacency, and how readers see it.
+//! Adjacency that a route leads to, and its packed form that readers see.
 
 use super::prefix::Family;
 use crate::units::{Mac, PortId};
 
-/// Untagged, in [`Adjacency::vlan`].
+/// Value of [`Adjacency::vlan`] for untagged frames.
 pub const UNTAGGED: u16 = 0;
 
 crate::named! {
-    /// What happens to a frame that takes this path.
+    /// Treatment of a frame that takes this path.
     pub enum Kind {
-        /// No route.
+        /// No route for the destination.
         NoRoute = "none",
-        /// Sent to `dst` out of `port`.
+        /// Frame is sent to `dst` out of `port`.
         Forward = "forward",
-        /// On a connected subnet, but the neighbour's MAC address is unknown.
+        /// Destination on a connected subnet, but the neighbour's MAC address is unknown.
         Unresolved = "unresolved",
-        /// An address of the switch itself.
+        /// Destination is an address of the switch itself.
         Local = "local",
-        /// Dropped on purpose.
+        /// Dropped by configuration.
         Blackhole = "blackhole",
-        /// Dropped, and the sender told that the host cannot be reached.
+        /// Dropped, with an ICMP error "host unreachable" to the sender.
         Unreachable = "unreachable",
-        /// Dropped, and the sender told that this is forbidden.
+        /// Dropped, with an ICMP error "administratively prohibited" to the sender.
         Prohibited = "prohibited",
     }
 }
 
-/// A path: where to, and with which layer 2 header.
+/// A path: egress port and layer 2 header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adjacency {
-    /// What happens.
+    /// Treatment of a frame.
     pub kind: Kind,
     /// Egress port (of `Forward`, `Unresolved`, `Local`).
     pub port: PortId,
     /// VLAN id of the frame as sent; [`UNTAGGED`] for none.
     pub vlan: u16,
-    /// Next hop's address.
+    /// MAC address of the next hop.
     pub dst: Mac,
-    /// Our address on that port.
+    /// MAC address of the egress port.
     pub src: Mac,
 }
 
 impl Adjacency {
-    /// A path that forwards nothing.
+    /// Returns a path that does not forward.
     #[must_use]
     pub const fn unusable(kind: Kind) -> Adjacency {
         Adjacency {
@@ -54,7 +54,7 @@ impl Adjacency {
         }
     }
 
-    /// As the workers read it.
+    /// Returns the packed form that the workers read.
     #[must_use]
     pub const fn packed(self) -> Path {
         let [a, b, c, d, e, f] = self.dst.0;
@@ -76,7 +76,7 @@ impl Adjacency {
     }
 }
 
-/// An adjacency as two words: the addresses as a frame begins, the rest above them.
+/// An adjacency in two words: first the addresses in the order in which a frame begins, then the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Path {
     head: u64,
@@ -84,21 +84,21 @@ pub struct Path {
 }
 
 impl Path {
-    /// No route.
+    /// Path of "no route".
     pub const NONE: Path = Adjacency::unusable(Kind::NoRoute).packed();
 
-    /// From the two words.
+    /// Returns the path of the two words.
     #[inline]
     pub(super) const fn of_words([head, rest]: [u64; 2]) -> Path {
         Path { head, rest }
     }
 
-    /// The two words.
+    /// Returns the two words.
     pub(super) const fn words(self) -> [u64; 2] {
         [self.head, self.rest]
     }
 
-    /// What happens to a frame.
+    /// Returns the treatment of a frame.
     #[inline]
     #[must_use]
     pub const fn kind(self) -> Kind {
@@ -113,14 +113,14 @@ impl Path {
         }
     }
 
-    /// Whether frames are forwarded.
+    /// Returns true if frames are forwarded.
     #[inline]
     #[must_use]
     pub const fn forwards(self) -> bool {
         self.rest >> 56 == Kind::Forward as u64
     }
 
-    /// Egress port.
+    /// Returns the egress port.
     #[inline]
     #[must_use]
     pub const fn port(self) -> PortId {
@@ -128,7 +128,7 @@ impl Path {
         PortId(port)
     }
 
-    /// VLAN id of the frame as sent; [`UNTAGGED`] for none.
+    /// Returns the VLAN id of the frame as sent; [`UNTAGGED`] for none.
     #[inline]
     #[must_use]
     pub const fn vlan(self) -> u16 {
@@ -136,7 +136,7 @@ impl Path {
         u16::from_le_bytes([low, high])
     }
 
-    /// Whether it leads to a neighbour behind one of these ports, a bit each.
+    /// Returns true if it leads to a neighbour behind one of these ports, one bit each.
     #[inline]
     #[must_use]
     pub const fn is_behind(self, ports: u32) -> bool {
@@ -144,7 +144,8 @@ impl Path {
         neighbor && ports.unbounded_shr(self.port().0 as u32) & 1 == 1
     }
 
-    /// Destination and source MAC address as a frame begins: the first eight octets, and the other four.
+    /// Returns destination and source MAC address in the order in which a frame begins: the first eight octets, and the other
+    /// four.
     #[inline]
     #[must_use]
     pub const fn addresses(self) -> ([u8; 8], [u8; 4]) {
@@ -152,7 +153,7 @@ impl Path {
         (self.head.to_le_bytes(), [i, j, k, l])
     }
 
-    /// Field by field.
+    /// Returns the path field by field.
     #[must_use]
     pub const fn unpacked(self) -> Adjacency {
         let ([a, b, c, d, e, f, g, h], [i, j, k, l]) = self.addresses();
@@ -170,11 +171,11 @@ impl Path {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct AdjacencyId(pub u16);
 
-/// Index of a next-hop group. 0 is IPv4's default route's, 1 IPv6's.
+/// Index of a next-hop group. 0 is the IPv4 default route's, 1 the IPv6 one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NextHopGroupId(pub u16);
 
-/// The default route's group: its image value is 0 in both families.
+/// Returns the default route's group: its image value is 0 in both families.
 #[must_use]
 pub const fn default_group(family: Family) -> NextHopGroupId {
     match family {

@@ -1,7 +1,7 @@
-//! What one pair of images and next hops has and the other has not yet.
+//! Log of the changes that one pair of images and next hops has and the other has not yet.
 //!
-//! A batch is repeated change by change, unless it is so large that copying the images takes less time: then the changes are
-//! not even remembered.
+//! A batch is replayed change by change, unless it is so large that copying the images takes less time: then the changes are
+//! not even logged.
 
 use super::edit::Full;
 use super::fib::{Images, ImagesState};
@@ -9,7 +9,7 @@ use super::image::Origin;
 use super::nexthop::{AdjacencyId, NextHopGroupId};
 use super::prefix::{Family, Prefix};
 
-/// Changes above which the images are copied: a copy is 256 MiB read at most, a change one or two lines out of cache.
+/// Number of changes above which the images are copied: a copy is 256 MiB read at most, a change one or two lines out of cache.
 #[cfg(not(test))]
 const MOST: usize = 1 << 16;
 #[cfg(test)]
@@ -30,7 +30,7 @@ pub(super) enum Op {
 }
 
 impl Op {
-    /// Makes the change on a pair nobody reads.
+    /// Applies the change to a pair that no worker reads.
     pub(super) fn apply(self, pair: &Images, state: &mut ImagesState) -> Result<(), Full> {
         let (Op::Insert { prefix, .. } | Op::Remove { prefix, .. }) = self;
         let (image, state) = match prefix.family() {
@@ -47,11 +47,11 @@ impl Op {
     }
 }
 
-/// The changes of a batch, or that there were too many.
+/// Changes of a batch, or a flag that there were too many.
 #[derive(Debug, Default)]
 pub(super) struct OpLog {
     ops: Vec<Op>,
-    /// Written since: what they are is read from the pair that has them.
+    /// Adjacencies written since the last replay; their values are read from the pair that has them.
     adjacencies: Vec<AdjacencyId>,
     groups: Vec<NextHopGroupId>,
     too_many: bool,
@@ -91,7 +91,7 @@ impl OpLog {
         }
     }
 
-    /// Makes on `spare` what `live` has already; empty afterwards.
+    /// Applies to `spare` the changes that `live` has already; the log is empty afterwards.
     pub(super) fn catch_up(
         &mut self,
         live: (&Images, &ImagesState),

@@ -1,4 +1,4 @@
-//! A prefix of either family as left-aligned bits.
+//! Prefixes of either address family, as left-aligned bits.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ pub enum Family {
     V6,
 }
 
-/// The address as bits, first bit highest; IPv4 in the top 32.
+/// Returns the family and the bits of an address, first bit highest; IPv4 in the top 32.
 #[must_use]
 pub fn bits_of(address: IpAddr) -> (Family, u128) {
     match address {
@@ -33,7 +33,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The prefix of `len` bits that holds `address`; `None` when `len` exceeds the family's.
+    /// Returns the prefix of `len` bits that contains `address`; `None` if `len` exceeds the family's.
     #[must_use]
     pub fn new(address: IpAddr, len: u8) -> Option<Prefix> {
         let (family, bits) = bits_of(address);
@@ -44,7 +44,7 @@ impl Prefix {
         })
     }
 
-    /// The prefix of one address.
+    /// Returns the prefix that contains one address only.
     #[must_use]
     pub fn host(address: IpAddr) -> Prefix {
         let (family, bits) = bits_of(address);
@@ -55,31 +55,31 @@ impl Prefix {
         }
     }
 
-    /// Its family.
+    /// Returns the address family.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
     }
 
-    /// Its bits, first bit highest.
+    /// Returns the bits, first bit highest.
     #[must_use]
     pub const fn bits(&self) -> u128 {
         self.bits
     }
 
-    /// The first address in it.
+    /// Returns the first address in it.
     #[must_use]
     pub fn first(&self) -> IpAddr {
         address_of(self.family, self.bits)
     }
 
-    /// The last address in it.
+    /// Returns the last address in it.
     #[must_use]
     pub fn last(&self) -> IpAddr {
         address_of(self.family, self.bits | !mask(self.len))
     }
 
-    /// Its length in bits.
+    /// Returns the length in bits.
     #[expect(
         clippy::len_without_is_empty,
         reason = "a length in bits, not a collection's"
@@ -89,13 +89,13 @@ impl Prefix {
         self.len
     }
 
-    /// The default route's prefix.
+    /// Returns true for the default route's prefix.
     #[must_use]
     pub const fn is_default(&self) -> bool {
         self.len == 0
     }
 
-    /// The prefix cut to `len` bits (itself, when not shorter).
+    /// Returns the prefix cut to `len` bits (itself, if it is not longer).
     #[must_use]
     pub fn covering(&self, len: u8) -> Prefix {
         let len = len.min(self.len);
@@ -106,7 +106,7 @@ impl Prefix {
         }
     }
 
-    /// Whether `address` lies in it.
+    /// Returns true if `address` lies in it.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let (family, bits) = bits_of(address);
@@ -114,7 +114,7 @@ impl Prefix {
     }
 }
 
-/// The address of these bits, first bit highest.
+/// Returns the address with these bits, first bit highest.
 fn address_of(family: Family, bits: u128) -> IpAddr {
     match family {
         Family::V4 => {

@@ -1,22 +1,22 @@
-//! What makes one switch's choice of paths differ from the next one's.
+//! Flow-hash seed, which makes one switch's choice of paths differ from the next one's.
 //!
-//! Two switches in series that hash alike polarise: the second sees only flows the first has sent its way, and they all fall
-//! into the buckets the first chose them by. So each has a seed of its own.
+//! Two switches in series with the same hash polarise: the second sees only flows the first has sent its way, and they all
+//! fall into the buckets by which the first chose them. So each switch has a seed of its own.
 
 use crate::units::Mac;
 
-/// A switch's part in the hash of a flow: two switches with different ones choose independently.
+/// A switch's contribution to the hash of a flow: two switches with different seeds choose independently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowSeed(u64);
 
 impl FlowSeed {
-    /// The seed with this number.
+    /// Returns the seed with this number.
     #[must_use]
     pub const fn new(number: u64) -> FlowSeed {
         FlowSeed(mix(number))
     }
 
-    /// The seed of a switch whose ports have these addresses: the same after a restart, another on any other switch.
+    /// Returns the seed of a switch whose ports have these addresses: the same after a restart, another on any other switch.
     #[must_use]
     pub fn of_addresses(ports: impl IntoIterator<Item = Mac>) -> FlowSeed {
         let word = ports
@@ -25,7 +25,7 @@ impl FlowSeed {
         FlowSeed::new(word)
     }
 
-    /// A word whose bits differ at random between seeds.
+    /// Returns a word whose bits differ at random between seeds.
     #[inline]
     #[must_use]
     pub const fn word(self) -> u64 {

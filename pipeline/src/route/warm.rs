@@ -1,8 +1,8 @@
-//! Brings a burst's image entries in before they are looked up.
+//! Prefetch of a burst's image entries before they are looked up.
 //!
-//! A small table stays in the core's own cache and nothing is done here. Of a large one nearly every lookup waits for memory,
-//! and a wrong guess about what it finds (a group below, another next hop) keeps the next from being asked for. So all are
-//! asked for first, by loads that nothing depends on.
+//! A small table stays in the core's own cache and nothing is done here. With a large one nearly every lookup waits for
+//! memory, and a mispredicted branch on its result (a group below, another next hop) keeps the next load from being issued. So
+//! all are issued first, by loads that nothing depends on.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
@@ -10,18 +10,18 @@ use std::sync::atomic::Ordering;
 use super::fib::FibReader;
 use super::image::load;
 
-/// Routes of which the images are looked up as they come.
+/// Largest number of routes for which the entries are not prefetched.
 pub(super) const FEW: usize = 4_096;
 
 impl FibReader {
-    /// Whether [`FibReader::warm_v4`] is worth its while.
+    /// Returns true if [`FibReader::warm_v4`] is worthwhile.
     #[inline]
     #[must_use]
     pub fn is_large(&self) -> bool {
         self.fib.large.load(Ordering::Relaxed)
     }
 
-    /// Loads the first entry of each of these IPv4 addresses. Any number is allowed.
+    /// Loads the first entry of each of these IPv4 addresses, of which there may be any number.
     #[inline]
     pub fn warm_v4(&self, addresses: impl Iterator<Item = u32>) {
         let root = self.images().v4.root.as_slice();

@@ -1,7 +1,7 @@
-//! The RIB and the one writer of the images.
+//! The RIB, and the only writer of the images.
 //!
-//! Changes go to the spare pair as they come, [`RouteWriter::commit`] makes them live together, and once every worker has
-//! passed they are made on the other pair too (`op_log.rs`). Until then the writer waits for nobody: it says
+//! Changes are applied to the spare pair as they come, [`RouteWriter::commit`] makes them live together, and once every worker
+//! has passed they are applied to the other pair too (`op_log.rs`). Until then the writer does not block: it returns
 //! [`RouteError::Busy`].
 
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use super::prefix::{Family, Prefix};
 use super::seed::FlowSeed;
 use super::warm::FEW;
 
-/// Room for routes.
+/// Capacity of the route tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteCapacity {
-    /// IPv4 prefixes; each longer than /24 may need a group of 256 entries.
+    /// Number of IPv4 prefixes; each longer than /24 may need a group of 256 entries.
     pub ipv4_routes: usize,
-    /// IPv6 prefixes; each may need up to 13 groups, most need one to three.
+    /// Number of IPv6 prefixes; each may need up to 13 groups, most need one to three.
     pub ipv6_routes: usize,
-    /// Distinct next hops in use at a time.
+    /// Number of distinct next hops in use at a time.
     pub adjacencies: usize,
-    /// Distinct sets of next hops in use at a time.
+    /// Number of distinct sets of next hops in use at a time.
     pub groups: usize,
 }
 
-/// Why a route was refused; nothing changed.
+/// Reason for which a route was refused; nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
     /// The image has no group left.
@@ -46,13 +46,13 @@ pub enum RouteError {
         "the RIB is full: {limit} routes of this family; raise routing.ipv4_routes or ipv6_routes"
     )]
     TooMany {
-        /// The configured number.
+        /// Configured number of routes.
         limit: usize,
     },
     /// Every adjacency or next-hop group is in use.
     #[error("no room for another next hop (of {limit})")]
     NextHops {
-        /// Slots there are.
+        /// Number of slots there are.
         limit: usize,
     },
     /// A worker has not passed since the last commit.
@@ -66,17 +66,17 @@ impl From<NoNumber> for RouteError {
     }
 }
 
-/// What the writer knows of groups with an identity ([`super::named_groups`]) beside their paths.
+/// Data of groups with an identity ([`super::named_groups`]) beyond their paths.
 #[derive(Debug, Default)]
 pub(super) struct Named {
-    /// The group each family's default route leads by, if it leads by one: it has a copy of its paths.
+    /// Group that each family's default route uses, if it uses one: it has a copy of the group's paths.
     pub(super) defaults: [Option<NextHopGroupId>; 2],
-    /// Made since the last commit, and dealt from nothing yet.
+    /// Groups made since the last commit, with no buckets assigned from another group yet.
     pub(super) made: Vec<NextHopGroupId>,
 }
 
 impl Named {
-    /// A family's default route leads by none of them any more.
+    /// Records that a family's default route no longer uses one of these groups.
     fn unlead(&mut self, family: Family) {
         if let Some(place) = self.defaults.get_mut(family_index(family)) {
             *place = None;
@@ -84,35 +84,36 @@ impl Named {
     }
 }
 
-/// The truth about routes, and the only writer of their images.
+/// Authoritative routes, and the only writer of their images.
 #[derive(Debug)]
 pub struct RouteWriter {
     fib: Arc<Fib>,
     states: [ImagesState; 2],
     pub(super) rib: HashMap<Prefix, NextHopGroupId, RandomState>,
-    /// Prefixes of each family and length, so that a cover is sought only where there is one.
+    /// Number of prefixes of each family and length, so that a covering route is looked up only at lengths that exist.
     lengths: [[usize; 129]; 2],
-    /// Prefixes of each family.
+    /// Number of prefixes of each family.
     held: [usize; 2],
     limits: [usize; 2],
     pub(super) hops: HopTable,
-    /// The groups with a choice that prefixes changed since the last commit had before: what flows take still.
+    /// Live groups with a choice of the prefixes changed since the last commit: flows still take them.
     before: HashMap<Prefix, NextHopGroupId, RandomState>,
-    /// Applied to the spare pair, not yet visible.
+    /// Changes applied to the spare pair, not yet visible.
     batch: OpLog,
     pub(super) named: Named,
-    /// Visible, not yet applied to the pair that was live before.
+    /// Visible changes, not yet applied to the pair that was live before.
     replay: OpLog,
 }
 
 impl RouteWriter {
-    /// An empty table, and one reader for each worker; its flows choose among equal paths as those of any other table made so.
+    /// Returns an empty table, and one reader for each worker, with seed number 0: its flows choose among equal paths as those
+    /// of any other table made so.
     #[must_use]
     pub fn new(capacity: RouteCapacity, workers: usize) -> (RouteWriter, Vec<FibReader>) {
         RouteWriter::with_seed(capacity, workers, FlowSeed::new(0))
     }
 
-    /// An empty table, and one reader for each worker; `seed` is what the choice among equal paths is this switch's own by.
+    /// Returns an empty table, and one reader for each worker; `seed` makes the choice among equal paths this switch's own.
     #[must_use]
     pub fn with_seed(
         capacity: RouteCapacity,
@@ -168,32 +169,33 @@ impl RouteWriter {
         (writer, readers)
     }
 
-    /// The ports that are down, for whoever watches links: flows of groups with a choice keep away from them, with no commit.
+    /// Returns the set of ports that are down, for the link monitor to write: flows of groups with a choice avoid them,
+    /// without a commit.
     #[must_use]
     pub fn down_ports(&self) -> Arc<DownPorts> {
         Arc::clone(&self.fib.down)
     }
 
-    /// Routes held.
+    /// Returns the number of routes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rib.len()
     }
 
-    /// Groups of 256 entries in use: IPv4 and IPv6, in each copy.
+    /// Returns the number of groups of 256 entries in use: IPv4 and IPv6, in each copy.
     #[must_use]
     pub fn groups_used(&self) -> [[usize; 2]; 2] {
         let used = |state: &ImagesState| [state.v4.groups_used(), state.v6.groups_used()];
         self.states.each_ref().map(used)
     }
 
-    /// No routes held.
+    /// Returns true if there are no routes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rib.is_empty()
     }
 
-    /// Every route with its paths.
+    /// Iterates over all routes with their paths.
     pub fn routes(&self) -> impl Iterator<Item = (Prefix, Vec<Adjacency>)> {
         let rib = self.rib.iter();
         rib.map(|(prefix, group)| (*prefix, self.hops.paths(*group)))
@@ -202,7 +204,7 @@ impl RouteWriter {
     /// Adds or replaces a route on the spare pair; [`RouteWriter::commit`] makes it visible.
     ///
     /// # Errors
-    /// [`RouteError`]; nothing changed.
+    /// Returns a [`RouteError`]; nothing has changed then.
     pub fn insert(&mut self, prefix: Prefix, paths: &[Adjacency]) -> Result<(), RouteError> {
         if !self.ready() {
             return Err(RouteError::Busy);
@@ -219,7 +221,7 @@ impl RouteWriter {
         self.lead(prefix, group)
     }
 
-    /// Lets a prefix lead to a group, whose hold it takes over.
+    /// Makes a prefix lead to a group, whose reference it takes over.
     pub(super) fn lead(&mut self, prefix: Prefix, group: NextHopGroupId) -> Result<(), RouteError> {
         let before = self.rib.insert(prefix, group);
         if before == Some(group) {
@@ -250,9 +252,9 @@ impl RouteWriter {
         hops.set_default(family, paths, &mut spare)
     }
 
-    /// The live group of a prefix that is about to change, if it has a choice: later changes of the same batch, a removal in
-    /// between also, deal from it. Of a prefix without a choice nothing is kept, as whatever its flows are dealt from, they
-    /// get an even share each.
+    /// Returns the live group of a prefix that is about to change, if it has a choice: later changes of the same batch, even
+    /// after a removal in between, assign their buckets from it. For a prefix without a choice nothing is kept, because its
+    /// flows get an even share each whatever the buckets are assigned from.
     pub(super) fn remember(&mut self, prefix: Prefix) -> Option<NextHopGroupId> {
         if let Some(group) = self.before.get(&prefix) {
             return Some(*group);
@@ -264,7 +266,7 @@ impl RouteWriter {
         })
     }
 
-    /// The next hops in use, and the spare pair's, which have caught up.
+    /// Returns the next hops in use, and those of the spare pair, which have caught up.
     pub(super) fn hops_of_spare(&mut self) -> (&mut HopTable, Spare<'_>) {
         let [left, right] = &self.fib.pairs;
         let (pair, live) = if self.fib.grace.spare() == 0 {
@@ -280,7 +282,7 @@ impl RouteWriter {
         (&mut self.hops, spare)
     }
 
-    /// Puts a prefix of the RIB into the spare pair; `new` says whether the RIB did not have it before.
+    /// Inserts a prefix of the RIB into the spare pair; `new` is true if the RIB did not have it before.
     fn put(&mut self, prefix: Prefix, group: NextHopGroupId, new: bool) -> Result<(), RouteError> {
         let index = family_index(prefix.family());
         let count = |all: &[usize; 2]| all.get(index).copied().unwrap_or(0);
@@ -300,10 +302,10 @@ impl RouteWriter {
         Ok(())
     }
 
-    /// Removes a route; `Ok(false)` when there was none.
+    /// Removes a route; `Ok(false)` if there was none.
     ///
     /// # Errors
-    /// [`RouteError::Busy`]; nothing changed.
+    /// Returns [`RouteError::Busy`]; nothing has changed then.
     pub fn remove(&mut self, prefix: Prefix) -> Result<bool, RouteError> {
         let Some(group) = self.rib.get(&prefix).copied() else {
             return Ok(false);
@@ -335,13 +337,14 @@ impl RouteWriter {
         self.fib.grace.swap();
         let large = self.held.iter().any(|held| *held > FEW);
         self.fib.large.store(large, Ordering::Relaxed);
-        // The other one is empty: changes are taken only then.
+        // The other log is empty: changes are accepted only then.
         std::mem::swap(&mut self.batch, &mut self.replay);
         self.before = HashMap::default();
         self.named.made.clear();
     }
 
-    /// Whether changes can be taken: every worker has passed since the last commit, and the spare pair has caught up.
+    /// Returns true if changes can be accepted: every worker has passed since the last commit, and the spare pair has caught
+    /// up.
     pub fn ready(&mut self) -> bool {
         if self.replay.is_empty() {
             return true;
@@ -367,7 +370,7 @@ impl RouteWriter {
         Ok(())
     }
 
-    /// The longest route that holds `prefix` and is shorter.
+    /// Returns the longest route shorter than `prefix` that contains it.
     fn cover(&self, prefix: Prefix) -> Origin {
         let lengths = self.lengths.get(family_index(prefix.family()));
         (1..prefix.len())

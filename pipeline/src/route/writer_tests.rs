@@ -26,7 +26,7 @@ pub(super) fn prefix(text: &str) -> Prefix {
     Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap()
 }
 
-/// The path of an address, as a worker finds it.
+/// Returns the path of an address, as a worker finds it.
 fn find(reader: &FibReader, address: IpAddr) -> Option<u8> {
     let group = reader.group(address);
     let path = reader.resolve(group, || 0);
@@ -130,7 +130,7 @@ fn a_full_table_refuses_and_keeps_what_it_has() {
     assert_eq!(writer.len(), 64);
 }
 
-/// rte_fib6 leaks a group per flap (ENOSPC after 333 flaps of 1,000 groups); ours does not.
+/// A flapping route leaks no group, unlike in rte_fib6 (ENOSPC after 333 flaps of 1,000 groups).
 #[test]
 fn a_flapping_route_leaks_no_group() {
     let (mut writer, mut reader) = table();
@@ -166,7 +166,8 @@ fn a_flapping_route_leaks_no_group() {
     );
 }
 
-/// Defect of 0b8b087: next hops and groups were never given back, so a reload with new ones was refused in the end.
+/// Reloads with new next hops always find room. Defect of 0b8b087: next hops and groups were never freed, so a reload with new
+/// ones was refused in the end.
 #[test]
 fn a_hundred_thousand_reloads_with_new_next_hops_find_room() {
     let capacity = RouteCapacity {
@@ -191,13 +192,13 @@ fn a_hundred_thousand_reloads_with_new_next_hops_find_room() {
         let hops = [3 * n, 3 * n + 1, 3 * n + 2].map(hop);
         writer.insert(prefix(default), &hops[..1]).unwrap();
         writer.insert(prefix(single), &hops[1..2]).unwrap();
-        // Now and then so many changes that the other pair is copied.
+        // Occasionally so many changes that the other pair is copied.
         let copied = n % 500 == 499;
         if copied {
             writer.insert(prefix(several), &hops[1..]).unwrap();
         }
         if n > 0 {
-            // Nothing is seen before the commit, although numbers are given out again at once.
+            // Nothing is visible before the commit, although ids are reused at once.
             reader.refresh();
             assert_eq!(
                 seen(&reader, [10, 0, 0, 1].into()).to_u64(),
@@ -227,7 +228,8 @@ fn a_hundred_thousand_reloads_with_new_next_hops_find_room() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Defect of 0b8b087: default routes took effect before the rest of their batch.
+    /// No lookup sees a changed default route before the commit. Defect of 0b8b087: default routes took effect before the rest
+    /// of their batch.
     #[test]
     fn no_lookup_sees_a_changed_default_before_the_commit(
         steps in prop::collection::vec((0usize..4, 0u8..8, any::<bool>()), 1..60),
@@ -280,12 +282,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Both families against a list of prefixes searched one by one, and both images after the same history.
+    /// Both families equal a linear search in a list of prefixes, and so do both images after the same history.
     #[test]
     fn equals_a_linear_search(steps in steps(), family6 in any::<bool>(), probes in prop::collection::vec((0u32..64, 0u32..4, 0u32..16), 20)) {
         let (mut writer, mut reader) = table();
         let mut model: Model<Prefix, u8> = Model::new();
-        // The same 32 bits stand at the top of an IPv4 address or across a stride of an IPv6 one.
+        // The same 32 bits are at the top of an IPv4 address or across a stride of an IPv6 one.
         let address = |bits: u32| if family6 {
             IpAddr::from((0x2001_0db8_u128 << 96 | u128::from(bits) << 64).to_be_bytes())
         } else {

@@ -1,7 +1,7 @@
-//! Stage 3: room for the frames in the shared buffer and in their queues' accounts, for a run at once.
+//! Stage 3, admission: charges a run at once to the shared buffer and to its queue.
 //!
-//! Law: what a run is let in with, its frames would have been let in with one after the other; a run that does not fit as
-//! a whole is looked at frame by frame.
+//! Law: a run admitted as a whole would have had its frames admitted one by one; a run that does not fit as a whole is
+//! admitted frame by frame.
 
 use crate::buffer::Amount;
 pub use crate::buffer::{Buffer, PoolConfig};
@@ -12,23 +12,24 @@ use crate::frame::{FrameBuf, Meta};
 use crate::per::PerPort;
 use crate::units::{Nanos, PortId};
 
-/// Where frames ask for room.
+/// Egress ports and buffer to which frames are admitted.
 #[derive(Debug)]
 pub struct Room<'a> {
-    /// The egress side of all ports.
+    /// Egress side of all ports.
     pub ports: &'a mut PerPort<EgressPort>,
-    /// The shared buffer.
+    /// Shared buffer.
     pub buffer: &'a mut Buffer,
-    /// When.
+    /// Time of the call.
     pub now: Nanos,
-    /// Ports whose queues are its own. What leaves by another's is charged here, and finds its queue's limits there.
+    /// Ports that this worker owns. Frames that leave by another worker's port are charged here, and their queue's limits are
+    /// enforced by its owner.
     pub owned: u32,
-    /// The frames came over from other workers, who have charged them.
+    /// True if the frames came over from other workers, which have charged them.
     pub charged: bool,
 }
 
 impl Room<'_> {
-    /// Takes room for a run. The frames there is none for leave it, each with its reason.
+    /// Admits a run. Frames for which there is no room are removed from it, each with its drop reason.
     #[inline]
     pub fn admit<B: FrameBuf>(
         &mut self,
@@ -44,7 +45,7 @@ impl Room<'_> {
         self.owned & port.bit() != 0
     }
 
-    /// Takes room for all of a run; `false`, and nothing done, where there is none for all.
+    /// Admits all of a run; returns false, and does nothing, if there is no room for all of it.
     #[inline]
     fn admit_whole(&mut self, run: &RunHead) -> bool {
         let port = &mut self.ports[run.egress];
@@ -69,7 +70,7 @@ impl Room<'_> {
         admitted
     }
 
-    /// Asks for each frame by itself.
+    /// Admits each frame by itself.
     #[inline(never)]
     fn admit_each<B: FrameBuf>(
         &mut self,
@@ -77,7 +78,7 @@ impl Room<'_> {
         mut refused: impl FnMut(B, &Meta, DropReason),
     ) {
         let head = run.head;
-        // `retain` asks about a frame and hands it over before it asks about the next.
+        // `retain` calls the first closure for a frame and hands that frame to the second before it goes on to the next.
         let reason = std::cell::Cell::new(None);
         run.retain(
             |record| {

@@ -1,4 +1,5 @@
-//! Stage 5 counts what enters a queue and what does not; the path itself ([`Datapath`](crate::datapath::Datapath)) puts it there.
+//! Stage 5, accounting of frames that enter a queue and of those refused; [`Datapath`](crate::datapath::Datapath) itself
+//! queues them.
 
 use crate::buffer::Amount;
 use crate::burst::RunHead;
@@ -7,19 +8,19 @@ use crate::drop::DropReason;
 use crate::frame::Meta;
 use crate::units::Priority;
 
-/// Frames and their bytes.
+/// Totals of a set of frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taken {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of the frames, without FCS.
     pub bytes: u64,
-    /// Their bytes on the wire.
+    /// Bytes of the frames on the wire.
     pub wire: u64,
 }
 
 impl Taken {
-    /// All frames of a run.
+    /// Returns the totals of all frames of a run.
     #[inline]
     #[must_use]
     pub const fn all(run: &RunHead) -> Taken {
@@ -30,14 +31,14 @@ impl Taken {
         }
     }
 
-    /// One more frame.
+    /// Adds one frame.
     pub fn add(&mut self, meta: &Meta) {
         self.frames += 1;
         self.bytes += u64::from(meta.len);
         self.wire += u64::from(meta.wire_len());
     }
 
-    /// All but `lost`.
+    /// Returns the totals without those of `lost`.
     #[inline]
     #[must_use]
     pub const fn without(self, lost: Taken) -> Taken {
@@ -48,7 +49,7 @@ impl Taken {
         }
     }
 
-    /// What they hold of the buffer.
+    /// Returns the amount charged for them in the buffer.
     #[must_use]
     pub const fn amount(&self) -> Amount {
         Amount {

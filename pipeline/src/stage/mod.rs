@@ -1,4 +1,4 @@
-//! The stages of the ingress path, in the order of [`crate::datapath`]: the first makes runs of a burst, each later one is a
+//! Stages of the ingress path, in the order of [`crate::datapath`]: the first makes runs of a burst, each later one is a
 //! function over a run.
 
 pub mod admit;

@@ -1,4 +1,4 @@
-//! Stage 1: headers, MAC and VLAN admission, priority. [`super::receive`] asks.
+//! Stage 1: headers, MAC and VLAN admission, priority. Called by [`super::receive`].
 
 use zerocopy::FromBytes;
 
@@ -17,21 +17,21 @@ use crate::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
 use crate::wire::ethernet::{self, Tag};
 use crate::wire::ipv6::Ipv6;
 
-/// What a port takes in.
+/// Frames that a port accepts, and how it classifies them.
 #[derive(Debug, Clone)]
 pub struct IngressConfig {
-    /// The port's address: unicast to any other is not for us.
+    /// MAC address of the port: unicast to any other address is not for us.
     pub mac: Mac,
-    /// Largest IP packet.
+    /// Largest IP packet in bytes.
     pub mtu: u16,
-    /// VLAN ids carried besides untagged frames.
+    /// VLAN ids carried in addition to untagged frames.
     pub vlans: Box<[u16]>,
-    /// Priority maps.
+    /// Priority maps of the port.
     pub classifier: Classifier,
 }
 
 impl IngressConfig {
-    /// Of a port that is not configured: no frame is for it.
+    /// Returns the configuration of a port that is not configured: no frame is for it.
     pub(crate) fn nothing() -> IngressConfig {
         IngressConfig {
             mac: Mac::default(),
@@ -42,47 +42,47 @@ impl IngressConfig {
     }
 }
 
-/// An ingress port: [`IngressConfig`] made ready to be asked for every frame.
+/// An ingress port: [`IngressConfig`] compiled for use on every frame.
 #[derive(Debug)]
 pub struct IngressPort {
     intake: IngressConfig,
-    /// The worker that takes its frames in here.
+    /// Worker whose ingress groups its frames are charged to.
     pub(crate) worker: WorkerId,
-    /// Which port it is.
+    /// Number of the port.
     pub(crate) port: PortId,
-    /// The port's address, as the low octets of a frame's first word.
+    /// MAC address of the port, as the low octets of a frame's first word.
     mac: u64,
-    /// Longest untagged frame within the MTU.
+    /// Length of the longest untagged frame within the MTU.
     longest: usize,
-    /// VLAN ids it carries, and 0, as a set.
+    /// Set of the VLAN ids it carries, 0 included.
     vlans: Box<[u64; 64]>,
-    /// Priority of an IP packet by tag (8 without one, else its PCP), then by DSCP.
+    /// Priority of an IP packet by tag (8 without one, otherwise its PCP), then by DSCP.
     priorities: Box<[[Priority; 64]; 9]>,
 }
 
-/// The place of untagged packets in [`IngressPort::priorities`].
+/// Index of untagged packets in [`IngressPort::priorities`].
 const NO_TAG: usize = 8;
 
 /// A frame that was admitted, before its path is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Admitted {
-    /// What is known of it; its length and tag are those it came with.
+    /// Record of the frame; length and tag are those of arrival.
     pub(super) record: Record,
     pub(super) priority: Priority,
     /// Offset of the IP header.
     pub(super) l3_off: usize,
-    /// Bytes of the IP packet.
+    /// Length of the IP packet in bytes.
     pub(super) ip_len: u16,
-    /// Destination of an IPv6 packet.
+    /// Destination of an IPv6 packet; `None` for IPv4.
     pub(super) dst_v6: Option<u128>,
-    /// What tells its flow apart, but the addresses.
+    /// Flow key without the addresses.
     pub(super) upper: u64,
-    /// The octet behind its BTH, if it has one.
+    /// The octet after the BTH, if there is one: the syndrome where it is an AETH.
     pub(super) syndrome: u8,
 }
 
 impl Admitted {
-    /// Where its packet stands.
+    /// Returns the position of its IP packet.
     #[inline]
     pub(super) const fn packet(&self) -> Packet {
         Packet {
@@ -92,7 +92,7 @@ impl Admitted {
         }
     }
 
-    /// What tells its flow apart; `frame` is it as it came.
+    /// Returns its flow key; `frame` is the frame as it arrived.
     #[inline]
     pub(super) fn flow(&self, frame: &[u8]) -> FlowWords {
         let addresses = if self.dst_v6.is_some() {
@@ -114,7 +114,7 @@ impl Admitted {
 }
 
 impl IngressPort {
-    /// A port, for the worker who takes its frames in.
+    /// Returns a port whose frames `worker` receives.
     #[must_use]
     pub fn new(intake: IngressConfig, worker: WorkerId, port: PortId) -> IngressPort {
         let [a, b, c, d, e, f] = intake.mac.0;
@@ -135,36 +135,36 @@ impl IngressPort {
         }
     }
 
-    /// Classifies by other maps from now on.
+    /// Replaces the priority maps.
     pub fn reclassify(&mut self, classifier: Classifier) {
         *self.priorities = classifier.table();
         self.intake.classifier = classifier;
     }
 
-    /// Its frames are another worker's from now on.
+    /// Assigns the frames to another worker.
     pub const fn set_worker(&mut self, worker: WorkerId) {
         self.worker = worker;
     }
 
-    /// The port's address.
+    /// Returns the MAC address of the port.
     #[must_use]
     pub const fn mac(&self) -> Mac {
         self.intake.mac
     }
 
-    /// Whether frames of this VLAN are taken in; 0 is that of frames without a tag.
+    /// Returns true if frames of this VLAN are accepted; 0 stands for frames without a tag.
     #[must_use]
     pub fn carries(&self, vlan: u16) -> bool {
         vlan == 0 || self.intake.vlans.contains(&vlan)
     }
 
-    /// How its frames are classified.
+    /// Returns the priority maps.
     #[must_use]
     pub const fn classifier(&self) -> &Classifier {
         &self.intake.classifier
     }
 
-    /// Priority of an untagged IP packet.
+    /// Returns the priority of an untagged IP packet.
     #[inline(always)]
     pub(super) fn untagged_priority(&self, tos: u8) -> Priority {
         let [.., untagged] = &*self.priorities;
@@ -174,7 +174,7 @@ impl IngressPort {
             .unwrap_or_default()
     }
 
-    /// Reads an untagged IPv4 packet to this port and within its MTU, in a frame that ends with it; `None`: another kind of
+    /// Reads an untagged IPv4 packet to this port, within its MTU, in a frame that ends with it; `None` for any other kind of
     /// frame. `octets`: see [`V4::read_whole`].
     #[inline(always)]
     pub(super) fn untagged(&self, frame: &[u8], octets: &mut u64) -> Option<Common> {
@@ -189,7 +189,8 @@ impl IngressPort {
         head.ip.read_whole(len - ethernet::HEADER_LEN, octets)
     }
 
-    /// Reads IPv4 without options and IPv6 without extension headers behind no tag or one; `None`: another kind of frame.
+    /// Reads IPv4 without options, or IPv6 without extension headers, behind at most one tag; `None` for any other kind of
+    /// frame.
     #[inline(always)]
     pub(super) fn read(&self, frame: &[u8]) -> Option<Admitted> {
         if !(SHORTEST..=LONGEST).contains(&frame.len()) {
@@ -258,7 +259,7 @@ impl IngressPort {
         })
     }
 
-    /// Takes a frame of any kind. The error is why it goes no further, none for MAC control.
+    /// Admits a frame of any kind. The error is its drop reason, or `None` for MAC control.
     #[inline(never)]
     pub(super) fn admit_any(&self, frame: &[u8]) -> Result<Admitted, Option<DropReason>> {
         let parsed = admit_parsed(&self.intake, frame)?;
@@ -290,8 +291,8 @@ impl IngressPort {
     }
 }
 
-/// What an unfragmented packet in a frame of `len` bytes says, but what may be done to it. Of a packet that is not RoCEv2
-/// what stands above IP means nothing.
+/// Returns the record of an unfragmented packet in a frame of `len` bytes, without flags and queue. For a packet that is not
+/// RoCEv2, the fields above IP mean nothing.
 #[inline(always)]
 pub(super) fn record(common: &Common, len: usize) -> Record {
     Record {
@@ -307,7 +308,7 @@ pub(super) fn record(common: &Common, len: usize) -> Record {
     }
 }
 
-/// Parses a frame and refuses what this port does not take; no reason is MAC control's.
+/// Parses a frame and refuses what this port does not accept; the error is `None` for MAC control.
 fn admit_parsed(intake: &IngressConfig, frame: &[u8]) -> Result<Parsed, Option<DropReason>> {
     let parsed = parse(frame)?;
     if parsed.kind == Kind::MacControl {
@@ -331,39 +332,38 @@ fn admit_parsed(intake: &IngressConfig, frame: &[u8]) -> Result<Parsed, Option<D
     }
     match parsed.tci.map(ethernet::vlan_id) {
         None => Ok(parsed),
-        // The VLAN of a service tag is a provider's, whatever its id: it is none of this port's.
+        // The VLAN of a service tag is the provider's, whatever its id, and never one of this port's.
         Some(_) if has_service_tag(frame) => Err(Some(DropReason::VlanUnknown)),
-        // A priority tag (VLAN id 0) is as untagged.
+        // A priority tag (VLAN id 0) is treated as untagged.
         Some(0) => Ok(parsed),
         Some(id) if intake.vlans.contains(&id) => Ok(parsed),
         Some(_) => Err(Some(DropReason::VlanUnknown)),
     }
 }
 
-/// Whether a frame's outer tag is that of IEEE 802.1ad.
+/// Returns true if a frame's outer tag is that of IEEE 802.1ad.
 fn has_service_tag(frame: &[u8]) -> bool {
     let ethertype = frame.get(12..).and_then(|rest| rest.first_chunk());
     ethertype == Some(&ethernet::QINQ.to_be_bytes())
 }
 
-/// Congestion experienced (RFC 3168 section 5).
+/// ECN codepoint CE, congestion experienced (RFC 3168 section 5).
 pub(super) const CE: u8 = 3;
 
-/// Classes that say something about themselves, or that their opcode does not tell.
+/// Classes that are counted on their own, or whose opcode does not determine the class.
 const SPEAK: u16 = RoceClass::Cnp.bit() | RoceClass::Datagram.bit() | RoceClass::Unsupported.bit();
 
-/// Whether a packet is RoCEv2 and was marked on its way, as a number.
+/// Returns 1 if a packet is RoCEv2 and arrived marked CE, otherwise 0.
 #[inline(always)]
 pub(super) fn is_marked(record: &Record) -> u64 {
     u64::from((record.tos & 3 == CE) & record.is_roce())
 }
 
-/// Counts CNP, NAK and what is not supported; returns all that is known of the packet. `syndrome` is the octet behind the
-/// BTH.
+/// Counts CNPs, NAKs and unsupported packets; returns the complete traits of the packet. `syndrome` is the octet after the BTH.
 #[inline(always)]
 pub(super) fn hear(record: &Record, syndrome: u8, counters: &PortCounters) -> Traits {
     let traits = record.traits;
-    // One question of both, as what one frame says foretells nothing about the next.
+    // Both are tested at once, because one frame does not predict the next.
     if traits.of_negative(SPEAK, syndrome) != 0 {
         return hear_closely(traits, record.dest_qp(), syndrome, counters);
     }

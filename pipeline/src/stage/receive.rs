@@ -1,8 +1,8 @@
-//! Stages 1, 2 and 4 in one look at each frame: what it is, its path, the frame as that path sends it, and its queue.
+//! Stages 1, 2 and 4 in one pass over each frame: headers, path, rewrite for that path, and queue.
 //!
-//! Most frames are untagged IPv4 and stay so: they are read in one loop, routed and rewritten in a second. Each other frame is
-//! taken after them, by itself. Law: the other way of the same frame, [`parse`], [`route`] and [`rewrite`] one
-//! after the other, ends with the same bytes and the same record.
+//! Most frames are untagged IPv4 and stay so: they are read in one loop, routed and rewritten in a second. All other frames
+//! are handled after them, one by one. Law: handling the same frame by [`parse`], [`route`] and [`rewrite`] in turn ends with
+//! the same bytes and the same record.
 
 mod next_hop;
 
@@ -24,33 +24,33 @@ use crate::units::{BURST, MAX_PORTS};
 use crate::wire::bth::Traits;
 use crate::wire::ethernet;
 
-/// Largest IP packet of each port, by its index.
+/// Largest IP packet of each port in bytes, by port index.
 pub type Mtus = [u16; MAX_PORTS];
 
-/// Why frames of a burst go no further, by place; none for MAC control.
+/// Drop reasons of the frames of a burst that go no further, by position; `None` for MAC control.
 pub type Reasons = [Option<DropReason>; BURST];
 
-/// What became of a burst.
+/// Outcome of a received burst.
 #[derive(Debug, Clone, Copy)]
 pub struct Received {
-    /// Bytes of all frames as they came.
+    /// Bytes of all frames as they arrived.
     pub bytes: u64,
     /// Frames that go no further.
     pub gone: Places,
-    /// The queue of all the others, if it is one.
+    /// Queue of all other frames, if they have the same.
     pub queue: Option<QueueKey>,
-    /// Bytes of tags put on.
+    /// Bytes of tags added.
     pub added: u64,
-    /// Bytes of tags taken off, but where padding took their place.
+    /// Bytes of tags removed, except where padding replaced them.
     pub removed: u64,
     /// Bytes cut off behind packets.
     pub trimmed: u64,
-    /// No frame is shorter than Ethernet pads to.
+    /// True if no frame is shorter than Ethernet pads to.
     pub unpadded: bool,
 }
 
 impl Received {
-    /// A frame that came with `came` bytes had `whole` with its tag, and `trimmed` of them were cut off.
+    /// Accounts for a frame that arrived with `came` bytes and had `whole` after retagging, of which `trimmed` were cut off.
     #[inline]
     const fn resized(&mut self, came: usize, whole: usize, trimmed: usize) {
         self.added += whole.saturating_sub(came) as u64;
@@ -59,7 +59,7 @@ impl Received {
     }
 }
 
-/// Takes a burst in: fills `records`, and `reasons` of the frames that go no further, and rewrites the others.
+/// Receives a burst: fills `records`, and `reasons` of the frames that go no further, and rewrites the others.
 #[inline]
 pub fn run<B: FrameBuf>(
     port: &IngressPort,
@@ -97,7 +97,7 @@ pub fn run<B: FrameBuf>(
     received
 }
 
-/// Reads the untagged IPv4 packets of a burst. Returns the bytes of all its frames, and which of them were not read.
+/// Reads the untagged IPv4 packets of a burst. Returns the bytes of all its frames, and the set of frames that were not read.
 #[inline]
 fn read<B: FrameBuf>(
     port: &IngressPort,
@@ -113,7 +113,7 @@ fn read<B: FrameBuf>(
         let (read, read_bytes) = read_stretch(port, (rest, known), &mut octets, counters);
         place += read;
         bytes += read_bytes;
-        // The frame that was not read, and those behind it that are of another kind.
+        // Skip the frame that was not read, and those after it that are of another kind.
         loop {
             let Some(buf) = frames.get(place) else {
                 return (bytes, unread);
@@ -131,15 +131,15 @@ fn read<B: FrameBuf>(
     }
 }
 
-/// Whether the EtherType of a frame is IPv4's.
+/// Returns true if the EtherType of a frame is IPv4's, or there is none.
 #[inline]
 fn may_be_untagged_v4(frame: &[u8]) -> bool {
     let ethertype = frame.get(12..).and_then(|rest| rest.first_chunk::<2>());
     ethertype.is_none_or(|ethertype| u16::from_be_bytes(*ethertype) == ethernet::IPV4)
 }
 
-/// Reads untagged IPv4 packets up to the first frame that is none; returns how many, and their bytes. A loop of its own, so
-/// that what it needs stays in registers.
+/// Reads untagged IPv4 packets up to the first frame that is none; returns their number and bytes. A loop of its own, so that
+/// its variables stay in registers.
 #[inline(never)]
 fn read_stretch<B: FrameBuf>(
     port: &IngressPort,
@@ -156,7 +156,7 @@ fn read_stretch<B: FrameBuf>(
         bytes += frame.len() as u64;
         read += 1;
         let known = parse::record(&packet, frame.len());
-        // The lowest bit is set by CE alone.
+        // The lowest bit is set only by CE.
         marked |= packet.tos & packet.tos >> 1;
         let traits = hear(&known, packet.upper.syndrome, counters);
         *record = Record {
@@ -175,7 +175,7 @@ fn read_stretch<B: FrameBuf>(
     (read, bytes)
 }
 
-/// The queues of a burst: which bits of their keys all have, and which any has.
+/// Queue keys of a burst: the bits that all keys have, and the bits that any key has.
 #[derive(Debug, Clone, Copy)]
 struct Keys {
     all: u8,
@@ -189,13 +189,13 @@ impl Keys {
         self.any |= key.0;
     }
 
-    /// The key, if all are the same.
+    /// Returns the key, if all are the same.
     fn only(self) -> Option<QueueKey> {
         (self.all == self.any).then_some(QueueKey(self.any))
     }
 }
 
-/// Where frames are sent on to.
+/// Routes and next hops by which frames are sent on.
 #[derive(Debug)]
 struct Hops<'a> {
     fib: &'a FibReader,
@@ -204,12 +204,12 @@ struct Hops<'a> {
     known: Known,
 }
 
-/// The frames of a burst that stay for the second look.
+/// Frames of a burst that are left for the second pass.
 struct Others<'a> {
     left: Places,
-    /// Those whose headers were not read yet.
+    /// Frames whose headers were not read yet.
     unread: Places,
-    /// The queues of the frames that are not left.
+    /// Queue keys of the frames that are not left.
     keys: Keys,
     port: &'a IngressPort,
     counters: &'a PortCounters,
@@ -225,8 +225,8 @@ impl<'a> Hops<'a> {
         }
     }
 
-    /// Routes and rewrites the packets that were read and stay untagged IPv4. Returns which frames are left, and the queues of
-    /// the others.
+    /// Routes and rewrites the packets that were read and stay untagged IPv4. Returns the set of frames that are left, and the
+    /// queue keys of the others.
     #[inline]
     fn send_on<B: FrameBuf>(
         &mut self,
@@ -242,7 +242,7 @@ impl<'a> Hops<'a> {
         };
         for place in unread.iter() {
             if let Some(record) = records.get_mut(place) {
-                // It has no next hop here: too long for any.
+                // Too long for any next hop, so the fast path stops at it.
                 record.len = u16::MAX;
             }
         }
@@ -269,7 +269,7 @@ impl<'a> Hops<'a> {
         }
     }
 
-    /// Finds the next hop of a group out, unless it is known.
+    /// Looks up the next hop of a group, unless it is cached; returns true if it was not.
     #[inline]
     fn learn(&mut self, group: u32) -> bool {
         let new = self.known.of(group).group != group;
@@ -282,8 +282,8 @@ impl<'a> Hops<'a> {
         new
     }
 
-    /// Sends packets of one group each by the next hop that its flow chooses, up to the first that does not stay as it is or
-    /// is of another group; returns how many.
+    /// Sends packets of one group each by the next hop that its flow chooses, up to the first that cannot stay as it is or is
+    /// of another group; returns the number sent.
     #[inline(never)]
     fn send_by_flow<B: FrameBuf>(
         &self,
@@ -316,7 +316,7 @@ impl<'a> Hops<'a> {
         sent
     }
 
-    /// Takes the frames that are left, whatever they are.
+    /// Handles the frames that are left, of any kind.
     #[inline(never)]
     fn take_others<B: FrameBuf>(
         &mut self,
@@ -360,7 +360,7 @@ impl<'a> Hops<'a> {
         received.queue = keys.only();
     }
 
-    /// Takes a frame that only the general parser reads.
+    /// Handles a frame that only the general parser reads.
     #[inline(never)]
     fn take_rare<B: FrameBuf>(
         &mut self,
@@ -372,8 +372,8 @@ impl<'a> Hops<'a> {
         self.take(others, buf, known, &read)
     }
 
-    /// Takes a frame that was read; `heard`: what it says, if that was counted. Returns the bytes cut off behind its packet; the
-    /// error is why it goes no further, none for MAC control.
+    /// Handles a frame that was read; `heard` are its traits, if they were counted already. Returns the bytes cut off behind
+    /// its packet; the error is its drop reason, `None` for MAC control.
     #[inline(always)]
     fn take<B: FrameBuf>(
         &mut self,
@@ -424,8 +424,8 @@ impl<'a> Hops<'a> {
     }
 }
 
-/// Sends packets on by next hops that are known, up to the first that has none or does not stay as it is; returns how many. A
-/// loop of its own, so that what it needs stays in registers.
+/// Sends packets by cached next hops, up to the first that has none or cannot stay as it is; returns the number sent. A loop
+/// of its own, so that its variables stay in registers.
 #[inline(never)]
 fn send_stretch<B: FrameBuf>(
     v4: View<'_>,

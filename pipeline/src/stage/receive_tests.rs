@@ -1,4 +1,4 @@
-//! The short way of most frames against the general parser and the stages one after the other.
+//! Tests of the fast path of most frames against the general parser and the stages one after the other.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -27,7 +27,7 @@ const HOSTS: [&str; 8] = [
     "2001:db8:2::9",
     "2001:db8:9::1",
 ];
-/// SEND, WRITE, READ REQUEST and RESPONSE, ACK, ATOMIC, datagram, CNP, XRC.
+/// Opcodes of SEND, WRITE, READ REQUEST and RESPONSE, ACK, ATOMIC, datagram, CNP, XRC.
 const OPCODES: [u8; 12] = [
     0x04, 0x07, 0x0a, 0x0c, 0x0d, 0x0e, 0x11, 0x12, 0x64, 0x81, 0xa4, 0x2a,
 ];
@@ -46,7 +46,7 @@ fn port() -> IngressPort {
     IngressPort::new(intake, WorkerId::FIRST, PortId(0))
 }
 
-/// Two ports' next hops, a VLAN, a group with a choice, and paths that forward nothing.
+/// Next hops of two ports, a VLAN, a group with a choice, and paths that do not forward.
 fn routes() -> (RouteWriter, FibReader) {
     let capacity = RouteCapacity {
         ipv4_routes: 64,
@@ -144,7 +144,7 @@ fn one() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Stretches of frames alike, and what comes between.
+/// Generates runs of similar frames, and others between them.
 fn burst() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let stretch = (one(), prop_oneof![1 => Just(1usize), 2 => 1usize..12]);
     prop::collection::vec(stretch, 1..10).prop_map(|stretches| {
@@ -157,10 +157,10 @@ fn burst() -> impl Strategy<Value = Vec<Vec<u8>>> {
     })
 }
 
-/// What became of a frame: its bytes, and its record or why it goes no further.
+/// Outcome of a frame: its bytes, and its record or drop reason.
 type Fate = (Vec<u8>, Result<Record, Option<DropReason>>);
 
-/// What is known of a packet that is not RoCEv2 says nothing above IP.
+/// Returns the record with the fields cleared that mean nothing for a packet that is not RoCEv2.
 fn meant(record: &Record) -> Record {
     if record.is_roce() {
         return Record {
@@ -208,7 +208,7 @@ fn together(
     (taken, fates)
 }
 
-/// The stages one after the other, with the general parser only.
+/// Runs the stages one after the other, with the general parser only.
 fn apart(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
     let mut frame = HeapFrame::new(bytes);
     let known = (|| {
@@ -227,7 +227,7 @@ fn apart(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
             return Err(Some(DropReason::MtuExceeded));
         }
         rewrite::any(&mut frame, admitted.packet(), path, admitted.priority)?;
-        // What the parser says of the frame as it is sent.
+        // Record by the parser of the frame as it is sent.
         let sent = parse_frame(frame.data())?;
         let mut record = Record::of(&sent, low16(frame.data().len()));
         if parsed.roce.is_some() && record.traits.is_negative(admitted.syndrome) {
@@ -242,7 +242,7 @@ fn apart(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Every frame of a burst is taken in, routed and rewritten as it is by itself, stage by stage, whatever stands beside it.
+    /// Every frame of a burst is received, routed and rewritten as it is by itself, stage by stage, whatever is beside it.
     #[test]
     fn a_burst_is_its_frames_one_by_one(bursts in prop::collection::vec(burst(), 1..4)) {
         let (_writer, fib) = routes();
@@ -268,7 +268,7 @@ proptest! {
                 let (before, after) = (parse_frame(came).unwrap(), parse_frame(sent).unwrap());
                 let (header, packet) = (usize::from(after.l3_off), usize::from(after.ip_len));
                 prop_assert_eq!(before.ip_len, after.ip_len);
-                // The frame with its tag put on or taken off, which no frame gets shorter than 60 by.
+                // The frame after its tag is added or removed, which makes no frame shorter than 60.
                 let mut whole = came.len() + header - usize::from(before.l3_off);
                 if header < usize::from(before.l3_off) && whole < 60 { whole = came.len(); }
                 added += whole.saturating_sub(came.len()) as u64;
@@ -287,7 +287,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
-    /// What the short way reads of a damaged frame, the general parser reads; and it does read good ones.
+    /// Any frame that the fast path reads, damaged or not, the general parser reads alike; and the fast path does read good
+    /// frames.
     #[test]
     fn what_is_read_the_short_way_is_what_the_general_parser_reads(
         (v6, tagged, same) in (any::<bool>(), any::<bool>(), prop::bool::weighted(0.1)),
@@ -322,7 +323,7 @@ proptest! {
     }
 }
 
-/// The law above would hold if every frame went the general way.
+/// Untagged IPv4 is read and sent on in the fast loops; the law above would hold if every frame took the general way.
 #[test]
 fn untagged_ipv4_is_read_and_sent_on_in_the_short_loops() {
     let (_writer, fib) = routes();

@@ -1,7 +1,8 @@
-//! Stage 4: the frame as it will be sent: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses. [`super::receive`] asks.
+//! Stage 4, rewrite of the frame as it will be sent: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses. Called by
+//! [`super::receive`].
 //!
-//! Law: a frame ends with its packet, or with zeros up to the length Ethernet pads to. What came behind the packet goes no
-//! further: it is in no MTU, and may be some host's stale memory.
+//! Law: a frame ends with its packet, or with zeros up to the length Ethernet pads to. Bytes behind the packet are not
+//! forwarded: they count in no MTU, and may be some host's stale memory.
 
 use crate::drop::DropReason;
 use crate::frame::FrameBuf;
@@ -10,7 +11,7 @@ use crate::route::nexthop::{Path, UNTAGGED};
 use crate::units::Priority;
 use crate::wire::{checksum, ethernet};
 
-/// Rewrites untagged IPv4 that stays untagged: three stores. On an error the frame is as it was.
+/// Rewrites untagged IPv4 that stays untagged: three stores. On an error the frame is unchanged.
 #[inline(always)]
 pub(super) fn plain(head: &mut Untagged, path: Path) -> Result<(), DropReason> {
     let word = u32::from_le_bytes(head.ip.ttl_protocol_checksum);
@@ -22,17 +23,17 @@ pub(super) fn plain(head: &mut Untagged, path: Path) -> Result<(), DropReason> {
     Ok(())
 }
 
-/// Where the IP packet of a frame stands.
+/// Position of the IP packet in a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packet {
     /// Offset of its header.
     pub(super) l3_off: usize,
-    /// Bytes, header included.
+    /// Length in bytes, header included.
     pub(super) len: u16,
     pub(super) is_v6: bool,
 }
 
-/// Rewrites any frame. Returns how many bytes were cut off behind its packet; on an error the frame may be dropped only.
+/// Rewrites any frame. Returns the number of bytes cut off behind its packet; after an error the frame can only be dropped.
 #[inline]
 pub(super) fn any<B: FrameBuf>(
     buf: &mut B,
@@ -56,7 +57,7 @@ pub(super) fn any<B: FrameBuf>(
     Ok(end(buf, new + usize::from(len), SHORTEST + tag))
 }
 
-/// Bytes of the VLAN tag that a frame has which leaves this way.
+/// Returns the length of the VLAN tag of a frame that takes this path.
 #[inline(always)]
 pub(crate) fn tag_len(path: Path) -> usize {
     if path.vlan() == UNTAGGED {
@@ -66,7 +67,7 @@ pub(crate) fn tag_len(path: Path) -> usize {
     }
 }
 
-/// Writes the Ethernet header of a frame that leaves this way, tag included, before its IP packet.
+/// Writes the Ethernet header of a frame that takes this path, tag included, before its IP packet.
 #[inline(always)]
 pub(crate) fn header(frame: &mut [u8], path: Path, priority: Priority, is_v6: bool) {
     let tag = tag_len(path);
@@ -91,8 +92,8 @@ pub(crate) fn header(frame: &mut [u8], path: Path, priority: Priority, is_v6: bo
     }
 }
 
-/// Ends a frame at the end of its packet, but not before `shortest`, with zeros behind the packet; returns how many bytes were
-/// cut off. A frame that came shorter stays so: its device pads it.
+/// Ends a frame at the end of its packet, but not before `shortest`, with zeros behind the packet; returns the number of bytes
+/// cut off. A frame that arrived shorter stays so: its device pads it.
 #[inline]
 fn end<B: FrameBuf>(buf: &mut B, packet: usize, shortest: usize) -> usize {
     if buf.data().len() <= packet {
@@ -160,7 +161,7 @@ fn resize<B: FrameBuf>(buf: &mut B, old: usize, new: usize) -> Result<(), DropRe
     }
 }
 
-/// Moves all from `old` on to `new`, which is less; what stood between is behind it.
+/// Moves everything from `old` on to `new`, which is less; the bytes between end up behind it.
 #[cold]
 fn advance<B: FrameBuf>(buf: &mut B, old: usize, new: usize) -> Result<(), DropReason> {
     let rest = buf.data_mut().get_mut(new..).unwrap_or_default();

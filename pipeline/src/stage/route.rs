@@ -1,5 +1,5 @@
-//! Stage 2: longest prefix, then the path of the flow. What cannot be forwarded is dropped with the route's reason.
-//! [`super::receive`] asks.
+//! Stage 2, routing: longest-prefix match, then the path of the flow. A packet that cannot be forwarded is dropped with the
+//! route's reason. Called by [`super::receive`].
 
 use zerocopy::FromBytes;
 
@@ -16,7 +16,7 @@ use crate::wire::bth::Traits;
 use crate::wire::ipv6::Ipv6;
 use crate::wire::udp;
 
-/// Why a path forwards nothing.
+/// Returns the drop reason of a path that does not forward.
 #[cold]
 pub(super) const fn reason(kind: PathKind) -> DropReason {
     match kind {
@@ -29,7 +29,7 @@ pub(super) const fn reason(kind: PathKind) -> DropReason {
     }
 }
 
-/// The next-hop group of an IPv6 destination.
+/// Returns the next-hop group of an IPv6 destination.
 #[inline]
 pub(super) fn lookup_v6(fib: &FibReader, dst: u128) -> u32 {
     match fib.images().v6.lookup_v6(dst) {
@@ -38,7 +38,7 @@ pub(super) fn lookup_v6(fib: &FibReader, dst: u128) -> u32 {
     }
 }
 
-/// What tells flows apart: addresses, protocol, UDP or TCP ports, destination queue pair. A fragment has its addresses only.
+/// Flow key: addresses, protocol, UDP or TCP ports, destination queue pair. For a fragment, the addresses only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlowWords {
     /// Source (high half) and destination of IPv4, or both addresses of IPv6 [folded](fold_v6).
@@ -48,7 +48,7 @@ pub(super) struct FlowWords {
 }
 
 impl FlowWords {
-    /// The words of an unfragmented packet.
+    /// Returns the key of an unfragmented packet.
     #[inline]
     pub(super) const fn new(addresses: u64, upper: &Words) -> FlowWords {
         let ports = match upper.protocol {
@@ -66,7 +66,7 @@ impl FlowWords {
         }
     }
 
-    /// The words of any packet, `data` being its frame.
+    /// Returns the key of any packet; `data` is its frame.
     pub(super) fn of(data: &[u8], parsed: &Parsed) -> FlowWords {
         let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
         let addresses = if parsed.is_v6() {
@@ -103,7 +103,7 @@ impl FlowWords {
         )
     }
 
-    /// Multiply and fold (as in wyhash), once a word: enough to spread flows over the buckets of a group.
+    /// Hashes the key by multiply and fold (as in wyhash), once a word: enough to spread flows over the buckets of a group.
     #[inline]
     pub(super) fn hash(self, seed: FlowSeed) -> u32 {
         let first = fold(self.addresses ^ seed.word());
@@ -118,7 +118,7 @@ fn fold(word: u64) -> u64 {
     high ^ low
 }
 
-/// Both addresses of an IPv6 packet in one word.
+/// Folds both addresses of an IPv6 packet into one word.
 #[inline]
 pub(super) fn fold_v6(src: u128, dst: u128) -> u64 {
     let halves = [src >> 64, src, dst >> 64, dst].map(low64);
@@ -127,7 +127,7 @@ pub(super) fn fold_v6(src: u128, dst: u128) -> u64 {
         .fold(0, |word, half| fold(word ^ half ^ 0x9e37_79b9_7f4a_7c15))
 }
 
-/// A hash of what tells flows apart: addresses, protocol, UDP or TCP ports, destination QP. Fragments hash by addresses only.
+/// Returns the hash of a flow: addresses, protocol, UDP or TCP ports, destination QP. Fragments hash by addresses only.
 #[must_use]
 pub fn flow_hash(data: &[u8], parsed: &Parsed, seed: FlowSeed) -> u32 {
     FlowWords::of(data, parsed).hash(seed)

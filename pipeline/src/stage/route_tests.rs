@@ -1,4 +1,4 @@
-//! Flows over the paths of switches in series.
+//! Tests of flows over the paths of switches in series.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::units::PortId;
 
 const PATHS: usize = 4;
 
-/// A switch with a default route of four paths.
+/// Returns a switch with a default route of four paths.
 fn switch(seed: FlowSeed) -> FibReader {
     let capacity = RouteCapacity {
         ipv4_routes: 1,
@@ -37,7 +37,7 @@ fn port(switch: &FibReader, flow: FlowWords) -> usize {
     path.port().index()
 }
 
-/// RoCEv2 flows between two racks, as they come: consecutive addresses, queue pairs and source ports.
+/// Returns RoCEv2 flows between two racks, as they occur: consecutive addresses, queue pairs and source ports.
 fn flows() -> impl Iterator<Item = FlowWords> {
     (0..32_768u64).map(|n| {
         let (src, dst, pair) = (n % 16, n / 16 % 16, n / 256);
@@ -48,7 +48,7 @@ fn flows() -> impl Iterator<Item = FlowWords> {
     })
 }
 
-/// How many of the flows that the first switch sends by its path 0 the second sends by each of its own.
+/// Returns, for each path of the second switch, the number of flows on it of those that the first switch sends by its path 0.
 fn in_series(first: FlowSeed, second: FlowSeed) -> [u32; PATHS] {
     let (first, second) = (switch(first), switch(second));
     let mut used = [0; PATHS];
@@ -67,7 +67,7 @@ fn switches_with_one_seed_polarise() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Defect of 0b8b087: the hash of every switch was the same.
+    /// Switches with their own seeds spread flows evenly. Defect of 0b8b087: the hash of every switch was the same.
     #[test]
     fn switches_with_seeds_of_their_own_spread_evenly(first in any::<u64>(), apart in 1u64..100) {
         let used = in_series(FlowSeed::new(first), FlowSeed::new(first.wrapping_add(apart)));

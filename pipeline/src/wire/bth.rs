@@ -5,9 +5,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::bits::low8;
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub const HEADER_LEN: usize = 12;
-/// Bytes of the invariant CRC that ends every RoCEv2 packet.
+/// Length in bytes of the invariant CRC that ends every RoCEv2 packet.
 pub const ICRC_LEN: usize = 4;
 /// Opcode of a congestion notification packet (Annex A17.9.3).
 pub const CNP: u8 = 0x81;
@@ -23,7 +23,7 @@ pub const GSI_QPN: u32 = 1;
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Bth {
-    /// Transport (3 bits) and operation (5 bits).
+    /// Opcode: transport (3 bits) and operation (5 bits).
     pub opcode: u8,
     /// Solicited event, migration request, pad count (2 bits), header version (4 bits).
     pub flags: u8,
@@ -40,75 +40,75 @@ pub struct Bth {
 }
 
 impl Bth {
-    /// Destination queue pair number, 24 bits.
+    /// Returns the destination queue pair number, 24 bits.
     #[must_use]
     pub const fn dest_qp(&self) -> u32 {
         be24(self.dest_qp)
     }
 
-    /// Packet sequence number, 24 bits.
+    /// Returns the packet sequence number, 24 bits.
     #[must_use]
     pub const fn psn(&self) -> u32 {
         be24(self.psn)
     }
 
-    /// The last word: AckReq in the highest bit, the packet sequence number in the low 24.
+    /// Returns the last word: AckReq in the highest bit, the packet sequence number in the low 24.
     #[must_use]
     pub const fn ack_psn(&self) -> u32 {
         let [a, b, c] = self.psn;
         u32::from_be_bytes([self.ack_req, a, b, c])
     }
 
-    /// Backward congestion notification.
+    /// Returns true if BECN (backward congestion notification) is set.
     #[must_use]
     pub const fn becn(&self) -> bool {
         self.congestion & 0x40 != 0
     }
 
-    /// The sender asks for an acknowledgement.
+    /// Returns true if the sender requests an acknowledgement.
     #[must_use]
     pub const fn ack_req(&self) -> bool {
         self.ack_req & 0x80 != 0
     }
 }
 
-/// Three octets, most significant first.
+/// Returns three octets, most significant first, as a number.
 #[must_use]
 pub const fn be24(bytes: [u8; 3]) -> u32 {
     u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]])
 }
 
-/// The low 24 bits as three octets.
+/// Returns the low 24 bits as three octets, most significant first.
 #[must_use]
 pub const fn to_be24(value: u32) -> [u8; 3] {
     let [_, a, b, c] = value.to_be_bytes();
     [a, b, c]
 }
 
-/// What a packet is to NPCC (facts: IBTA table 38).
+/// Class of a packet, by which NPCC treats it (IBTA table 38).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RoceClass {
-    /// Bulk that a CNP can slow down: SEND, WRITE of RC and UC, READ RESPONSE.
+    /// Bulk data that a CNP can slow down: SEND and WRITE of RC and UC, READ RESPONSE.
     Data,
-    /// READ REQUEST of RC: names the responder's QP.
+    /// READ REQUEST of RC, which names the responder's QP.
     ReadRequest,
-    /// ACK or NAK with AETH.
+    /// ACK or NAK, with an AETH.
     Ack,
     /// Atomic request or acknowledgement.
     Atomic,
     /// Unreliable datagram to the GSI QP: connection management.
     Management,
-    /// Any other unreliable datagram.
+    /// Unreliable datagram to any other QP.
     Datagram,
-    /// Congestion notification.
+    /// Congestion notification packet.
     Cnp,
-    /// XRC, RD, vendor opcodes: forwarded, counted, never told.
+    /// Unsupported transport (XRC, RD, vendor opcodes): forwarded and counted; its sender is never signalled.
     Unsupported,
 }
 
 impl RoceClass {
-    /// The class of a packet with this opcode and destination QP.
+    /// Returns the class of a packet with this opcode and destination QP.
     #[inline]
     #[must_use]
     pub fn of(opcode: u8, dest_qp: u32) -> RoceClass {
@@ -126,7 +126,7 @@ impl RoceClass {
         }
     }
 
-    /// The class's bit in a set of classes.
+    /// Returns the class's bit in a set of classes.
     #[inline]
     #[must_use]
     pub const fn bit(self) -> u16 {
@@ -146,7 +146,7 @@ impl RoceClass {
     }
 }
 
-/// By opcode, as if no datagram were for the connection manager.
+/// Class of each opcode, as if no datagram were for the connection manager.
 #[expect(clippy::indexing_slicing, reason = "when compiled")]
 static CLASSES: [RoceClass; 256] = {
     let mut classes = [RoceClass::Unsupported; 256];
@@ -158,33 +158,34 @@ static CLASSES: [RoceClass; 256] = {
     classes
 };
 
-/// What an opcode says, as bits: its class and what else it stands for. No bit at all: not a frame of this kind.
+/// Properties of a RoCEv2 packet, as bits: its class, and others that follow from the opcode. No bit is set if it is not
+/// RoCEv2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits(u16);
 
 impl Traits {
-    /// Nothing is known.
+    /// No traits: not a RoCEv2 packet, or nothing known.
     pub const NONE: Traits = Traits(0);
-    /// [`is_request`].
+    /// Bit of an opcode for which [`is_request`] is true.
     pub const REQUEST: u16 = 1 << 8;
-    /// Data or a datagram without AETH: what follows is payload, and nothing is said about an earlier packet.
+    /// Bit of data, or of a datagram, without AETH: payload follows, and no earlier packet is acknowledged.
     pub const PLAIN: u16 = 1 << 9;
-    /// An AETH follows: what it answers has the same packet sequence number ([`has_aeth`]).
+    /// Bit of an opcode followed by an AETH: the packet it answers has the same packet sequence number ([`has_aeth`]).
     pub const AETH: u16 = 1 << 10;
-    /// A NAK or RNR NAK, by the syndrome of its AETH; no opcode says so.
+    /// Bit of a NAK or RNR NAK, set from the syndrome of the AETH; no opcode implies it.
     pub const NEGATIVE: u16 = 1 << 11;
-    /// RoCEv2 over IPv6: its addresses are not in its record.
+    /// Bit of RoCEv2 over IPv6, whose addresses are not in its record.
     pub const V6: u16 = 1 << 12;
-    /// All classes: any of them is set for every RoCEv2 packet.
+    /// All classes: at least one of these bits is set for every RoCEv2 packet.
     pub const ANY: u16 = 0xff;
-    /// Classes on which CE is never set: network cards answer a marked one of them with a CNP.
+    /// Classes on which CE is never set: NICs answer a marked packet of these with a CNP.
     pub const UNMARKABLE: u16 = RoceClass::ReadRequest.bit()
         | RoceClass::Ack.bit()
         | RoceClass::Atomic.bit()
         | RoceClass::Management.bit()
         | RoceClass::Cnp.bit();
 
-    /// Of an opcode, as if no datagram were for the connection manager.
+    /// Returns the traits of an opcode, as if no datagram were for the connection manager.
     #[inline]
     #[must_use]
     pub fn of(opcode: u8) -> Traits {
@@ -194,28 +195,28 @@ impl Traits {
             .unwrap_or(Traits::NONE)
     }
 
-    /// Whether any of `bits` is set.
+    /// Returns true if any of `bits` is set.
     #[inline]
     #[must_use]
     pub const fn any(self, bits: u16) -> bool {
         self.0 & bits != 0
     }
 
-    /// The same traits with another class.
+    /// Returns the same traits with another class.
     #[inline]
     #[must_use]
     pub const fn with_class(self, class: RoceClass) -> Traits {
         Traits(self.0 & 0xff00 | class.bit())
     }
 
-    /// The same traits with these bits too.
+    /// Returns the same traits with `bits` added.
     #[inline]
     #[must_use]
     pub const fn with(self, bits: u16) -> Traits {
         Traits(self.0 | bits)
     }
 
-    /// The same traits, of a RoCEv2 packet over IPv6 if it `is_v6`.
+    /// Returns the same traits, with [`Traits::V6`] added if `is_v6` and it is a RoCEv2 packet.
     #[inline]
     #[must_use]
     pub const fn with_v6_if(self, is_v6: bool) -> Traits {
@@ -226,7 +227,7 @@ impl Traits {
         }
     }
 
-    /// Whether of the classes in `asked` it has one, and of the other bits in `asked` none.
+    /// Returns true if one of the classes in `asked` is set, and none of the other bits in `asked`.
     #[inline(always)]
     #[must_use]
     pub const fn one_class_of(self, asked: u16) -> bool {
@@ -234,22 +235,22 @@ impl Traits {
         (self.0 & asked).wrapping_sub(1) < Traits::ANY
     }
 
-    /// These traits where `known`, else none, without a branch.
+    /// Returns these traits if `known`, otherwise none, without a branch.
     #[inline]
     #[must_use]
     pub const fn only_if(self, known: bool) -> Traits {
         Traits(self.0 & (known as u16).wrapping_neg())
     }
 
-    /// Whether it is an ACK whose syndrome says NAK or RNR NAK: bits 6 and 5 tell them from an ACK (IBTA 9.7.5.2.1).
+    /// Returns true if it is an ACK whose syndrome is NAK or RNR NAK: bits 6 and 5 tell them from an ACK (IBTA 9.7.5.2.1).
     #[inline]
     #[must_use]
     pub const fn is_negative(self, syndrome: u8) -> bool {
         self.of_negative(0, syndrome) != 0
     }
 
-    /// Those of `bits` that are set, and that of an ACK where the syndrome says NAK or RNR NAK: one number, of which one branch can be made
-    /// where compilers make two of two questions.
+    /// Returns those of `bits` that are set, and the ACK bit if the syndrome is NAK or RNR NAK: one number, so that the caller
+    /// needs one branch where compilers would make two.
     #[inline]
     #[must_use]
     pub const fn of_negative(self, bits: u16, syndrome: u8) -> u16 {
@@ -258,7 +259,7 @@ impl Traits {
     }
 }
 
-/// By opcode.
+/// Traits of each opcode.
 #[expect(clippy::indexing_slicing, reason = "when compiled")]
 static TRAITS: [Traits; 256] = {
     let mut traits = [Traits::NONE; 256];
@@ -281,19 +282,19 @@ static TRAITS: [Traits; 256] = {
     traits
 };
 
-/// Whether a packet of this opcode carries a number of the requester's own choosing (IBTA table 38).
+/// Returns true if a packet of this opcode carries a sequence number of the requester's own choosing (IBTA table 38).
 #[must_use]
 pub const fn is_request(opcode: u8) -> bool {
     matches!(opcode, 0x00..=0x0c | 0x13 | 0x14 | 0x16 | 0x17)
 }
 
-/// Whether an opcode of RC is followed by an AETH (IBTA table 38).
+/// Returns true if this RC opcode is followed by an AETH (IBTA table 38).
 #[must_use]
 pub const fn has_aeth(opcode: u8) -> bool {
     matches!(opcode, 0x0d | 0x0f..=0x12)
 }
 
-/// Whether this opcode of UC has no acknowledgements.
+/// Returns true if this opcode is of UC, which has no acknowledgements.
 #[must_use]
 pub const fn is_uc(opcode: u8) -> bool {
     opcode >> 5 == 1

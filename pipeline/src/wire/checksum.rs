@@ -2,7 +2,7 @@
 
 use crate::bits::{low16, low32};
 
-/// One's complement sum of `bytes` taken as big-endian words, folded to 16 bits, not inverted.
+/// Returns the one's complement sum of `bytes` as big-endian words, folded to 16 bits, not inverted.
 #[inline]
 #[must_use]
 pub fn sum(bytes: &[u8]) -> u16 {
@@ -23,7 +23,7 @@ pub fn sum(bytes: &[u8]) -> u16 {
     fold(total + u64::from(tail))
 }
 
-/// One's complement addition of two folded sums.
+/// Adds two folded sums in one's complement.
 #[inline]
 #[must_use]
 pub const fn add(a: u16, b: u16) -> u16 {
@@ -31,7 +31,7 @@ pub const fn add(a: u16, b: u16) -> u16 {
     low16((total as usize & 0xffff) + (total as usize >> 16))
 }
 
-/// The checksum after a 16-bit word of the covered bytes changed from `old` to `new`.
+/// Returns the checksum after a 16-bit word of the covered bytes changed from `old` to `new`.
 ///
 /// RFC 1624 equation 3: `HC' = ~(~HC + ~m + m')`.
 #[inline]
@@ -40,7 +40,7 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
     !add(add(!checksum, !old), new)
 }
 
-/// TTL, protocol and checksum of an IPv4 header, as one little-endian word, after the TTL (at least 1) went down by one:
+/// Returns TTL, protocol and checksum of an IPv4 header, as one little-endian word, after the TTL (at least 1) is decremented:
 /// [`update`] for this one change.
 #[inline]
 #[must_use]

@@ -18,9 +18,9 @@ pub const LLDP: u16 = 0x88cc;
 /// EtherType of MAC control: 802.3x pause and 802.1Qbb PFC.
 pub const MAC_CONTROL: u16 = 0x8808;
 
-/// Bytes of an untagged header.
+/// Length of an untagged header in bytes.
 pub const HEADER_LEN: usize = 14;
-/// Bytes of one tag.
+/// Length of one tag in bytes.
 pub const TAG_LEN: usize = 4;
 
 /// ```text
@@ -32,31 +32,31 @@ pub const TAG_LEN: usize = 4;
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Ethernet {
-    /// Destination address.
+    /// Destination MAC address.
     pub dst: [u8; 6],
-    /// Source address.
+    /// Source MAC address.
     pub src: [u8; 6],
-    /// EtherType.
+    /// EtherType of the payload, or of a tag.
     pub ethertype: U16,
 }
 
-/// A tag as it follows an EtherType of [`VLAN`] or [`QINQ`].
+/// VLAN tag, as it follows an EtherType of [`VLAN`] or [`QINQ`].
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Tag {
-    /// PCP (3 bits), DEI (1), VLAN id (12).
+    /// Tag control word: PCP (3 bits), DEI (1), VLAN id (12).
     pub tci: U16,
-    /// EtherType of what follows.
+    /// EtherType of the payload, or of the next tag.
     pub ethertype: U16,
 }
 
-/// VLAN id of a tag control word.
+/// Returns the VLAN id of a tag control word.
 #[must_use]
 pub const fn vlan_id(tci: u16) -> u16 {
     tci & 0x0fff
 }
 
-/// Priority code point of a tag control word.
+/// Returns the priority code point of a tag control word.
 #[must_use]
 pub const fn pcp(tci: u16) -> u8 {
     (tci >> 13) as u8

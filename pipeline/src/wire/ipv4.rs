@@ -1,12 +1,12 @@
-//! IPv4 (RFC 791).
+//! IPv4 header (RFC 791).
 
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Bytes of a header without options.
+/// Length of a header without options, in bytes.
 pub const MIN_LEN: usize = 20;
 
-/// The fixed part of the header.
+/// Fixed part of the IPv4 header.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Ipv4 {
@@ -14,7 +14,7 @@ pub struct Ipv4 {
     pub version_ihl: u8,
     /// DSCP (6 bits) and ECN (2 bits).
     pub tos: u8,
-    /// Header and payload, in bytes.
+    /// Length of header and payload in bytes.
     pub total_len: U16,
     /// Identification.
     pub id: U16,
@@ -33,19 +33,19 @@ pub struct Ipv4 {
 }
 
 impl Ipv4 {
-    /// IP version in the first nibble.
+    /// Returns the IP version, the first nibble.
     #[must_use]
     pub const fn version(&self) -> u8 {
         self.version_ihl >> 4
     }
 
-    /// Header length in bytes, as declared.
+    /// Returns the header length in bytes, as declared.
     #[must_use]
     pub const fn header_len(&self) -> usize {
         (self.version_ihl & 0x0f) as usize * 4
     }
 
-    /// First or later part of a fragmented packet: more-fragments set, or an offset.
+    /// Returns true for any part of a fragmented packet: more-fragments set, or an offset.
     #[must_use]
     pub fn is_fragment(&self) -> bool {
         self.flags_fragment.get() & 0x3fff != 0

@@ -10,44 +10,44 @@ use crate::units::{BitRate, Mac, Nanos};
 pub const PAUSE: u16 = 0x0001;
 /// Opcode of priority flow control (IEEE 802.1Q-2018 clause 36).
 pub const PFC: u16 = 0x0101;
-/// Where MAC control frames go: never forwarded by a bridge.
+/// Destination of MAC control frames, which no bridge forwards.
 pub const ADDRESS: Mac = Mac([0x01, 0x80, 0xc2, 0x00, 0x00, 0x01]);
-/// Bytes of a MAC control frame without FCS.
+/// Length of a MAC control frame without FCS, in bytes.
 pub const FRAME_LEN: usize = 60;
-/// Bytes a pause quantum lasts on the wire: 512 bit times.
+/// Bytes that a link sends during a pause quantum: 512 bit times.
 const QUANTUM: u64 = 64;
 
-/// What follows the EtherType of a PFC frame.
+/// Payload of a PFC frame, after the EtherType.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
 #[repr(C)]
 pub struct Pfc {
-    /// [`PFC`].
+    /// Opcode, always [`PFC`].
     pub opcode: U16,
-    /// High octet zero; bit n of the low octet: the time of class n is valid.
+    /// Class-enable vector: high octet zero; bit n of the low octet makes the time of class n valid.
     pub enable: U16,
     /// Pause of each class in quanta of 512 bit times; 0 ends it.
     pub times: [U16; 8],
 }
 
-/// A MAC control frame, read.
+/// A parsed MAC control frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// Priority flow control: the classes it names, and the quanta of each class.
+    /// Priority flow control frame: the classes it names, and the quanta of each class.
     Pfc {
-        /// Bit n: the time of class n is valid.
+        /// Class-enable vector: bit n makes the time of class n valid.
         classes: u8,
         /// Quanta of each class.
         quanta: [u16; 8],
     },
-    /// 802.3x pause of the whole link.
+    /// Pause frame of 802.3x, for the whole link.
     Pause,
-    /// Another opcode, another address, or cut short.
+    /// Frame with another opcode or address, or cut short.
     Invalid,
 }
 
-/// Reads a whole MAC control frame that arrived at the station `mac`.
+/// Parses a whole MAC control frame that arrived at the station `mac`.
 #[must_use]
 pub fn read(frame: &[u8], mac: Mac) -> Control {
     let Ok((header, payload)) = Ethernet::ref_from_prefix(frame) else {
@@ -68,16 +68,16 @@ pub fn read(frame: &[u8], mac: Mac) -> Control {
     }
 }
 
-/// The classes a PFC frame names, as a mask; `None` for any other MAC control frame.
+/// Returns the classes a PFC frame names, as a mask; `None` for any other MAC control frame.
 #[must_use]
 pub fn pfc_classes(payload: &[u8]) -> Option<u8> {
     let (frame, _) = Pfc::ref_from_prefix(payload).ok()?;
-    // The reserved octet is ignored on receipt (IEEE 802.1Q clause 36.1.3.3, as of all reserved fields).
+    // The reserved octet is ignored on receipt (IEEE 802.1Q clause 36.1.3.3), as are all reserved fields.
     let [_, low] = frame.enable.get().to_be_bytes();
     (frame.opcode.get() == PFC).then_some(low)
 }
 
-/// A PFC frame from `src` that names `classes`, each with its quanta.
+/// Builds a PFC frame from `src` that names `classes`, each with its quanta.
 #[must_use]
 pub fn build(src: Mac, classes: u8, quanta: [u16; 8]) -> [u8; FRAME_LEN] {
     let mut frame = [0; FRAME_LEN];
@@ -97,7 +97,7 @@ pub fn build(src: Mac, classes: u8, quanta: [u16; 8]) -> [u8; FRAME_LEN] {
     frame
 }
 
-/// How long `quanta` pause a link of `rate`.
+/// Returns the time for which `quanta` pause a link of `rate`.
 #[inline]
 #[must_use]
 pub fn time_of(quanta: u16, rate: BitRate) -> Nanos {

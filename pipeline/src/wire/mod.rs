@@ -1,6 +1,6 @@
-//! Headers to the byte: one protocol a file, as zerocopy views over the frame.
+//! Header layouts to the byte: one protocol per file, as zerocopy views of the frame.
 //!
-//! A view is checked for length only; what a field may hold is the parser's business ([`crate::parse`]).
+//! A view is checked for length only; the parser checks the fields' values ([`crate::parse`]).
 
 pub mod bth;
 pub mod checksum;

@@ -1,4 +1,4 @@
-//! A switch in a test: any number of ports, a route to each, simulated time, and a peer's view of pause.
+//! Test rig: a switch with any number of ports, a route to each, simulated time, and a peer's view of pause.
 
 #![allow(
     dead_code,
@@ -35,7 +35,7 @@ use npcc_pipeline::wire::mac_control;
 pub(crate) type Path = Datapath<HeapFrame, NoTap>;
 
 pub(crate) const GIG: u64 = 1_000_000_000;
-/// The two lossless priorities of SONiC's default.
+/// The two lossless priorities of SONiC's default configuration.
 pub(crate) const LOSSLESS: u8 = 0b0001_1000;
 
 pub(crate) fn prio(n: u8) -> Priority {
@@ -46,7 +46,7 @@ pub(crate) fn mac(port: u8) -> Mac {
     Mac([2, 0, 0, 0, 1, port + 1])
 }
 
-/// What a test may set.
+/// Parameters that a test may set.
 pub(crate) struct Setup {
     pub(crate) ports: u8,
     pub(crate) pool: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Setup {
     pub(crate) pause: PauseConfig,
     pub(crate) rate: Option<BitRate>,
     pub(crate) queues: [QueueConfig; 8],
-    /// A port whose peer is never asked to pause.
+    /// Port whose peer is never paused.
     pub(crate) deaf: Option<u8>,
     pub(crate) control: ControlReserve,
 }
@@ -158,7 +158,7 @@ impl Setup {
         }
     }
 
-    /// A path for each of so many workers, and who writes their routes.
+    /// Returns a path for each of so many workers, and the writer of their routes.
     pub(crate) fn paths(&self, workers: usize) -> (Vec<Path>, RouteWriter) {
         let capacity = RouteCapacity {
             ipv4_routes: 64,
@@ -200,16 +200,16 @@ impl Setup {
 pub(crate) struct Rig {
     pub(crate) path: Path,
     _routes: RouteWriter,
-    /// PFC frames sent: port, time, priorities paused, priorities let go.
+    /// PFC frames sent: port, time, priorities paused, priorities resumed.
     pub(crate) sent: Vec<(u8, u64, u8, u8)>,
 }
 
-/// A RoCEv2 frame of `len` bytes from port to port.
+/// Returns a RoCEv2 frame of `len` bytes from port to port.
 pub(crate) fn frame(from: u8, to: u8, priority: u8, len: usize) -> Vec<u8> {
     frame_with(from, to, priority << 5 | 2, len)
 }
 
-/// The same with a type of service: its upper three bits are the priority, its lower two ECN.
+/// Returns a frame as [`frame`] does, with this TOS: its upper three bits are the priority, its lower two ECN.
 pub(crate) fn frame_with(from: u8, to: u8, tos: u8, len: usize) -> Vec<u8> {
     let (src, dst) = (IpAddr::from([10, 0, from, 3]), IpAddr::from([10, 0, to, 2]));
     Craft {
@@ -225,7 +225,7 @@ pub(crate) fn wire(len: usize) -> u64 {
 }
 
 impl Rig {
-    /// With a ring for what is captured.
+    /// Attaches a capture ring.
     pub(crate) fn with_capture(self) -> (Rig, FrameReceiver, Arc<CaptureStats>) {
         let (end, frames, stats) = capture::ends(WorkerId::FIRST);
         let path = self.path.with_capture(end);
@@ -238,7 +238,7 @@ impl Rig {
         self.path.ingress(PortId(port), &mut frames, Nanos(now));
     }
 
-    /// `count` frames of `len` bytes in full bursts, the turn of the loop after each.
+    /// Receives `count` frames of `len` bytes in full bursts, with an iteration of the loop after each.
     pub(crate) fn push(
         &mut self,
         from: u8,
@@ -251,7 +251,7 @@ impl Rig {
         self.push_copies(from, &frame(from, to, priority, len), count, now);
     }
 
-    /// `count` copies of a frame in full bursts, the turn of the loop after each.
+    /// Receives `count` copies of a frame in full bursts, with an iteration of the loop after each.
     pub(crate) fn push_copies(&mut self, from: u8, bytes: &[u8], count: usize, now: u64) {
         let mut left = count;
         while left > 0 {
@@ -265,7 +265,7 @@ impl Rig {
         }
     }
 
-    /// A burst the port may send, taken by its device.
+    /// Returns a burst that the port may send, taken by its device.
     pub(crate) fn pull(&mut self, port: u8, now: u64) -> Vec<Queued<HeapFrame>> {
         let mut out = Outgoing::new();
         self.path.egress(PortId(port), &mut out, Nanos(now));
@@ -275,7 +275,7 @@ impl Rig {
         out.into_iter().collect()
     }
 
-    /// Everything a port can send at `now`.
+    /// Sends everything a port can send at `now`; returns the number of frames.
     pub(crate) fn pull_all(&mut self, port: u8, now: u64) -> usize {
         let mut total = 0;
         loop {
@@ -287,7 +287,7 @@ impl Rig {
         }
     }
 
-    /// The turn of the loop for one port: the PFC frame it sends, if any.
+    /// Runs the iteration of the loop for one port; returns the PFC frame it sends, if any.
     pub(crate) fn control(&mut self, port: u8, now: u64) -> Option<PfcFrame> {
         let frame = self.path.control_due(PortId(port), Nanos(now))?;
         self.path.control_sent(PortId(port), &frame, Nanos(now));
@@ -295,7 +295,7 @@ impl Rig {
         Some(frame)
     }
 
-    /// The peer of `port` names `classes`, all with the same quanta.
+    /// Makes the peer of `port` send a PFC frame that names `classes`, all with the same quanta.
     pub(crate) fn hear(&mut self, port: u8, classes: u8, quanta: u16, now: u64) {
         let bytes = mac_control::build(mac(99), classes, [quanta; 8]);
         self.take(port, &bytes, now);
@@ -329,7 +329,7 @@ impl Rig {
         self.path.depth(PortId(port), prio(priority))
     }
 
-    /// What a group holds, in bytes and frames.
+    /// Returns the bytes and frames that a group holds.
     pub(crate) fn held(&self, port: u8, priority: u8) -> (u64, u64) {
         let group =
             self.path
@@ -339,7 +339,7 @@ impl Rig {
         (held.bytes, held.frames)
     }
 
-    /// rx + originated = tx + drops + consumed + held, in frames and bytes (no tags are touched here).
+    /// Asserts rx + originated = tx + drops + consumed + held, in frames and bytes (no tags are touched here).
     pub(crate) fn assert_conserved(&self) {
         self.path.publish_held();
         let (mut input, mut output) = ((0, 0), (0, 0));

@@ -1,4 +1,4 @@
-//! A peer on a long cable that obeys pauses.
+//! Test model of a peer on a long cable that obeys pauses.
 
 use std::collections::VecDeque;
 
@@ -7,21 +7,21 @@ use npcc_pipeline::wire::mac_control::time_of;
 
 use super::wire;
 
-/// 802.3's response of a 100G station, in quanta.
+/// Response time of a 100G station in 802.3, in quanta.
 pub(crate) const RESPONSE: u16 = 394;
 /// Speed of light in fibre, metres per second.
 pub(crate) const LIGHT: u64 = 198_000_000;
 
-/// A sender at the far end of a cable: sends at line rate until a pause reaches it.
+/// Sender at the far end of a cable: sends at line rate until a pause reaches it.
 pub(crate) struct Sender {
     pub(crate) port: u8,
     rate: BitRate,
     len: usize,
     pub(crate) delay: u64,
     credit: u64,
-    /// Frames on the cable: when they arrive, how many.
+    /// Frames on the cable: time of arrival, number.
     pub(crate) cable: VecDeque<(u64, usize)>,
-    /// Pauses on their way back: when they take effect, and until when they hold (now: XON).
+    /// Pauses on their way back: the time they take effect, and the time until which they hold (now: XON).
     orders: VecDeque<(u64, u64)>,
     paused_until: u64,
     pub(crate) sent: u64,
@@ -42,7 +42,7 @@ impl Sender {
         }
     }
 
-    /// Some time, `lasts`: what arrives at the switch.
+    /// Advances the time by `lasts`; returns the number of frames that arrive at the switch.
     pub(crate) fn turn(&mut self, now: u64, lasts: u64, sending: bool) -> usize {
         while let Some((at, until)) = self.orders.front().copied()
             && at <= now
@@ -69,7 +69,7 @@ impl Sender {
         arrived
     }
 
-    /// The switch sent a PFC frame at `now`.
+    /// Records that the switch sent a PFC frame at `now`.
     pub(crate) fn hear(&mut self, xoff: bool, now: u64) {
         let at = now + self.delay + time_of(RESPONSE, self.rate).0;
         let until = if xoff {

@@ -1,4 +1,4 @@
-//! Several workers' paths in one test, each moved a turn at a time in any order.
+//! Test rig: several workers' paths in one test, each advanced an iteration at a time in any order.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use npcc_pipeline::units::{BURST, Nanos, PortId, WorkerId};
 
 use super::{Path, Setup, frame, prio};
 
-/// Where a RoCEv2 frame over untagged IPv4 has its PSN.
+/// Position of the PSN in a RoCEv2 frame over untagged IPv4.
 const PSN: std::ops::Range<usize> = 51..54;
 
-/// Ports by their owners, by how many receive from each, and rings of so many frames.
+/// Returns a plan of ports by their owners, with the number of workers that receive from each, and rings of `ring` frames.
 pub(crate) fn seating(owners: &[u8], receivers: &[u8], ring: usize) -> WorkerPlan {
     WorkerPlan {
         workers: owners.iter().max().unwrap() + 1,
@@ -29,7 +29,7 @@ pub(crate) struct Several {
     pub(crate) paths: Vec<Path>,
     seating: WorkerPlan,
     _routes: RouteWriter,
-    /// PFC frames sent: port, priorities paused, priorities let go.
+    /// PFC frames sent: port, priorities paused, priorities resumed.
     pub(crate) sent: Vec<(u8, u8, u8)>,
     /// Next number of each flow (from, to, priority), and the number expected to leave next.
     numbers: HashMap<(u8, u8, u8), (u32, u32)>,
@@ -57,7 +57,7 @@ impl Several {
         self.seating.owners[usize::from(port)].index()
     }
 
-    /// A burst received by `worker`; how many frames it took: none while it does not poll that queue.
+    /// Receives a burst at `worker`; returns the number of frames it took: none while it does not poll that queue.
     pub(crate) fn receive(
         &mut self,
         worker: usize,
@@ -88,7 +88,7 @@ impl Several {
         self.paths[worker].ingress(PortId(port), &mut burst, Nanos(self.now));
     }
 
-    /// What is left of a turn once bursts were received: frames of others are taken over, due pauses sent.
+    /// Ends an iteration after bursts were received: takes over frames of other workers, and sends due pauses.
     pub(crate) fn turn(&mut self, worker: usize) -> usize {
         let path = &mut self.paths[worker];
         let came = path.take_over(Nanos(self.now));
@@ -109,7 +109,7 @@ impl Several {
         self.paths[worker].refresh();
     }
 
-    /// A burst out of a port; the frames of each flow leave in the order they came.
+    /// Sends a burst out of a port; checks that the frames of each flow leave in the order of arrival.
     pub(crate) fn pull(&mut self, port: u8) -> Vec<Queued<HeapFrame>> {
         let mut out = Outgoing::new();
         let path = &mut self.paths[self.seating.owners[usize::from(port)].index()];
@@ -155,7 +155,7 @@ impl Several {
             .sum()
     }
 
-    /// What all workers together hold of a group, each as it sees it now.
+    /// Returns the amount all workers together hold of a group, each as it sees it now.
     pub(crate) fn held(&self, port: u8, priority: u8) -> (u64, u64) {
         let mut total = (0, 0);
         for (worker, path) in (0u8..).zip(&self.paths) {
@@ -166,7 +166,7 @@ impl Several {
         total
     }
 
-    /// The account over all workers, in frames and bytes; frames in rings are held.
+    /// Asserts the account over all workers, in frames and bytes; frames in rings are held.
     pub(crate) fn assert_conserved(&self) {
         for path in &self.paths {
             path.publish_held();

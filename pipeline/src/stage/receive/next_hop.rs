@@ -1,24 +1,24 @@
-//! Next hops as a burst needs them: found once for each group of paths, and kept while the burst is sent on.
+//! Next-hop cache of a burst: each group of paths is looked up once, and kept while the burst is sent on.
 
 use super::Mtus;
 use crate::bits::low16;
 use crate::route::nexthop::{Path, UNTAGGED};
 use crate::wire::ethernet;
 
-/// Next hops known at a time.
+/// Number of next hops cached at a time.
 const KNOWN: usize = 8;
 
-/// Next hops that were found, by the low bits of their groups.
+/// Next-hop cache, indexed by the low bits of the group.
 #[derive(Debug)]
 pub(super) struct Known([NextHop; KNOWN]);
 
 impl Known {
-    /// None is known.
+    /// Returns an empty cache.
     pub(super) const fn new() -> Known {
         Known([NextHop::NONE; KNOWN])
     }
 
-    /// What stands where a group's next hop does: that of this group or of another.
+    /// Returns the entry at a group's index, which may be that of another group.
     #[inline(always)]
     pub(super) fn of(&self, group: u32) -> &NextHop {
         self.0.get(group as usize % KNOWN).unwrap_or(&NextHop::NONE)
@@ -32,23 +32,23 @@ impl Known {
     }
 }
 
-/// A path and what it asks of a packet.
+/// A path, and the limits it puts on a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NextHop {
-    /// Egress port, MACs and tag, or why a packet goes no further.
+    /// Egress port, MACs and tag, or the kind of path that does not forward.
     pub(super) path: Path,
-    /// The group that leads to it.
+    /// Group that leads to the path.
     pub(super) group: u32,
-    /// Largest IP packet.
+    /// Largest IP packet in bytes.
     pub(super) mtu: u16,
-    /// Longest untagged frame that is sent as it is but for addresses and TTL; 0 for none.
+    /// Length of the longest untagged frame that is sent unchanged except for addresses and TTL; 0 if there is none.
     pub(super) longest: u16,
-    /// Each flow of the group chooses its own, and this is none of them.
+    /// True if each flow of the group chooses its own path, and this is none of them.
     pub(super) is_chosen: bool,
 }
 
 impl NextHop {
-    /// Of no group.
+    /// Entry of no group.
     const NONE: NextHop = NextHop {
         path: Path::NONE,
         group: u32::MAX,
@@ -57,7 +57,7 @@ impl NextHop {
         is_chosen: false,
     };
 
-    /// Stands for a group whose flows choose.
+    /// Returns the entry of a group whose flows choose their paths.
     pub(super) const fn chosen(group: u32) -> NextHop {
         NextHop {
             group,
