@@ -1,11 +1,11 @@
-//! How the control core of one switch is set up: [`Settings`], and what is fixed at the start.
+//! Configuration of one switch's control core: its initial [`Settings`], and the values fixed at the start.
 
 use npcc_pipeline::units::Nanos;
 
 pub use super::settings::{EcnMode, Gate, QueueConfig, Settings};
 
 npcc_pipeline::defaults! {
-    /// Set up of [`super::ControlCore`].
+    /// Configuration of [`super::ControlCore`].
     #[derive(Debug, Clone)]
     pub struct ControlConfig {
         /// Settings at the start; [`Settings`] may change while the core runs.
@@ -30,10 +30,9 @@ npcc_pipeline::defaults! {
         pub reads_per_tick: usize = 512,
         /// CNPs ordered per tick and queue (default 128, near 5 % of 100G at 20 us).
         pub orders_per_tick: usize = 128,
-        /// After so long a tick takes nothing more upon itself but what a queue at `hard` needs, for which it has twice the time
-        /// (default 60 us, at least two ticks).
+        /// Time after which a tick starts no more work except for a queue at `hard`, which has twice the time (default 60 us, at least two ticks).
         pub deadline: Nanos = Nanos::from_micros(60),
-        /// Should differ from start to start, so that nobody can aim at one hash bucket.
+        /// Seed of the hash tables. It should differ from start to start, so that nobody can aim at one hash bucket.
         pub hash_seed: u64 = 0,
     }
 }
