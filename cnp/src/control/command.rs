@@ -76,7 +76,7 @@ impl ControlCore {
         }
     }
 
-    /// Checks all settings, and then goes by them.
+    /// Validates all settings, then applies them.
     fn configure(&mut self, mut new: Settings, now: Nanos) -> Result<(), Refused> {
         let old = &self.tracker.settings.queues;
         let is_watched = |place| old.iter().any(|old| old.place() == place);
