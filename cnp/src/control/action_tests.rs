@@ -22,14 +22,14 @@ const DATA: Packet = Packet {
     psn: 0,
     payload: 1024,
 };
-/// Of another host.
+/// A packet of another host.
 const OTHER: Packet = Packet {
     src: [10, 0, 1, 4],
     qpn: 0x12,
     ..DATA
 };
 
-/// A switch that knows who sends both flows.
+/// A switch that knows the senders of both flows.
 fn rig(config: &ControlConfig) -> Rig {
     let mut rig = Rig::new(config);
     for packet in [DATA, OTHER] {
@@ -46,7 +46,7 @@ fn rig(config: &ControlConfig) -> Rig {
     rig
 }
 
-/// Both flows fill the queue, above `hard`, for so many ticks: how many CNPs left.
+/// Fills the queue from both flows, above `hard`, for `ticks` ticks; returns the number of CNPs that left.
 fn fill(rig: &mut Rig, ticks: u64) -> usize {
     let mut sent = 0;
     for tick in 0..ticks {
@@ -68,12 +68,12 @@ fn act(rig: &mut Rig, queue: Option<(PortId, Priority)>, action: Action) {
     assert_eq!(rig.configure(change), Ok(()));
 }
 
-/// CNPs to these hosts are not sent from now on.
+/// Stops CNPs to these hosts from now on.
 fn observe(rig: &mut Rig, hosts: HostSet) -> Result<(), Refused> {
     rig.configure(|settings| settings.hosts.observe = hosts)
 }
 
-/// CNPs that left and that would have, as the queue's status has them.
+/// Number of CNPs that left and of those that would have, by the queue's status.
 fn counted(rig: &Rig) -> (u64, u64) {
     let status = rig.core.status();
     let queue = &status.queues()[0];
@@ -235,7 +235,7 @@ fn a_host_alone_is_observed_and_its_neighbours_are_told() {
     );
 }
 
-/// Where only the heaviest are told, an observed host does not take their place.
+/// Law: where only the heaviest are signalled, an observed host does not take their place.
 #[test]
 fn an_observed_host_takes_no_place_among_the_few() {
     let mut rig = rig(&config(TICK));
@@ -265,7 +265,7 @@ fn an_observed_host_takes_no_place_among_the_few() {
     assert!(shown(&rig, &DATA).would_send > 0);
 }
 
-/// Nor does it while it is too soon to decide of it again.
+/// Law: nor does it while it is too soon to decide on it again.
 #[test]
 fn an_observed_host_decided_of_just_now_takes_no_place_either() {
     let mut rig = rig(&config(TICK));
@@ -292,7 +292,7 @@ fn an_observed_host_decided_of_just_now_takes_no_place_either() {
     assert_eq!(rig.sent[0].flow.src(), std::net::IpAddr::from(OTHER.src));
 }
 
-/// `all-qps` signals every queue pair.
+/// Covers `all-qps`, which signals every queue pair, too.
 #[test]
 fn flows_without_evidence_are_observed_too() {
     for unpaired in [Unpaired::Mark, Unpaired::AllQps] {

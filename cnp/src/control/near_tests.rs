@@ -1,4 +1,4 @@
-//! The feedback delay of a flow, learned from what passes: a near side that is a delay line of known length.
+//! Feedback delay of a flow, learned from passing packets: the near side is a delay line of known length.
 
 use super::*;
 use crate::control::tests::{back, data};
@@ -9,16 +9,16 @@ const TICK: Nanos = Nanos::from_micros(20);
 const A: u32 = 0x1_0018;
 const B: u32 = 0x11;
 
-/// What the far side asks of the near side's queue pair.
+/// Requests of the far side to the near side's queue pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Asks {
     Read,
     Write,
-    /// Neither: only the near side sends.
+    /// No request: only the near side sends.
     Nothing,
 }
 
-/// So many requests, a millisecond apart, each answered after `near`.
+/// Passes `n` requests, a millisecond apart, each answered after `near`.
 fn exchanges(rig: &mut Rig, asks: Asks, from: u32, n: u32, near: Nanos) {
     for psn in from..from + n {
         let (request, payload, reply) = match asks {

@@ -57,7 +57,7 @@ fn send(rig: &mut Rig, flows: u32) {
     }
 }
 
-/// Through the table cell by cell, with flows that all send all the time.
+/// Walks through the table cell by cell, with flows that all send all the time.
 #[test]
 fn every_cell_sends_what_the_table_says() {
     let flows = 40;
@@ -389,7 +389,7 @@ fn both_halves_can_move_to_their_threads() {
     shared::<NpccStatus>();
 }
 
-/// One port for all, and numbers in lock step: nobody knows whose packets come back.
+/// A rig with one port for all flows, and sequence numbers in lock step: the flow that a packet answers cannot be known.
 fn unpaired(mode: Unpaired) -> Rig {
     let mut rig = Rig::new(&with(TICK, |settings| settings.unpaired = mode));
     for n in 0..4 {

@@ -23,11 +23,11 @@ const SYNDROMES: [u8; 3] = [0x1f, 0x2c, 0x60];
 #[derive(Debug, Clone)]
 struct Burst {
     after: u64,
-    /// Enters by the watched port, leaves by it, or neither.
+    /// Enters by the watched port (0), leaves by it, or neither.
     way: u8,
-    /// Queue pair, opcode, source port, whether a reply is asked for, payload, syndrome.
+    /// Queue pair, opcode, source port, AckReq, payload, syndrome.
     packets: Vec<(u32, usize, u16, bool, usize, usize)>,
-    /// Of these packets' flows, the control core says that they are paired, or not.
+    /// Index of a packet whose flow the control core sets to paired or not paired; `None` for no such command.
     told: Option<(usize, bool)>,
 }
 
@@ -94,7 +94,7 @@ fn run(burst: &Burst) -> Run<HeapFrame> {
 }
 
 proptest! {
-    /// Counts, records and slots are as if every packet had been looked at closely.
+    /// Law: counts, records and slots are as if every packet had been looked at closely.
     #[test]
     fn a_run_is_counted_as_its_packets(bursts in bursts(), slots in prop_oneof![Just(8usize), Just(1024)]) {
         let [mut one, mut other] = [(); 2].map(|()| FlowCache::new(slots, WAN.bit(), 64, 3));

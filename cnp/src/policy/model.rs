@@ -14,7 +14,7 @@
 //! slowly, because a sender that was cut too far comes back only every 300 us.
 //!
 //! A flow gives up its rate times half of its DCQCN alpha (`dcqcn.rs`): one half at the first CNP, little
-//! when it was signalled lately, corrected by how the flow did respond. No flow is signalled that would give up more than twice the rate
+//! when it was signalled long ago, corrected by how the flow did respond. No flow is signalled that would give up more than twice the rate
 //! that is left to cut, so that the sum lands near the drain rate from either side. The choice goes by water level: flows whose rate lies above
 //! the level that is left to each when all above it give up the excess together, the fastest first.
 //!

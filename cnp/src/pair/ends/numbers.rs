@@ -68,7 +68,7 @@ pub(in crate::pair) struct Sent {
     since: Nanos,
     /// Time at which `newer` was seen.
     newer_at: Nanos,
-    /// Earlier numbers: at least one and at least two [`FLIGHT`]s old.
+    /// Number at `newer_at`, and a number from at least one [`FLIGHT`] before it (`older`).
     newer: u32,
     older: u32,
     /// Slot in which the worker keeps the present number; `reader` is [`NONE`] if there is none.
