@@ -14,10 +14,9 @@
 //! **Trend**: turns when the depth has gone against it by more than one MTU from its last extreme. A flat queue keeps its
 //! trend, so a queue that rose and stands is still signalled about, and one that fell and stands is not.
 //!
-//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` looks, and for the time between as many ticks: a
-//! look made early on request proves no more than its interval does. Until then the reading
-//! counts for the highest zone that has: a spike out of a shallow queue is as good as shallow, a spike out of an idle one is
-//! nothing, and so is its way back. That keeps the decision monotone in depth.
+//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` looks, and for the time between as many ticks: a look
+//! made early on request proves no more than its interval does. Until then the reading counts for the highest zone that has: a spike out of a
+//! shallow queue is as good as shallow, a spike out of an idle one is nothing, and so is its way back. That keeps the decision monotone in depth.
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos};
@@ -52,10 +51,10 @@ named! {
     /// Direction in which a queue's depth moves.
     #[derive(PartialOrd, Ord, Default)]
     pub enum Trend {
-        /// Getting shorter, or standing after it did.
+        /// Depth that falls, or stands after it fell.
         #[default]
         Falling = "falling",
-        /// Getting longer, or standing after it did.
+        /// Depth that rises, or stands after it rose.
         Rising = "rising",
     }
 }

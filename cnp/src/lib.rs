@@ -1,4 +1,4 @@
-//! RoCEv2 knowledge of npcc-switch: who sends, who must be signalled, when, and in which bytes.
+//! RoCEv2 crate of npcc-switch: decides which senders are signalled, by which queue pair and when, and builds the CNPs.
 //!
 //! ```text
 //!   worker:   Sighting -> FlowCache --Record--> ring

@@ -176,7 +176,7 @@ fn bytes_of_a_contributor_without_an_entry_are_counted_once() {
     assert_eq!(aside + status.data_bytes.get(), wire + first);
 }
 
-/// Routes of 10.0.1.0/24 by the port toward the senders, and of everything else by the other.
+/// Routes to 10.0.1.0/24 by the port toward the senders, and to everything else by the other.
 #[derive(Debug)]
 struct Near;
 

@@ -148,7 +148,7 @@ impl NearRtt {
         self.learn(&record.key, delay);
     }
 
-    /// Records the passage of the reply to requests of `asked` with this record's sequence number.
+    /// Records the passage of the reply to the request to `asked` with this record's sequence number.
     pub(crate) fn record_reply(&mut self, record: &Record, asked: &FlowKey) {
         let pass = Pass::of(record);
         match self.known(asked, record) {

@@ -1,4 +1,4 @@
-//! A record of words with one writer and any number of readers, none of whom waits for another.
+//! Seqlock: a record of words with one writer and any number of readers, none of which waits for another.
 //!
 //! | writer | reader |
 //! |---|---|

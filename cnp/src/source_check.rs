@@ -113,7 +113,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-    /// Routes of 10.0.1.0/24 behind a set of ports that changes, and of everything else behind port 1.
+    /// Routes to 10.0.1.0/24 behind a set of ports that changes, and to everything else behind port 1.
     #[derive(Debug, Default)]
     struct Table {
         version: AtomicU64,

@@ -121,7 +121,7 @@ pub struct QueueStatus {
     changed_policy: Gauge,
     /// Values of the policy's parameters, in the order of its parameters.
     parameters: [Gauge; PARAMETERS],
-    /// 1 if another law decided in the policy's stead at the last look, else 0.
+    /// Gauge that is 1 if another law decided in the policy's stead at the last look, else 0.
     fell_back: Gauge,
     zone: Gauge,
     trend: Gauge,
@@ -291,13 +291,13 @@ counters! {
         ticks: Counter => metric("npcc_ticks"),
         /// Ticks that had no time left for a queue that was due, which then came first in the next.
         queues_deferred: Counter => no_metric(),
-        /// Records taken in.
+        /// Records processed.
         #[serde(skip)] records: Counter => no_metric(),
         /// Packets of ports that are not trusted: nothing was learned from them.
         untrusted: Counter => metric("npcc_untrusted_packets"),
         /// Packets whose source does not lie behind the port they came by: nothing was learned from them.
         wrong_port: Counter => metric("npcc_wrong_port_packets"),
-        /// New ends, REQ and REP refused because their source began too many; the report adds them to the flows refused.
+        /// New endpoints, REQ and REP refused because their source began too many; the report adds them to the flows refused.
         #[serde(skip)] rate_limited: Counter => no_metric(),
         /// Contributors without an entry in the flow table.
         uncounted: ByName<Uncounted, UncountedCounters, { Uncounted::COUNT }> => nested().by(BY_REASON),
@@ -307,17 +307,17 @@ counters! {
         flows_refused: Counter => metric("npcc_flows_refused"),
         /// Idle flows that made room for others.
         #[serde(skip)] flows_displaced: Counter => no_metric(),
-        /// Ends in the table of connections.
+        /// Endpoints in the table of connections.
         #[serde(skip)] ends: Gauge => no_metric(),
-        /// Ends refused because every other was in use.
+        /// Endpoints refused because every other was in use.
         #[serde(skip)] ends_refused: Gauge => no_metric(),
-        /// Idle ends that made room for others, those not paired first, then the pairs longest unused.
+        /// Idle endpoints that made room for others, those not paired first, then the pairs longest unused.
         #[serde(skip)] ends_displaced: Gauge => no_metric(),
         /// Flows whose bytes were read from a worker.
         flows_read: Counter => no_metric(),
         /// Flows that send again after a pause.
         flows_woken: Counter => no_metric(),
-        /// Flows of which a worker said so too long ago: they are found by the slow round of readings.
+        /// Reports of waking flows that were overwritten before they were read: the flows are found by the slow round of readings.
         wakes_lost: Counter => no_metric(),
         /// Flows weighed as contributors of a decision.
         flows_weighed: Counter => no_metric(),

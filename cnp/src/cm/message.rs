@@ -28,11 +28,11 @@ const HEADER: [u8; 4] = [1, 7, 2, 3];
 /// Transport service that a REQ requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
-    /// Reliable.
+    /// Reliable connection.
     Rc,
-    /// Unreliable.
+    /// Unreliable connection.
     Uc,
-    /// Anything else: XRC and reliable datagrams are not paired.
+    /// Any other service: XRC and reliable datagrams are not paired.
     Other,
 }
 

@@ -127,7 +127,7 @@ fn nothing_believes_in_cnps_that_were_not_sent() {
         assert_eq!((flow.cnps, flow.last_cnp), (0, Nanos::ZERO));
         assert_eq!(flow.response, Response::Unknown);
     }
-    // Alpha is what it was before anybody was told: the first CNP still counts in full.
+    // Alpha is what it was before anybody was signalled: the first CNP still counts in full.
     let alphas = rig.core.tracker.flows.view();
     assert_eq!(alphas.flows().count(), 2);
     for index in 0..2 {
@@ -145,12 +145,12 @@ fn the_pace_is_that_of_sending() {
             set_up.settings.queues[0].policy = kind;
             rig(&set_up)
         });
-        // The queue does not care who is told, so both see the same.
+        // The queue does not depend on who is signalled, so both see the same.
         let [sending, observing] = &mut both;
         assert!(fill(sending, ticks) > 0, "{kind:?}");
         assert_eq!(fill(observing, ticks), 0);
         let ((sent, _), (_, would)) = (counted(sending), counted(observing));
-        // Those two count with rates and alphas, which are others where nobody is told.
+        // Those two count with rates and alphas, which differ where nobody is signalled.
         let least = if kind.which() == PolicyName::Npcc {
             sent
         } else {
@@ -241,7 +241,7 @@ fn an_observed_host_takes_no_place_among_the_few() {
     let mut rig = rig(&config(TICK));
     let host = HostSet::new([(DATA.src.into(), 32)]);
     observe(&mut rig, host).unwrap();
-    // A jump would be hard, where all are told.
+    // A jump would be hard, where all are signalled.
     rig.tick(Nanos::from_millis(1), 90_000);
     for tick in 0..10 {
         for packet in [DATA, DATA, DATA, OTHER] {
@@ -330,7 +330,7 @@ fn would_be_cnps_take_nothing_from_the_caps_of_those_that_leave() {
     let mut rig = rig(&with(TICK, |settings| settings.cap_per_second = 1));
     let host = HostSet::new([(DATA.src.into(), 32)]);
     observe(&mut rig, host).unwrap();
-    // Who does not obey is told once a millisecond.
+    // A sender that does not slow down is signalled once a millisecond.
     assert_eq!(fill(&mut rig, 4_000), 32);
     assert_eq!(counted(&rig), (32, 32));
 }

@@ -113,7 +113,7 @@ fn a_new_connection_of_a_known_host_begins_with_what_is_known() {
     assert_eq!(rig.core.tracker.feedback(1), Nanos::from_micros(70));
 }
 
-/// Replies in the near host's name, of the right connection and number.
+/// Covers replies in the near host's name, of the right connection and number.
 #[test]
 fn forged_replies_of_the_far_side_teach_nothing() {
     let mut rig = Rig::new(&config(TICK));
@@ -139,7 +139,7 @@ fn forged_replies_of_the_far_side_teach_nothing() {
     assert_eq!(feedback(&rig), Nanos::from_micros(30));
 }
 
-/// Replies made up on the near side, from where nobody can tell them from the host's own: they move the delay within its bounds.
+/// Covers replies made up on the near side, which nobody can tell from the host's own: they move the delay within its bounds.
 #[test]
 fn forged_replies_of_the_near_side_stay_within_bounds() {
     for (us, learned) in [(0, 20_000), (1, 20_000), (4_000, 200_000), (20_000, 30_000)] {

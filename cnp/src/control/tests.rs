@@ -90,7 +90,7 @@ fn every_cell_sends_what_the_table_says() {
     assert_eq!(queue.cell(Zone::Deep, Row::Jitter).get(), 1);
     assert!(queue.cell(Zone::Deep, Row::Falling).get() >= 20);
     assert_eq!(queue.decided(Amount::Many).get(), 2);
-    // One shallow, and while draining again and again: these flows do not obey, so that nobody is told.
+    // One shallow, and while draining again and again: these flows do not slow down, so that nobody is signalled.
     assert!(queue.decided(Amount::Few).get() >= 2);
     assert_eq!(
         (queue.depth.get(), queue.peak.get(), queue.zone()),

@@ -19,8 +19,8 @@ const EACH: u32 = 8;
 /// Longest time between two refreshes of a flow: the control core takes an endpoint without records for [`LIVE`] to be gone, and a refresh may
 /// wait half as long again for a packet worth showing.
 const LONGEST: Nanos = Nanos(LIVE.0 / 2);
-/// Number of packets of a flow of which one is shown: half a bucket of the control core's
-/// sequence numbers (`pair/numbers.rs`), so that no endpoint wraps its own unseen.
+/// Number of packets of a flow of which one is shown: half a bucket of the control core's sequence numbers (`pair/numbers.rs`), so that no endpoint
+/// wraps its own unseen.
 const ROUND: u32 = 1 << 16;
 
 /// Returns true if a flow's packet is shown because of its count: one in every [`ROUND`].

@@ -23,7 +23,7 @@ counters! {
         messages: Counter => no_metric(),
         /// QP1 packets lost because the ring was full.
         message_drops: Counter => metric("npcc_cm_packets").tag("kind", "dropped"),
-        /// Packets of XRC, RD and vendors' own transports: forwarded, never told.
+        /// Packets of XRC, RD and vendors' own transports: forwarded, never signalled.
         unsupported: Counter => no_metric(),
     }
 }

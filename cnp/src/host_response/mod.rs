@@ -3,8 +3,7 @@
 //! A card is one for all queue pairs of its host, so that a measurement of one flow counts for the others. The state of a host is, for each kind of
 //! card that responds ([`crate::cards`]), the logarithm of how much likelier it makes the measurements than a sender that does not respond
 //! ([`crate::likelihood`]); the host's odds are the prior's times those of the kind that fits best. They stay within [`MOST`] and drift back to the
-//! prior, as
-//! cards, paths and applications change.
+//! prior, as cards, paths and applications change.
 //!
 //! Laws: measurements of a host's flows within [`APART`] count once, in whatever order they come. A measurement that failed moves nothing. One
 //! host's measurements move no other's odds.

@@ -5,12 +5,11 @@
 //!   REP  B -> A   (id b for a, queue pair qb)    pairs (A -> B, qb) with qa and (B -> A, qa) with qb
 //! ```
 //! A LAP that an APR accepts names the same queue pairs between the other path's addresses. RTU is not waited for: it may be lost, and data imply
-//! it. Law: a name is taken back as soon as anything speaks against
-//! it. A REP that grants something else than the one before, a REQ that uses an id or a queue pair anew, REJ, DREQ and DREP
-//! end the pair; a contradicted connection stays unpaired until the next REQ. A connection over a queue pair that is in use, of
-//! another connection or of packets seen before the REP, is a dispute: neither is believed, and no other until the queue pair
-//! has been silent for [`LIVE`](super::ends::LIVE) or its connection was ended by name. So forged messages can take evidence away, and pair what
-//! both sides of a made-up connection claim, but not turn an existing pair into another.
+//! it. Law: a name is taken back as soon as anything speaks against it. A REP that grants something else than the one before, a REQ that uses an id
+//! or a queue pair anew, REJ, DREQ and DREP end the pair; a contradicted connection stays unpaired until the next REQ. A connection over a queue
+//! pair that is in use, of another connection or of packets seen before the REP, is a dispute: neither is believed, and no other until the queue
+//! pair has been silent for [`LIVE`](super::ends::LIVE) or its connection was ended by name. So forged messages can take evidence away, and pair
+//! what both sides of a made-up connection claim, but not turn an existing pair into another.
 
 mod room;
 

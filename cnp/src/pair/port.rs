@@ -1,11 +1,10 @@
 //! Evidence `port`: exactly one queue pair in each direction on this UDP source port, unchanged for 50 ms and 64 packets.
 //!
-//! Equal ports alone mislead where a network card takes the port from its *own* queue pair: then equal ports belong to
-//! different connections whose queue pairs happen to have equal numbers. So with several queue pairs between two addresses
-//! the evidence is refused while any number occurs in both directions, and while half of the ports or more are seen in one direction
-//! only. Both directions must have been seen since, and an answer must have had the number of a request in flight, to the packet, and none another.
-//! Never for UC, whose reverse packets are not
-//! acknowledgements; never where the hash is believed and says otherwise.
+//! Equal ports alone mislead where a network card takes the port from its *own* queue pair: then equal ports belong to different connections whose
+//! queue pairs happen to have equal numbers. So with several queue pairs between two addresses the evidence is refused while any number occurs in
+//! both directions, and while half of the ports or more are seen in one direction only. Both directions must have been seen since, and an answer
+//! must have had the number of a request in flight, to the packet, and none another. Never for UC, whose reverse packets are not acknowledgements;
+//! never where the hash is believed and says otherwise.
 
 use npcc_pipeline::units::Nanos;
 

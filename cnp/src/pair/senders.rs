@@ -28,7 +28,7 @@ pub(super) enum Senders {
     Unknown,
     /// No endpoint seen.
     Nobody,
-    /// This end alone.
+    /// One endpoint alone.
     One(u32),
 }
 

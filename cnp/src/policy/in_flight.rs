@@ -8,7 +8,7 @@ use npcc_pipeline::units::Nanos;
 
 use super::Round;
 
-/// Shortest time over which a growth is measured: frames come in bursts, and what comes in less says nothing of a rate.
+/// Shortest time over which a growth is measured: frames come in bursts, and over less time bytes show no rate.
 pub(super) const SHORTEST: Nanos = Nanos::from_micros(2);
 /// Number of rounds remembered; further ones are added to the latest.
 const ROUNDS: usize = 64;
@@ -78,8 +78,8 @@ impl InFlight {
         rates.fold(0, i64::saturating_add_unsigned)
     }
 
-    /// Cut that a growth measured `over` the time until `now` does not show yet, in bit/s.
-    /// Rounds all of whose effect has shown for `longest` are forgotten.
+    /// Cut that a growth measured `over` the time until `now` does not show yet, in bit/s. Rounds all of whose effect has shown for `longest` are
+    /// forgotten.
     pub(super) fn unseen(&mut self, over: Nanos, longest: Nanos, now: Nanos) -> i64 {
         self.cuts
             .retain(|cut| now < cut.seen_from || now.since(cut.seen_from) < longest);

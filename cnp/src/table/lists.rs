@@ -1,9 +1,8 @@
 //! Three lists of a watched queue: all flows that are read round and round, those that send, and those that put bytes in last.
 //!
-//! All are links in the flows themselves: nothing is allocated, every step is a few stores. The round keeps its order, so
-//! that each flow is read as often as any other, and so do the flows that send: a flow that was read goes to the end. The recent ones are newest first
-//! and at most [`RECENT`]: the newest pushes
-//! the oldest out, so that a decision weighs no more than that, however many flows there are.
+//! All are links in the flows themselves: nothing is allocated, every step is a few stores. The round keeps its order, so that each flow is read as
+//! often as any other, and so do the flows that send: a flow that was read goes to the end. The recent ones are newest first and at most
+//! [`RECENT`]: the newest pushes the oldest out, so that a decision weighs no more than that, however many flows there are.
 
 use std::hint::black_box;
 

@@ -34,7 +34,7 @@ fn connect(book: &mut Book, sender: u32, service: Service, now: Nanos) {
     book.0.observe_message((&back, PortId(1)), &rep, now);
 }
 
-/// Both directions of the connection are seen, at a port of its own.
+/// Both directions of the suggested connection are seen, at a port of its own.
 #[test]
 fn a_suggestion_counts_once_packets_say_the_same() {
     let mut book = suggested(0x18);
