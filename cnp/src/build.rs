@@ -1,9 +1,9 @@
-//! The bytes of a congestion notification packet (IBTA annex A17.9.3).
+//! Builder of a congestion notification packet's bytes (IBTA annex A17.9.3).
 //!
 //! ```text
 //!   Ethernet [VLAN] | IPv4 20 or IPv6 40 | UDP 8 | BTH 12 (opcode 0x81, BECN) | 16 zero octets | ICRC 4
 //! ```
-//! It goes from the flow's *receiver* to its sender: endpoints compare both addresses with the queue pair's.
+//! The packet goes from the flow's *receiver* to its sender: endpoints compare both addresses with the queue pair's.
 
 use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::{Mac, Priority};
@@ -12,9 +12,9 @@ use npcc_pipeline::wire::{bth, checksum, ethernet, ipv4, ipv6, udp};
 use crate::key::{FlowKey, Qpn};
 use npcc_pipeline::icrc::icrc;
 
-/// Room for the longest CNP: Ethernet with a tag, IPv6, UDP, BTH, 16 zero octets, ICRC is 98.
+/// Size of a buffer for the longest CNP: Ethernet with a tag, IPv6, UDP, BTH, 16 zero octets, ICRC is 98.
 pub const MAX_LEN: usize = 104;
-/// UDP header and payload of every CNP.
+/// Length of the UDP header and payload of every CNP.
 const UDP_LEN: u16 = 40;
 
 /// A finished frame, without FCS.

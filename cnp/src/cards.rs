@@ -8,7 +8,7 @@ use npcc_pipeline::units::Nanos;
 
 /// The value 1 in the fixed point of rates, shares and alpha (16 fractional bits).
 pub(crate) const ONE: u32 = 1 << 16;
-/// Kinds of cards that respond.
+/// Number of kinds of cards that respond.
 pub(crate) const KINDS: usize = 3;
 /// Shortest time between two cuts by a card.
 const CLOSEST: Nanos = Nanos::from_micros(4);
@@ -74,7 +74,7 @@ struct Card {
     alpha: u32,
 }
 
-/// State of a flow's sender, one for each kind of card it may have.
+/// Models of a flow's sender, one for each kind of card it may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cards {
     told: Option<Nanos>,
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(thousandths(cards.rates(us(310))), [750, 750, 984]);
         // Half in 142 us, and half in 10 ms.
         assert_eq!(thousandths(cards.cuts(us(152))), [250, 250, 496]);
-        // A train keeps the target of its beginning, but for the published card.
+        // A train keeps the target of its beginning, except for the published card.
         for at in [14, 18] {
             cards.signal(us(at));
         }

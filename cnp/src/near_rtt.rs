@@ -21,7 +21,7 @@ use crate::fixed_map::FixedMap;
 use crate::key::{Bits, FlowKey, KeyHasher, low32};
 use crate::sample::Record;
 
-/// Number of requests whose replies are awaited at a time.
+/// Maximum number of requests whose replies are awaited at a time.
 const PROBES: usize = 4_096;
 /// Capacity of the table of hosts; the one longest without a reply is replaced.
 const HOSTS: usize = 4_096;
@@ -148,7 +148,7 @@ impl NearRtt {
         self.learn(&record.key, delay);
     }
 
-    /// Records the passage of the reply to the request to `asked` with this record's sequence number.
+    /// Records the passage of the reply to the request with key `asked` and this record's sequence number.
     pub(crate) fn record_reply(&mut self, record: &Record, asked: &FlowKey) {
         let pass = Pass::of(record);
         match self.known(asked, record) {

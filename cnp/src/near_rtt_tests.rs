@@ -147,7 +147,7 @@ fn the_second_shortest_of_eight_counts() {
         side.exchange(u32::try_from(at).unwrap(), 1, us);
     }
     assert_eq!(side.us(), Some(31));
-    // It has become longer: eight later nothing is left of what was.
+    // The way has become longer: eight delays later nothing is left of the old ones.
     side.exchange(10, 8, 200);
     assert_eq!(side.us(), Some(200));
 }

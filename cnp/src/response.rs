@@ -346,7 +346,7 @@ impl ResponseWatch {
         }
     }
 
-    /// Drops a measurement since `at`, or over a window before, because something else held the sender back at that time.
+    /// Drops a measurement whose rate before was taken up to a window after `at`, because something else held the sender back at `at`.
     pub(crate) fn forget(&mut self, at: Nanos, window: Nanos) -> Option<Outcome> {
         let is_open = !matches!(self.state, State::Quiet);
         let is_concerned =

@@ -198,6 +198,6 @@ fn a_measurement_missed_or_paused_is_none() {
     let paused = bed.watch.forget(bed.now, CONFIG.window);
     assert_eq!(reasons(paused.as_slice()), [Unmeasured::Paused]);
     assert!(bed.run(12, 100).is_empty());
-    // One of before, and nothing open: nothing is lost.
+    // A pause from before, and no open measurement: nothing is lost.
     assert!(bed.watch.forget(Nanos(1), CONFIG.window).is_none());
 }

@@ -71,7 +71,7 @@ pub struct Record {
     pub opcode: u8,
     /// Class of the packet.
     pub class: RoceClass,
-    /// AckReq, BECN, CE.
+    /// Flags: AckReq, BECN, CE.
     pub flags: RecordFlags,
     /// First octet of the AETH, where there is one: ACK, RNR NAK or NAK, with credits or code.
     pub syndrome: Option<u8>,

@@ -22,9 +22,9 @@ named! {
         RateLimited = "rate_limited",
         /// The packet answers a READ that was never requested.
         Unasked = "unasked",
-        /// The table of connections' ends is full.
+        /// The table of connections has no place for the packet's endpoint.
         NoEnd = "ends_full",
-        /// The flow table has no place for it.
+        /// The flow table has no place for the flow.
         NoRoom = "flows_full",
     }
 }

@@ -1,4 +1,4 @@
-//! A QP1 packet on its way from a worker to the control core, whole from its IP header on.
+//! Copy of a QP1 packet on its way from a worker to the control core, whole from its IP header on.
 
 use npcc_pipeline::parse::{Kind, L3};
 use npcc_pipeline::tap::Sighting;
@@ -16,11 +16,11 @@ const ICRC: usize = 4;
 /// A copy of a QP1 packet on its way from a worker to the control core.
 #[derive(Debug, Clone, Copy)]
 pub struct CmCopy {
-    /// Addresses; the queue pair is 1.
+    /// Addresses of the packet; the queue pair is 1.
     pub key: FlowKey,
     /// Time of enqueueing.
     pub time: Nanos,
-    /// Port it came in by.
+    /// Ingress port.
     pub ingress: PortId,
     v6: bool,
     l4_off: u8,

@@ -19,10 +19,10 @@ const LEN: usize = 276;
 const MAD: usize = 20;
 const MESSAGE: usize = 44;
 const UD_SEND_ONLY: u8 = 0x64;
-/// Q_Key and queue pair every connection manager uses.
+/// Q_Key and queue pair that every connection manager uses.
 const Q_KEY: [u8; 4] = [0x80, 0x01, 0, 0];
 const GSI: [u8; 3] = [0, 0, 1];
-/// Base version 1, class 7, class version 2, method Send.
+/// MAD header of a message: base version 1, class 7, class version 2, method Send.
 const HEADER: [u8; 4] = [1, 7, 2, 3];
 
 /// Transport service that a REQ requests.
@@ -36,7 +36,7 @@ pub enum Service {
     Other,
 }
 
-/// The part of a message that names queue pairs and connections.
+/// Message of the connection manager: the fields that name queue pairs and connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
     /// REQ: a connection is requested.
@@ -182,7 +182,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The UDP payload of a message, without its ICRC.
+    /// Makes the UDP payload of a message, without its ICRC.
     pub(crate) fn payload(attribute: u16, fields: &[(usize, &[u8])]) -> Vec<u8> {
         let mut bytes = vec![0; LEN];
         bytes[0] = UD_SEND_ONLY;

@@ -300,7 +300,7 @@ fn flows_without_evidence_are_observed_too() {
             let mut rig = Rig::new(&with(TICK, |settings| {
                 (settings.action, settings.unpaired) = (action, unpaired);
             }));
-            // Two answers to two queue pairs by other ports: nobody knows which of them sends.
+            // Two answers to two queue pairs by other ports: it cannot be known which of them sends.
             for (qpn, port) in [(0x31, 50_001), (0x32, 50_002)] {
                 rig.out(&DATA);
                 rig.back(&Packet {

@@ -157,13 +157,13 @@ impl ControlCore {
         self.tracker.flows.view()
     }
 
-    /// Flows that contributed to a watched queue lately.
+    /// Number of flows that contributed to a watched queue lately.
     #[cfg(test)]
     pub(crate) fn listed(&self, queue: usize) -> usize {
         self.tracker.listed(queue)
     }
 
-    /// Flows of a watched queue that send.
+    /// Number of flows of a watched queue that send.
     #[cfg(test)]
     pub(crate) fn active(&self, queue: usize) -> usize {
         self.tracker.active(queue)

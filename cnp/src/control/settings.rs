@@ -109,7 +109,7 @@ npcc_pipeline::defaults! {
         /// Hosts that may be signalled, are only observed, or are known to answer (default: all may be signalled).
         pub hosts: HostRules = HostRules::default(),
         /// Wire rates of all ports by index, 0 for no limit: CNPs leaving by a port take at most `cap` of it. A port beyond the
-        /// end of the list gets no CNPs. How many there are is fixed at the start.
+        /// end of the list gets no CNPs. The length of the list is fixed at the start.
         pub port_rates: Vec<BitRate> = Vec::new(),
         /// Share of a port's rate that CNPs may take, in thousandths (default 50).
         pub cap: u16 = 50,

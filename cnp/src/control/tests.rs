@@ -363,7 +363,7 @@ fn a_flood_of_made_up_flows_does_not_displace_live_ones() {
             ..data(0x18, 0x4000 + b)
         });
     }
-    // New ones are taken in bit by bit.
+    // New ones are processed bit by bit.
     rig.tick(TICK, 0);
     rig.tick(TICK, 0);
     let status = rig.core.status();

@@ -9,7 +9,7 @@ const CHANGES: u8 = 4;
 /// Packets of a flow that may still be shown: see the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Allowance {
-    /// Notable packets since the last refresh.
+    /// Number of notable packets since the last refresh.
     pub(super) seen: u16,
     /// Log2 of the sampling ratio: one notable packet in `2^choice` is chosen. Below 16, as are all fields that follow.
     choice: u8,

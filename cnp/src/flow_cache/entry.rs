@@ -27,7 +27,7 @@ pub(super) struct Sign {
     pub(super) notable: Option<u32>,
     /// True for a CNP or a NAK.
     pub(super) urgent: bool,
-    /// True if a round number of the flow's packets was not shown: see [`is_round`](super::pace::is_round).
+    /// True if the packet's number in its flow is one that is always shown: see [`is_round`](super::pace::is_round).
     pub(super) round: bool,
 }
 

@@ -9,18 +9,18 @@ use npcc_pipeline::units::Nanos;
 use super::allowance::Allowance;
 use npcc_pipeline::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Bit 0 of the control word: paired, send no details.
+/// Bit 0 of the control word ([`SlotControl::paired`]): paired, send no details.
 const PAIRED: u64 = 1;
-/// Bits 1..=11: the low bits of the generation the word is meant for.
+/// Bits 1..=11 of the control word: the low bits of the generation the word is meant for.
 const GENERATION_SHIFT: u32 = 1;
 const GENERATION_MASK: u64 = 0x7ff;
-/// Bit 12: [`SlotControl::owes`].
+/// Bit 12 of the control word: [`SlotControl::owes`].
 const OWES: u64 = 1 << 12;
-/// Bit 13: [`SlotControl::responds`].
+/// Bit 13 of the control word: [`SlotControl::responds`].
 const RESPONDS: u64 = 1 << 13;
-/// Bits 14..=21: [`SlotControl::returned`].
+/// Bits 14..=21 of the control word: [`SlotControl::returned`].
 const RETURNED_SHIFT: u32 = 14;
-/// Bits 22..: [`SlotControl::owes_from`] in units of 64 bytes.
+/// Bits 22.. of the control word: [`SlotControl::owes_from`] in units of 64 bytes.
 const FROM_SHIFT: u32 = 22;
 const FROM_UNIT: u32 = 6;
 /// Half of the range of that field: a difference above it is negative.
@@ -68,7 +68,7 @@ impl SlotControl {
 pub struct SlotReading {
     /// Wire bytes of data enqueued since the slot became this flow's.
     pub bytes: u64,
-    /// Packets of any class, modulo 2^32.
+    /// Number of packets of any class, modulo 2^32.
     pub packets: u32,
     /// Sequence number of the latest request (SEND, WRITE, READ REQUEST, ATOMIC of RC).
     pub request: Option<u32>,

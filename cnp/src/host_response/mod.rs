@@ -38,17 +38,17 @@ const ANSWERS: MilliNats = 100;
 const BELOW: MilliNats = -50;
 /// Difference at which another kind of card fits clearly better: that of one clear hit.
 const CLEARLY: MilliNats = 500;
-/// Most that a flow may be allowed to send, in 65,536ths of what it sends.
+/// Maximum that a flow may be allowed to send, in 65,536ths of the bytes it sends.
 const MOST_HEADROOM: u32 = 256 << 16;
 
 named! {
     /// Responsiveness class of a host, by its odds.
     #[derive(Default)]
     pub enum Standing {
-        /// Even odds, or little more: nothing was measured, or as much for it as against it.
+        /// Unknown: even odds, or little more; nothing was measured, or as much for it as against it.
         #[default]
         Unknown = "unknown",
-        /// Below even odds: its flows get the CNPs of marks alone.
+        /// Doubted: below even odds; its flows get the CNPs of marks alone.
         Doubted = "doubted",
         /// Answers: its flows slow down when signalled, and stay slow.
         Answers = "answers",

@@ -183,7 +183,7 @@ fn a_lap_refused_or_of_nobody_names_nothing() {
 #[test]
 fn a_lap_takes_no_queue_pair_from_another() {
     let mut table = connected();
-    // Somebody else between those addresses has the granter's number.
+    // Another connection between those addresses has the granting side's number.
     let theirs = other().with_qp(Qpn::new(1));
     table.hear(&theirs, &req(3, 0x55), NOW);
     table.hear(&theirs.reversed(Qpn::new(1)), &rep(4, 3, 0x11), NOW);

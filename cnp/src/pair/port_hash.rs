@@ -1,7 +1,7 @@
 //! Evidence `port-hash`: the same UDP source port in both directions, and it is the hash of both queue pairs.
 //!
 //! Linux's convention for RoCEv2 with flow label 0 (`rdma_calc_flow_label`, `rdma_flow_label_to_udp_sport` in
-//! include/rdma/ib_verbs.h). Symmetric, so both ends compute the same port.
+//! include/rdma/ib_verbs.h). Symmetric, so both endpoints compute the same port.
 //!
 //! A network card may follow another rule, so the formula is believed per address pair only where it holds: of the endpoints
 //! that share their port with one in the other direction, more than 99 % must have a partner that fits, or most, where the two

@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(after(&came), Some(0));
         came.extend([0; 2]);
         assert_eq!(after(&came), None);
-        // Of less the part of the time is known.
+        // Counts that cover less than the time are scaled up to it.
         assert_eq!(after(&[250_000, 250_000, 0]), Some(833_333));
     }
 

@@ -99,12 +99,12 @@ pub(crate) struct End {
     /// Time until which no sender to it is believed: another transport or another datagrams' sender was just seen.
     pub(in crate::pair) doubted_until: Nanos,
 
-    /// Sequence numbers of requests to it.
+    /// Sequence numbers of requests to the endpoint.
     pub(in crate::pair) sent: Sent,
 
     /// Neighbours among the endpoints of the same direction between these addresses.
     pub(in crate::pair) side: Links,
-    /// Neighbours in its group.
+    /// Neighbours in the endpoint's group.
     pub(in crate::pair) grouped: Links,
     /// Time at which a CNP to this queue pair passed through.
     pub(crate) cnp_passed: Option<Nanos>,

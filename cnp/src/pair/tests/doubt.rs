@@ -177,13 +177,13 @@ enum Forgery {
     /// A datagram to the sender's queue pair, or to the receiver's.
     AckDatagram,
     Datagram,
-    /// ACKs with odd numbers.
+    /// ACKs with wrong sequence numbers.
     AckNumbers,
     /// ACKs to many queue pairs on its port.
     AckDisagree,
     /// Data to another queue pair on its port.
     OtherPair,
-    /// Data with odd numbers.
+    /// Data with wrong sequence numbers.
     Numbers,
     /// A packet of UC.
     Unreliable,
