@@ -1,4 +1,4 @@
-//! What a record costs the control core, with many flows: first data alone between two hosts, then connections between
+//! Cost of a record to the control core, with many flows: first data alone between two hosts, then connections between
 //! many, both directions of which are seen.
 //!
 //! `cargo run --release -p npcc-cnp --example records [FLOWS [ROUNDS [data | connections]]]`; `READS` in the environment: flows
@@ -28,7 +28,7 @@ use rig::{DEST_QP, KNOWN, NEAR, NEW, Packets, READ_RESPONSE_MIDDLE, TICK, WAN, c
 const SEND_ONLY: u8 = 0x04;
 const ACK: u8 = 0x11;
 
-/// Where other fields of a crafted IPv4 frame lie.
+/// Range of the IPv4 header in a crafted frame, and offsets of its fields.
 const HEADER: std::ops::Range<usize> = 14..34;
 const CHECKSUM: usize = 24;
 const SOURCE: usize = 26;
@@ -36,7 +36,7 @@ const DESTINATION: usize = 30;
 const UDP_PORT: usize = 34;
 const PSN: usize = 51;
 
-/// Makes the IPv4 header's checksum anew.
+/// Updates the IPv4 header's checksum.
 fn seal(packet: &mut Packets) {
     packet.put::<2>(CHECKSUM, 0);
     let words = packet.frame[HEADER]
@@ -80,7 +80,7 @@ impl Bench {
         self.spent += begin.elapsed();
     }
 
-    /// Shows all flows once, so many between two ticks, and says what a record of it cost in ns.
+    /// Shows all flows once, `burst` of them between two ticks; returns the cost of a record in ns.
     fn round(
         &mut self,
         flows: u32,

@@ -73,10 +73,10 @@ fn cnp(count: u32, only: Option<&str>) {
     }
 }
 
-/// Packets that a worker shows in a second, at most.
+/// Maximum number of packets that a worker shows in a second.
 const SHOWN: f64 = 250_000.0;
 
-/// The ICRCs of packets that no core's own cache holds any more.
+/// Measures the ICRCs of packets that no core's own cache holds any more.
 fn icrc(count: u32) {
     const FRAMES: u32 = 4_096;
     for payload in [4, 1_024, 4_096] {
@@ -118,7 +118,7 @@ impl Source {
         black_box(self.data.show(cache, self.now));
     }
 
-    /// The same without the cache.
+    /// Does what `show` does, without the cache.
     #[inline(never)]
     fn pretend(&mut self, n: u32) {
         self.data.put::<3>(DEST_QP, n);

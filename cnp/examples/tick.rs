@@ -1,4 +1,4 @@
-//! How long a tick of the control core takes, and how soon all who send are told, with many connections listed of which few send.
+//! Duration of a tick of the control core, and time until all senders are signalled, with many connections listed of which few send.
 //!
 //! `cargo run --release -p npcc-cnp --example tick [LISTED [ACTIVE]]`; time passes in it as it would on a core of its own: a tick
 //! takes what it took, and 20 us at least.
@@ -27,11 +27,11 @@ use rig::{
 };
 
 const ACKNOWLEDGE: u8 = 0x11;
-/// Where the UDP source port lies in a crafted IPv4 frame, and the last octet of each address.
+/// Offsets of the UDP source port in a crafted IPv4 frame, and of the last octet of each address.
 const PORT: usize = 34;
 const SOURCE: usize = 29;
 const DESTINATION: usize = 33;
-/// A tick that was interrupted counts as one of this length.
+/// Duration that an interrupted tick counts as.
 const LONGEST: Nanos = Nanos::from_millis(2);
 const TICKS: u32 = 2_000;
 
@@ -64,7 +64,7 @@ impl Bench {
         }
     }
 
-    /// Connections are of 64 pairs of hosts, as their ports are hashes of 14 bits.
+    /// Hosts of connection `n`: connections are of 64 pairs of hosts, as their ports are hashes of 14 bits.
     fn hosts(n: u32) -> (u32, u32) {
         (n % 64, scattered(n))
     }
@@ -89,7 +89,7 @@ impl Bench {
         self.back.show(&mut self.cache, self.now);
     }
 
-    /// One tick; says how many CNPs left.
+    /// Runs one tick; returns the number of CNPs that left.
     fn tick(&mut self, depth: u64) -> usize {
         let (told, mut sent) = (&mut self.told, 0);
         let begin = Instant::now();

@@ -1,7 +1,7 @@
-//! Whether CNPs leave: for the whole switch, for a queue, for a host.
+//! Action on a policy's decisions: whether CNPs leave, set for the whole switch, for a queue, for a host.
 //!
-//! Law: what does least holds. A CNP leaves only where the switch, its queue and the sender's host all say `send`; nothing that one of
-//! them says can make another one send.
+//! Law: the weakest action holds. A CNP leaves only where the switch, its queue and the sender's host all say `send`; none of the three can
+//! make another one send.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,15 +29,15 @@ named! {
     }
 }
 
-/// The hosts of some prefixes. A search takes as many steps as their number has binary digits.
+/// Set of hosts, given as prefixes. A search takes as many steps as the number of prefixes has binary digits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostSet {
-    /// First and last addresses, ascending; no two touch.
+    /// Address ranges (first, last), ascending; no two touch.
     ranges: Arc<[(u128, u128)]>,
 }
 
 impl HostSet {
-    /// The hosts of these prefixes, which may hold one another.
+    /// Builds the set from prefixes, which may contain one another.
     #[must_use]
     pub fn new(prefixes: impl IntoIterator<Item = (IpAddr, u8)>) -> HostSet {
         let range = |(address, length): (IpAddr, u8)| {
@@ -61,7 +61,7 @@ impl HostSet {
         }
     }
 
-    /// All hosts there can be.
+    /// Set of every possible host.
     #[must_use]
     pub fn all() -> HostSet {
         HostSet {
@@ -69,19 +69,19 @@ impl HostSet {
         }
     }
 
-    /// Whether there is none.
+    /// Returns true if the set holds no host.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Whether a host is one of them.
+    /// Returns true if `host` is in the set.
     #[must_use]
     pub fn holds(&self, host: IpAddr) -> bool {
         self.holds_bits(bits(host))
     }
 
-    /// Whether the sender of a flow is one of them.
+    /// Returns true if the flow's sender is in the set.
     pub(crate) fn holds_sender(&self, flow: &FlowKey) -> bool {
         !self.ranges.is_empty() && self.holds_bits(flow.src)
     }

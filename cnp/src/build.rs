@@ -1,9 +1,9 @@
-//! The bytes of a congestion notification packet (IBTA annex A17.9.3).
+//! Builder of a congestion notification packet's bytes (IBTA annex A17.9.3).
 //!
 //! ```text
 //!   Ethernet [VLAN] | IPv4 20 or IPv6 40 | UDP 8 | BTH 12 (opcode 0x81, BECN) | 16 zero octets | ICRC 4
 //! ```
-//! It goes from the flow's *receiver* to its sender: endpoints compare both addresses with the queue pair's.
+//! The packet goes from the flow's *receiver* to its sender: endpoints compare both addresses with the queue pair's.
 
 use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::{Mac, Priority};
@@ -12,9 +12,9 @@ use npcc_pipeline::wire::{bth, checksum, ethernet, ipv4, ipv6, udp};
 use crate::key::{FlowKey, Qpn};
 use npcc_pipeline::icrc::icrc;
 
-/// Room for the longest CNP: Ethernet with a tag, IPv6, UDP, BTH, 16 zero octets, ICRC is 98.
+/// Size of a buffer for the longest CNP: Ethernet with a tag, IPv6, UDP, BTH, 16 zero octets, ICRC is 98.
 pub const MAX_LEN: usize = 104;
-/// UDP header and payload of every CNP.
+/// Length of the UDP header and payload of every CNP.
 const UDP_LEN: u16 = 40;
 
 /// A finished frame, without FCS.
@@ -41,7 +41,7 @@ pub struct Vlan {
     pub pcp: Priority,
 }
 
-/// What does not change from CNP to CNP.
+/// Fields of the CNP that are the same for every flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CnpStyle {
     /// DSCP (high six bits) and ECN; NICs send 0xc2: CS6 and ECT(0).
@@ -53,7 +53,7 @@ pub struct CnpStyle {
 }
 
 impl CnpStyle {
-    /// With this DSCP (0..=63) and ECT(0), as NICs mark theirs.
+    /// Style with this DSCP (0..=63) and ECT(0), as NICs mark their CNPs.
     #[must_use]
     pub const fn with_dscp(dscp: u8) -> CnpStyle {
         CnpStyle {
@@ -70,18 +70,18 @@ impl Default for CnpStyle {
     }
 }
 
-/// One CNP to be built.
+/// Description of one CNP to build.
 #[derive(Debug, Clone, Copy)]
 pub struct CnpSpec {
-    /// The flow of data to slow down, in its own direction: `src` is who will be signalled.
+    /// The data flow to slow down, in its own direction: `src` is the host that is signalled.
     pub flow: FlowKey,
-    /// The queue pair at the flow's sender: the one thing no data packet carries.
+    /// Queue pair number at the flow's sender: the one field that no data packet carries.
     pub sender_qpn: Qpn,
     /// MAC address of the next hop toward the sender.
     pub dst_mac: Mac,
     /// Our MAC address on that port.
     pub src_mac: Mac,
-    /// The tag, where the next hop is in a VLAN.
+    /// VLAN tag, if the next hop is in a VLAN.
     pub vlan: Option<Vlan>,
     /// Identification (IPv4). NICs count; 0 with DF is allowed by RFC 6864.
     pub ip_id: u16,
@@ -93,7 +93,7 @@ const V4_LEN: usize = ipv4::MIN_LEN + UDP_LEN as usize;
 const V6_LEN: usize = ipv6::HEADER_LEN + UDP_LEN as usize;
 
 impl CnpSpec {
-    /// The frame.
+    /// Builds the frame.
     #[must_use]
     pub fn build(&self) -> CnpFrame {
         let mut frame = CnpFrame {
@@ -111,7 +111,7 @@ impl CnpSpec {
         frame
     }
 
-    /// Ethernet and tag; returns where IP begins.
+    /// Writes the Ethernet header and the tag; returns the offset of the IP header.
     fn put_link(&self, frame: &mut CnpFrame) -> usize {
         let kind = if self.flow.is_ipv6() {
             ethernet::IPV6
@@ -175,7 +175,7 @@ impl CnpSpec {
         }
         self.put_transport(&mut packet[40..]);
         finish(L3::V6, packet);
-        // The sum covers the ICRC, and of the pseudo-header the addresses, the length and the protocol.
+        // The checksum covers the ICRC, and of the pseudo-header the addresses, the length and the protocol.
         let pseudo = UDP_LEN + u16::from(udp::PROTOCOL);
         let sum = match !checksum::add(pseudo, checksum::sum(&packet[8..])) {
             0 => 0xffff, // RFC 8200 section 8.1: zero means none, which IPv6 forbids.

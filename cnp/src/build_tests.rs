@@ -13,7 +13,7 @@ fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Captured on a ConnectX-4 Lx (scapy, test/contrib/roce.uts).
+/// Frame captured on a ConnectX-4 Lx (scapy, test/contrib/roce.uts).
 pub(crate) fn v1_frame() -> Vec<u8> {
     hex("e41d2dab2bc2 7cfe90643b32 0800 45c2003c718c4000401191610a0011010a001201 0000 12b7 0028 0000
          8100ffff 40000118 00000000 00000000000000000000000000000000 82fd002a")

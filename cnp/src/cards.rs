@@ -6,23 +6,23 @@
 
 use npcc_pipeline::units::Nanos;
 
-/// One in the fixed point of rates, shares and alpha.
+/// The value 1 in the fixed point of rates, shares and alpha (16 fractional bits).
 pub(crate) const ONE: u32 = 1 << 16;
-/// Kinds of cards that respond.
+/// Number of kinds of cards that respond.
 pub(crate) const KINDS: usize = 3;
-/// Cards cut once in so long at most.
+/// Shortest time between two cuts by a card.
 const CLOSEST: Nanos = Nanos::from_micros(4);
-/// A rate so far below the line counts as the line's: 1/128.
+/// Tolerance below the line rate within which a rate counts as the line rate: 1/128.
 const FREE: u32 = ONE / 128;
-/// No card goes lower: 1/1,000 of the line.
+/// Lowest rate of any card: 1/1,024 of the line.
 const LEAST: u32 = ONE / 1_024;
 
-/// How one kind of card works.
+/// Parameters of one kind of card.
 #[derive(Debug)]
 struct Kind {
-    /// Time between two increases of the rate, the first so long after a cut.
+    /// Time between two increases of the rate; the first comes one such time after a cut.
     timer: Nanos,
-    /// Increases that only go half of the way to the target.
+    /// Number of fast-recovery increases, which go half of the way to the target.
     fast: u64,
     /// Gain of the target by each increase after these.
     grows: u32,
@@ -30,13 +30,13 @@ struct Kind {
     half_life: u64,
     /// Gain of alpha by a CNP.
     step_up: u32,
-    /// Alpha is 1 again once the rate is that of the line.
+    /// True if alpha is 1 again once the rate is that of the line.
     restarts: bool,
-    /// Each cut makes the rate before it the target, and not only the first after an increase.
+    /// True if each cut makes the rate before it the target; false if only the first cut after an increase does.
     retargets: bool,
 }
 
-/// NVIDIA's defaults: alpha by 1 us and 1,019/1,024, increases by 300 us, HAI of some thousandth of the line.
+/// Cards with NVIDIA's defaults: alpha by 1 us and 1,019/1,024, increases by 300 us, HAI of some thousandth of the line.
 const CLOCK: Kind = Kind {
     timer: Nanos::from_micros(300),
     fast: 1,
@@ -46,7 +46,7 @@ const CLOCK: Kind = Kind {
     restarts: false,
     retargets: false,
 };
-/// In the order of what is kept of them.
+/// Kinds of cards, in the order of [`OfEach`] and of a flow's state.
 static ALL: [Kind; KINDS] = [
     CLOCK,
     Kind {
@@ -67,21 +67,21 @@ static ALL: [Kind; KINDS] = [
 
 #[derive(Debug, Clone, Copy)]
 struct Card {
-    /// Right after the latest cut.
+    /// Rate right after the latest cut.
     rate: u32,
     target: u32,
-    /// Right after the latest CNP.
+    /// Alpha right after the latest CNP.
     alpha: u32,
 }
 
-/// State of a flow's sender, one for each kind of card it may have.
+/// Models of a flow's sender, one for each kind of card it may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cards {
     told: Option<Nanos>,
     cards: [Card; KINDS],
 }
 
-/// A rate or an alpha of each kind of card.
+/// One rate, share or alpha for each kind of card.
 pub(crate) type OfEach = [u32; KINDS];
 
 impl Cards {
@@ -97,7 +97,7 @@ impl Cards {
         }
     }
 
-    /// When its sender was signalled last, by whomever.
+    /// Time of the latest CNP to the sender, from this switch or from a receiver; `None` before the first.
     pub(crate) const fn told(&self) -> Option<Nanos> {
         self.told
     }
@@ -111,12 +111,12 @@ impl Cards {
         Some(each)
     }
 
-    /// The rates at a time without another CNP until then.
+    /// Rates at `now` if no further CNP has come until then.
     pub(crate) fn rates(&self, now: Nanos) -> OfEach {
         self.each(now, Kind::rate).unwrap_or([ONE; KINDS])
     }
 
-    /// The mean rates from a time after the latest CNP to another, of four in between.
+    /// Mean rates between two times after the latest CNP, from four samples.
     pub(crate) fn mean(&self, from: Nanos, to: Nanos) -> OfEach {
         let eighth = to.since(from).0 / 8;
         let mut sum = [0; KINDS];
@@ -134,13 +134,13 @@ impl Cards {
         self.cards.map(|card| card.rate)
     }
 
-    /// Share of its rate that a CNP of this moment takes off each, in 65,536ths.
+    /// Share of its rate that a CNP sent now takes off each kind of card, in 65,536ths.
     pub(crate) fn cuts(&self, now: Nanos) -> OfEach {
         let alphas = self.each(now, Kind::alpha).unwrap_or([ONE; KINDS]);
         alphas.map(|alpha| alpha / 2)
     }
 
-    /// A CNP is sent to the sender.
+    /// Records a CNP to the sender.
     pub(crate) fn signal(&mut self, now: Nanos) {
         let (rates, alphas) = (self.rates(now), self.cuts(now).map(|cut| cut * 2));
         let passed = self.told.map_or(Nanos(u64::MAX), |told| now.since(told));
@@ -198,7 +198,7 @@ mod tests {
         Nanos::from_micros(us)
     }
 
-    /// In thousandths.
+    /// Converts shares to thousandths.
     fn thousandths(each: OfEach) -> OfEach {
         each.map(|share| u32::try_from((u64::from(share) * 1_000 + 32_768) >> 16).unwrap())
     }
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(thousandths(cards.rates(us(310))), [750, 750, 984]);
         // Half in 142 us, and half in 10 ms.
         assert_eq!(thousandths(cards.cuts(us(152))), [250, 250, 496]);
-        // A train keeps the target of its beginning, but for the published card.
+        // A train keeps the target of its beginning, except for the published card.
         for at in [14, 18] {
             cards.signal(us(at));
         }

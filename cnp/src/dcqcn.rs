@@ -1,26 +1,27 @@
-//! How fast one flow sends, how long a CNP takes to show in its rate, and how much of its rate a CNP costs it.
+//! DCQCN model of one flow: its rate, the delay until a CNP shows in it, and the share of it that a CNP costs.
 //!
-//! What a CNP costs is what it costs a card of the kind that its host showed itself to have ([`crate::cards`]). The feedback delay is the time from a CNP to the fall of the flow's rate, as seen last; before the first, that to
-//! the sender and back as replies show it ([`crate::near_rtt`]), between the default and ten times that; before that, the default (20 us).
+//! A CNP costs the share that it costs a card of the kind that the flow's host showed itself to have ([`crate::cards`]). The feedback delay is the
+//! time from a CNP to the fall of the flow's rate, as last seen; before the first, the time to the sender and back as replies show it
+//! ([`crate::near_rtt`]), between the default and ten times that; before that, the default (20 us).
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
 use crate::cards::{Cards, ONE};
 use crate::window::share;
 
-/// How flows are measured.
+/// Times by which flows are measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measure {
     /// Time from a CNP to its effect, until learned.
     pub(crate) feedback: Nanos,
-    /// Time over which a rate is measured, at least.
+    /// Minimum time over which a rate is measured.
     step: Nanos,
-    /// A flow not read for this long has no known rate.
+    /// Time without a reading after which a flow's rate is unknown.
     pub(crate) stale: Nanos,
 }
 
 impl Measure {
-    /// For flows looked at once in `period`.
+    /// Times for flows read once in `period`.
     pub(crate) const fn new(feedback: Nanos, period: Nanos) -> Measure {
         let twice = Nanos(period.0.saturating_mul(2));
         let least = Nanos::from_micros(10);
@@ -33,36 +34,36 @@ impl Measure {
     }
 }
 
-/// How many times the default feedback delay a first effect is waited for.
+/// Multiple of the default feedback delay for which a first effect is waited for.
 const UNSEEN: u64 = 10;
-/// How many times the default replies can make the delay. A reply can be made up: at 5 ms nobody would be signalled while a queue
-/// grows by 14 MB, at 2 us everybody twice, and a third of the link lost. So replies only lengthen, and so far.
+/// Multiple of the default feedback delay up to which replies can raise the delay. A reply can be made up: at 5 ms nobody would be signalled
+/// while a queue grows by 14 MB, at 2 us everybody twice, and a third of the link lost. So replies only lengthen it, and up to this limit.
 const FORGED: u64 = 10;
-/// A feedback delay is not shorter or longer than this.
+/// Limits of a feedback delay, in ns.
 const DELAYS: (u64, u64) = (2_000, 10_000_000);
 
-/// What is known of how one flow's sender answers CNPs. In the order of use: what every reading needs comes first.
+/// Model of one flow's rate and of its sender's response to CNPs. In the order of use: what every reading needs comes first.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct DcqcnModel {
-    /// Checkpoints: when, and how many bytes until then.
+    /// Checkpoints of the rate measurement: time, and total bytes at that time.
     to: (Nanos, u64),
     from: (Nanos, u64),
-    /// Bits per second over the last whole measurement; 0 when not known.
+    /// Rate in bit/s over the last whole measurement; 0 when not known.
     rate: u64,
     told: Option<Nanos>,
     /// Time to the sender and back, in ns; 0 until learned.
     near: u64,
-    /// What the rate should be once the CNPs on their way have had effect.
+    /// Rate expected once the CNPs on their way have taken effect, in bit/s.
     expected: u64,
-    /// Before the first of them.
+    /// Rate before the first of those CNPs, in bit/s.
     before: u64,
     fallen: bool,
-    /// Whether `before` was measured, not guessed.
+    /// True if `before` was measured, not guessed.
     measured: bool,
-    /// What each kind of card does.
+    /// Model of each kind of card.
     pub(crate) cards: Cards,
-    /// 0 until learned, in ns.
+    /// Feedback delay in ns; 0 until learned.
     feedback: u64,
 }
 
@@ -83,18 +84,18 @@ impl DcqcnModel {
         }
     }
 
-    /// Whether it was ever told of a CNP.
+    /// Returns true if the model has recorded any CNP.
     #[cfg(test)]
     pub(crate) const fn was_told(&self) -> bool {
         self.cards.told().is_some()
     }
 
-    /// Something of what every reading needs.
+    /// Reads the fields that every reading needs, to bring them into the cache.
     pub(crate) const fn look(&self) -> u64 {
         self.to.1 ^ self.near
     }
 
-    /// The time to the sender and back was learned.
+    /// Stores the measured time to the sender and back.
     pub(crate) fn learn_near(&mut self, near: Option<Nanos>) {
         if let Some(near) = near {
             self.near = near.0;
@@ -104,7 +105,7 @@ impl DcqcnModel {
     /// Takes the flow's running total of bytes.
     pub(crate) fn observe(&mut self, now: Nanos, bytes: u64, measure: &Measure) {
         if now.since(self.to.0) > measure.stale {
-            // It says how much was sent, not how fast.
+            // The total says how much was sent, not how fast.
             (self.from, self.to, self.rate) = ((now, bytes), (now, bytes), 0);
             self.told = None;
             return;
@@ -117,14 +118,14 @@ impl DcqcnModel {
         }
     }
 
-    /// The sender was held back by something else at that time: nothing is learned from CNPs of before.
+    /// Forgets CNPs sent before `at`, when something else held the sender back: nothing is learned from them.
     pub(crate) fn forget(&mut self, at: Nanos) {
         if at > Nanos::ZERO && self.told.is_some_and(|told| told <= at) {
             self.told = None;
         }
     }
 
-    /// When did the rate fall half of the way it should?
+    /// Learns the feedback delay: the time at which the rate fell half of the way it should.
     fn learn_delay(&mut self, now: Nanos) {
         let Some(told) = self.told.filter(|_| self.measured && !self.fallen) else {
             return;
@@ -147,7 +148,7 @@ impl DcqcnModel {
         };
     }
 
-    /// All CNPs must have had their effect: the rate is what is measured.
+    /// Ends the wait once all CNPs must have taken effect: the rate is then the measured one.
     fn settle(&mut self, now: Nanos, measure: &Measure) {
         let (Some(last), true) = (self.cards.told(), self.told.is_some()) else {
             return;
@@ -155,7 +156,7 @@ impl DcqcnModel {
         let patience = if self.fallen || self.feedback > 0 {
             self.feedback(measure.feedback).0
         } else {
-            // What replies say may be forged: it lengthens the wait, and does not shorten it.
+            // The delay that replies show may be forged: it lengthens the wait, and does not shorten it.
             let default = measure.feedback.0.saturating_mul(UNSEEN);
             default.max(self.near.saturating_mul(2))
         };
@@ -173,7 +174,7 @@ impl DcqcnModel {
         }
     }
 
-    /// Time to the sender and back as replies show it, as far as it is believed; `default` until there were any.
+    /// Time to the sender and back as replies show it, within the limits in which it is believed; `default` until there were any.
     pub(crate) fn replies(&self, default: Nanos) -> Nanos {
         Nanos(self.near.clamp(default.0, default.0.saturating_mul(FORGED)))
     }
@@ -187,7 +188,7 @@ impl DcqcnModel {
         }
     }
 
-    /// The sender was signalled, while it sent at `rate`, of which that costs this share in 65,536ths.
+    /// Records a CNP to the sender while it sent at `rate`, of which the CNP costs this share in 65,536ths.
     pub(crate) fn record_cnp_sent(&mut self, rate: u64, share: u32, now: Nanos) {
         let cut = cut_of(rate, share);
         if self.told.is_none() {
@@ -199,7 +200,7 @@ impl DcqcnModel {
     }
 }
 
-/// What a CNP that costs this share, in 65,536ths, would take off this rate.
+/// Cut in bit/s by a CNP that costs this share of the rate, in 65,536ths.
 pub(crate) fn cut_of(rate: u64, share: u32) -> BitRate {
     let cut = u128::from(rate) * u128::from(share) / u128::from(ONE);
     BitRate(u64::try_from(cut).unwrap_or(u64::MAX))
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(source.dcqcn.predicted(), 0);
     }
 
-    /// Its host was paused by us: it fell, and not by the CNP.
+    /// Law: a fall of the rate during a pause of its host, which is not the CNP's effect, teaches nothing.
     #[test]
     fn nothing_is_learned_across_a_pause_of_the_sender() {
         for stopped in [false, true] {

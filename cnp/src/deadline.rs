@@ -1,10 +1,10 @@
-//! When a tick has to come to its end, whatever there is to do.
+//! Deadline of a tick.
 //!
-//! Work is bounded in counts too; but how long a count takes depends on what lies in the memory caches, and on who else runs here.
+//! Work is bounded in counts too; but the time that a count takes depends on the contents of the memory caches, and on what else runs on the core.
 
 use npcc_pipeline::units::Nanos;
 
-/// A time, and a clock to ask. One that stands still never strikes.
+/// A deadline, and the clock it is checked against. With a clock that stands still it never passes.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline<'a> {
     clock: &'a dyn Fn() -> Nanos,
@@ -13,7 +13,7 @@ pub(crate) struct Deadline<'a> {
 }
 
 impl<'a> Deadline<'a> {
-    /// So long after `now`.
+    /// Makes a deadline `allowed` after `now`.
     pub(crate) fn new(clock: &'a dyn Fn() -> Nanos, now: Nanos, allowed: Nanos) -> Deadline<'a> {
         Deadline {
             clock,
@@ -22,12 +22,12 @@ impl<'a> Deadline<'a> {
         }
     }
 
-    /// Whether it has passed. Asks the clock.
+    /// Returns true if the deadline has passed. Reads the clock.
     pub(crate) fn is_over(&self) -> bool {
         (self.clock)() >= self.until
     }
 
-    /// The one in the middle between the beginning and this one.
+    /// Deadline half-way between the beginning and this one.
     pub(crate) fn half(&self) -> Deadline<'a> {
         Deadline {
             until: Nanos(self.began.0.midpoint(self.until.0)),
@@ -35,7 +35,7 @@ impl<'a> Deadline<'a> {
         }
     }
 
-    /// One with twice the time.
+    /// Deadline with twice the time.
     pub(crate) fn twice(&self) -> Deadline<'a> {
         Deadline {
             until: self.until + self.until.since(self.began),

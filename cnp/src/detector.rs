@@ -1,4 +1,4 @@
-//! What a queue is doing: its zone, its trend, and whether a rise has lasted long enough to count.
+//! Congestion detector of one queue: its zone, its trend, and whether a rise has lasted long enough to count.
 //!
 //! | | idle | shallow | deep |
 //! |---|---|---|---|
@@ -8,32 +8,31 @@
 //!
 //! **Zone**: entered at its threshold, left downward at the threshold less the hysteresis, so that a depth near an edge
 //! does not chatter. `Hard` is deep without a filter: at its threshold, or above shallow when the depth grew by more than
-//! half of what the queue drains in the time since the look before (and at least four MTU, or every frame on a slow link would be one). A
-//! look that comes late or early counts for the time it is apart.
+//! half of what the queue drains in the time since the last look (and at least four MTU, or every frame on a slow link would be one). A
+//! look that comes late or early is scaled by its actual interval.
 //!
 //! **Trend**: turns when the depth has gone against it by more than one MTU from its last extreme. A flat queue keeps its
 //! trend, so a queue that rose and stands is still signalled about, and one that fell and stands is not.
 //!
-//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` looks, and the time between as many ticks: a
-//! look that somebody hastened proves no more than the time it is apart. Until then the reading
-//! counts for the highest zone that has: a spike out of a shallow queue is as good as shallow, a spike out of an idle one is
-//! nothing, and so is its way back. That keeps the decision monotone in depth.
+//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` looks, and for the time between as many ticks: a look
+//! made early on request proves no more than its interval does. Until then the reading counts for the highest zone that has: a spike out of a
+//! shallow queue is as good as shallow, a spike out of an idle one is nothing, and so is its way back. That keeps the decision monotone in depth.
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos};
 
 named! {
-    /// How deep a queue is.
+    /// Zone of a queue's depth.
     #[derive(PartialOrd, Ord, Default)]
     pub enum Zone {
-        /// Below `shallow`.
+        /// Depth below `shallow`.
         #[default]
         Idle = "idle",
-        /// From `shallow`.
+        /// Depth from `shallow`.
         Shallow = "shallow",
-        /// From `deep`.
+        /// Depth from `deep`.
         Deep = "deep",
-        /// From `hard`, or growing too fast to wait.
+        /// Depth from `hard`, or growing too fast to wait.
         Hard = "hard",
     }
 }
@@ -49,50 +48,50 @@ impl Zone {
 }
 
 named! {
-    /// Where a queue is going.
+    /// Direction in which a queue's depth moves.
     #[derive(PartialOrd, Ord, Default)]
     pub enum Trend {
-        /// Getting shorter, or standing after it did.
+        /// Depth that falls, or stands after it fell.
         #[default]
         Falling = "falling",
-        /// Getting longer, or standing after it did.
+        /// Depth that rises, or stands after it rose.
         Rising = "rising",
     }
 }
 
-/// One look at a queue.
+/// Result of one look at a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// Bytes waiting.
     pub depth: u64,
-    /// Where the depth is.
+    /// Zone of the depth.
     pub zone: Zone,
-    /// The highest zone that counts; below `zone` while the rise may still be jitter.
+    /// Highest zone that counts; below `zone` while the rise may still be jitter.
     pub confirmed: Zone,
-    /// Where it is going.
+    /// Trend of the depth.
     pub trend: Trend,
 }
 
 impl Reading {
-    /// The rise into this zone has not lasted yet.
+    /// Returns true if the rise into this zone has not lasted long enough yet.
     #[must_use]
     pub fn is_jitter(&self) -> bool {
         self.confirmed < self.zone
     }
 }
 
-/// How one queue is watched.
+/// Configuration of one queue's detector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DetectorConfig {
     /// Bytes from which the queue is shallow.
     pub shallow: u64,
-    /// Bytes from which it is deep; not below `shallow`.
+    /// Bytes from which the queue is deep; not below `shallow`.
     pub deep: u64,
     /// Bytes from which no filter applies; not below `deep`.
     pub hard: u64,
     /// Percent of a threshold by which the depth must fall below it to leave the zone, 0..=99.
     pub hysteresis: u8,
-    /// Looks a rise must last to count, over the time of as many ticks; 0 and 1 mean no filter.
+    /// Number of looks that a rise must last to count, over the time of as many ticks; 0 and 1 mean no filter.
     pub filter: u32,
     /// Time between observations.
     pub tick: Nanos,
@@ -102,29 +101,29 @@ pub struct DetectorConfig {
     pub mtu: u64,
 }
 
-/// Since when the depth has been in a zone or above, and rising.
+/// Time since which the depth has been rising in a zone or above, and the looks since then.
 #[derive(Debug, Clone, Copy)]
 struct Risen {
     since: Nanos,
     looks: u32,
 }
 
-/// Watches one queue. Call [`Detector::observe`] about once a tick.
+/// Detector of one queue. Call [`Detector::observe`] about once a tick.
 #[derive(Debug, Clone)]
 pub struct Detector {
     config: DetectorConfig,
     zone: Zone,
     trend: Trend,
     extreme: u64,
-    /// The look before: when, and the depth.
+    /// Time and depth of the previous look.
     previous: Option<(Nanos, u64)>,
     confirmed: Zone,
-    /// While in the zone or above: shallow, deep.
+    /// Rise in or above a zone: shallow, deep.
     risen: [Option<Risen>; 2],
 }
 
 impl Detector {
-    /// A detector that has seen an empty queue.
+    /// Makes a detector that has seen an empty queue.
     #[must_use]
     pub fn new(config: DetectorConfig) -> Detector {
         Detector {
@@ -138,13 +137,13 @@ impl Detector {
         }
     }
 
-    /// What it was built with.
+    /// Configuration of the detector.
     #[must_use]
     pub const fn config(&self) -> &DetectorConfig {
         &self.config
     }
 
-    /// Goes by another configuration from now on; zone and trend stay until the next look.
+    /// Replaces the configuration; zone and trend stay until the next look.
     pub fn reconfigure(&mut self, config: DetectorConfig) {
         let Detector {
             zone,
@@ -180,7 +179,7 @@ impl Detector {
         }
     }
 
-    /// The next look, a tick after the one before.
+    /// Takes the depth at the next look, one tick after the one before.
     #[cfg(test)]
     pub(crate) fn tick(&mut self, depth: u64) -> Reading {
         let at = self.previous.map_or(Nanos::ZERO, |(at, _)| at);
@@ -211,9 +210,9 @@ impl Detector {
         }
     }
 
-    /// Growth since the look before that is too fast to wait.
+    /// Returns true if the growth since the last look is too fast to wait.
     fn grows_fast(&self, depth: u64, now: Nanos) -> bool {
-        // The first look says nothing of when it began to grow.
+        // The first look tells nothing about when the growth began.
         let (at, before) = self
             .previous
             .unwrap_or_else(|| (Nanos(now.0.saturating_sub(self.config.tick.0)), 0));
@@ -235,7 +234,7 @@ impl Detector {
         self.zone = held.max(reached);
     }
 
-    /// Below this a zone is left downward.
+    /// Threshold in bytes below which a zone is left downward.
     fn leave(&self, zone: Zone) -> u64 {
         let kept = 100u64.saturating_sub(u64::from(self.config.hysteresis));
         let edge = u128::from(self.threshold(zone)) * u128::from(kept) / 100;
@@ -245,7 +244,7 @@ impl Detector {
     fn confirm(&mut self, now: Nanos) {
         let [shallow, deep] = &mut self.risen;
         let filter = self.config.filter.max(1);
-        // A tick that comes an eighth early is still that of its time.
+        // A tick that comes an eighth early still counts as a whole one.
         let ticks = Nanos(self.config.tick.0 / 8 * 7 * u64::from(filter - 1));
         for (zone, risen) in [(Zone::Shallow, shallow), (Zone::Deep, deep)] {
             let inside = self.zone >= zone;

@@ -198,7 +198,7 @@ proptest! {
     }
 }
 
-/// A quarter of what drains comes in too much; 1 ms late that is 3 MB, more than half of what drains in a tick.
+/// A quarter of the drained bytes comes in too much; 1 ms late that is 3 MB, more than half of what drains in a tick.
 #[test]
 fn a_late_look_is_not_taken_for_fast_growth() {
     let mut detector = Detector::new(config());

@@ -13,12 +13,12 @@ use crate::key::{FlowKey, KeyHasher, QueueFlow, low32};
 pub(crate) use crate::links::NONE;
 use crate::links::{Entries, Links, List};
 
-/// Where entries were found, or nearly: what [`FixedMap::find_at`] looks at first.
+/// Places at which entries were found, or nearly: [`FixedMap::find_at`] looks there first.
 pub(crate) type Hints = ArrayVec<u32, TOGETHER>;
 
-/// What entries are found by.
+/// Key of a [`FixedMap`].
 pub(crate) trait MapKey: Copy + Eq + Hash {
-    /// Its hash, the low bits of which choose the chain.
+    /// Hash of the key, the low bits of which choose the chain.
     fn hash32(&self, hasher: &KeyHasher) -> u32 {
         low32(hasher.hash(self))
     }
@@ -43,23 +43,23 @@ impl MapKey for FlowKey {
 
 impl MapKey for ([u64; 2], bool) {}
 
-/// Keys whose entries are asked for at once.
+/// Maximum number of keys whose entries are prefetched at once.
 pub(crate) const TOGETHER: usize = 32;
-/// Entries of a chain that are asked for: at most one key in fifty is further down.
+/// Number of entries of a chain that are prefetched: at most one key in fifty is further down.
 const DEEP: usize = 3;
 
-/// In this order, so that what is found and what is linked lie in one line, however long the value is: of the values
-/// that have lines of their own the key's line is all that a neighbour in a list costs.
+/// A slot of the map. The order of fields puts key and links into one line, however long the value is: a neighbour in a list whose value
+/// has lines of its own costs only the key's line.
 #[derive(Debug)]
 #[repr(C)]
 struct Slot<K, V> {
     key: K,
-    /// Next in the hash chain, or in the free list.
+    /// Next slot in the hash chain, or in the free list.
     chain: u32,
-    /// Neighbours in its list of use.
+    /// Neighbours in the slot's list of use.
     links: Links,
     list: u8,
-    /// Not in the free list.
+    /// True if the slot is not in the free list.
     live: bool,
     value: V,
 }
@@ -70,7 +70,7 @@ pub(crate) struct FixedMap<K, V> {
     heads: Box<[u32]>,
     slots: Vec<Slot<K, V>>,
     free: u32,
-    /// From the oldest use to the newest.
+    /// Lists of use, from the oldest to the newest.
     lists: [List; 2],
     len: usize,
     capacity: usize,
@@ -112,7 +112,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     }
 
     pub(crate) fn find(&self, key: &K) -> Option<u32> {
-        // What nobody uses is not to cost a line from memory.
+        // An unused map must not cost a line from memory.
         if self.len == 0 {
             return None;
         }
@@ -126,7 +126,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         None
     }
 
-    /// The entry of this key, looked for first at a place that [`FixedMap::prefetch`] named.
+    /// Index of the entry with this key, looked for first at a place that [`FixedMap::prefetch`] returned.
     pub(crate) fn find_at(&self, hint: u32, key: &K) -> Option<u32> {
         match self.slot(hint) {
             Some(slot) if slot.key == *key && slot.live => Some(hint),
@@ -134,9 +134,9 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         }
     }
 
-    /// Brings the entries of up to [`TOGETHER`] keys and their neighbours in the list of use into the cache, so that the
+    /// Prefetches the entries of up to [`TOGETHER`] keys and their neighbours in the list of use into the cache, so that the
     /// time of many reads from memory is that of a few: found one by one, each would wait for the one before. `look`
-    /// reads parts of a value that will be used. Returns where each was found, or would be.
+    /// reads the parts of a value that will be used. Returns the place at which each was found, or would be.
     pub(crate) fn prefetch(
         &self,
         keys: impl Iterator<Item = K>,
@@ -170,7 +170,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         found
     }
 
-    /// Brings entries known by their index, and their neighbours in the list of use, into the cache.
+    /// Prefetches entries known by their index, and their neighbours in the list of use.
     pub(crate) fn prefetch_found(&self, found: &[u32], look: impl Fn(&V) -> u64) {
         self.prefetch_values(found, look);
         let mut sum = 0;
@@ -183,7 +183,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         black_box(sum);
     }
 
-    /// Brings entries known by their index into the cache, without their neighbours.
+    /// Prefetches entries known by their index, without their neighbours.
     pub(crate) fn prefetch_values(&self, found: &[u32], look: impl Fn(&V) -> u64) {
         black_box(self.sum(found, |slot| look(&slot.value) ^ u64::from(slot.chain)));
     }
@@ -194,8 +194,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
             .fold(0, |sum, slot| sum ^ of(slot))
     }
 
-    /// Touches all memory there will ever be, so that no page is missing later. Only of an empty map; any key and
-    /// value will do.
+    /// Touches all memory there will ever be, so that no page fault comes later. Only for an empty map; any key and value will do.
     pub(crate) fn touch_memory(&mut self, key: K, value: V) {
         if self.slots.is_empty() {
             let blank = || Slot {
@@ -227,7 +226,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         slot.live.then_some(slot.key)
     }
 
-    /// Adds a key that is not there, as the newest of list 0; `None` when full.
+    /// Inserts a key that is not in the map, as the newest of list 0; `None` when full.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<u32> {
         if self.is_full() {
             return None;
@@ -287,14 +286,14 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         Some((key, value))
     }
 
-    /// Makes an entry the newest of its list.
+    /// Moves an entry to the newest end of its list.
     pub(crate) fn touch(&mut self, index: u32) {
         if let Some(list) = self.slot(index).map(|slot| slot.list) {
             self.set_list(index, list);
         }
     }
 
-    /// Makes an entry the newest of this list.
+    /// Moves an entry to the newest end of list `list`.
     pub(crate) fn set_list(&mut self, index: u32, list: u8) {
         if self.get(index).is_some() {
             self.leave_list(index);
@@ -302,14 +301,14 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         }
     }
 
-    /// Entries in this list.
+    /// Number of entries in this list.
     pub(crate) fn len_of(&self, list: u8) -> usize {
         self.lists
             .get(usize::from(list))
             .map_or(0, |list| list.len as usize)
     }
 
-    /// The entry of this list longest untouched.
+    /// Entry of this list that is longest untouched.
     pub(crate) fn oldest(&self, list: u8) -> Option<u32> {
         self.lists
             .get(usize::from(list))
@@ -317,7 +316,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
             .filter(|index| *index != NONE)
     }
 
-    /// The entries of this list, from the one longest untouched.
+    /// Entries of this list, from the one longest untouched.
     pub(crate) fn by_age(&self, list: u8) -> impl Iterator<Item = u32> + '_ {
         let next = |index: &u32| Some(self.slot(*index)?.links.next);
         std::iter::successors(self.oldest(list), move |index| {
@@ -325,7 +324,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         })
     }
 
-    /// The list that an entry is in.
+    /// List that an entry is in.
     pub(crate) fn list_of(&self, index: u32) -> Option<u8> {
         let slot = self.slot(index)?;
         slot.live.then_some(slot.list)

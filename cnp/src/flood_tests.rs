@@ -11,16 +11,16 @@ use crate::safety_tests::message;
 use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, with};
 
 const TICK: Nanos = Nanos::from_micros(20);
-/// The port of the honest host; the flood comes by [`DC`].
+/// Port of the honest host; the flood comes by [`DC`].
 const OTHER: PortId = PortId(2);
 const RECEIVER: u32 = 0x11;
-/// New flows a tick: two million a second.
+/// Number of new flows per tick: two million a second.
 const FLOOD: u32 = 40;
-/// Sources of a flood from many, and names that it has: more than there is room for.
+/// Number of sources of a flood from many; the flood also has more names than there is room for.
 const SOURCES: u32 = 10_000;
 const NAMES: u32 = 400_000;
 
-/// Tables as they are by default.
+/// A rig with tables of the default sizes.
 fn flooded_rig() -> Rig {
     let defaults = ControlConfig::default();
     let ports = |settings: &mut Settings| settings.port_rates = vec![RATE; 3];
@@ -33,7 +33,7 @@ fn flooded_rig() -> Rig {
     })
 }
 
-/// Name `n` of a flood of so many sources.
+/// Packet `n` of a flood from this many sources.
 fn made_up(sources: u32, n: u32) -> Packet {
     let [.., high, low] = (n % sources).to_be_bytes();
     Packet {
@@ -60,7 +60,7 @@ fn data(n: u32) -> Packet {
     }
 }
 
-/// The answer to it.
+/// The answer to the data of connection `n`.
 fn ack(n: u32) -> Packet {
     Packet {
         src: data(n).dst,
@@ -72,7 +72,7 @@ fn ack(n: u32) -> Packet {
     }
 }
 
-/// A tick of the flood, and of the queue that it fills.
+/// A flood, and the queue that it fills.
 struct Flood {
     rig: Rig,
     sources: u32,
@@ -80,7 +80,7 @@ struct Flood {
 }
 
 impl Flood {
-    /// A flood that has lasted 150 ms.
+    /// Makes a flood that has lasted 150 ms.
     fn lasting(sources: u32) -> Flood {
         let mut flood = Flood {
             rig: flooded_rig(),
@@ -93,7 +93,7 @@ impl Flood {
         flood
     }
 
-    /// Queue pairs that were signalled in it.
+    /// Runs one tick; returns the queue pairs that were signalled in it.
     fn tick(&mut self, depth: u64) -> Vec<u32> {
         for _ in 0..FLOOD {
             let packet = made_up(self.sources, self.sent % NAMES);
@@ -118,7 +118,7 @@ impl Flood {
     }
 }
 
-/// New connections got no CNP at all while a flood of new flows lasted.
+/// Regression: new connections got no CNP at all while a flood of new flows lasted.
 #[test]
 fn a_flood_of_new_flows_holds_up_no_new_connection_of_another_port() {
     for sources in [1, 8, SOURCES] {
@@ -136,7 +136,7 @@ fn a_flood_of_new_flows_holds_up_no_new_connection_of_another_port() {
     }
 }
 
-/// What came at once stood before every record that came later: 20,000 of them for 6 ms.
+/// Regression: records that came at once stood before every later one: 20,000 of them for 6 ms.
 #[test]
 fn the_beginning_of_a_flood_holds_up_no_new_connection_of_another_port() {
     let mut flood = Flood {
@@ -153,7 +153,7 @@ fn the_beginning_of_a_flood_holds_up_no_new_connection_of_another_port() {
     }
 }
 
-/// By the same port it is not held up by a flood of few sources; one of many can be whoever it likes there.
+/// Law: a new connection by the same port is not held up by a flood from few sources; a flood from many can use any address there.
 #[test]
 fn a_flood_of_few_sources_holds_up_no_new_connection_of_its_port() {
     for sources in [1, 8] {
@@ -182,7 +182,7 @@ fn request(from: [u8; 4], id: u32, qpn: u32) -> HeapFrame {
     )
 }
 
-/// A connection whose REP came 30 ms after its REQ was never paired while others asked for 820,000 a second.
+/// Regression: a connection whose REP came 30 ms after its REQ was never paired while others sent 820,000 requests a second.
 #[test]
 fn a_flood_of_requests_pushes_out_no_request_of_another_port_or_source() {
     for (sources, port) in [(SOURCES, OTHER), (1, OTHER), (1, DC)] {

@@ -1,19 +1,19 @@
-//! Entries of a table that anybody can make up, counted by ingress port and by source at it: who has to make room for whom.
+//! Fair shares of a table that anybody can fill with made-up entries, counted by ingress port and by source at it.
 //!
-//! Law: while a table has no room, a newcomer takes the entry of a port that holds more than its own, or, at its own port, of a source that
-//! holds more. So each port comes to an equal part if it wants one, and at it each source; what one does not use is the others'.
+//! Law: while a table is full, a newcomer takes the entry of a port that holds more than its own, or, at its own port, of a source that
+//! holds more. So each port comes to an equal part if it wants one, and at it each source; a part that is not used is available to the others.
 
 use npcc_pipeline::units::{MAX_PORTS, PortId};
 
 use crate::key::{FlowKey, KeyHasher};
 use crate::source_limit::bucket;
 
-/// Sources told apart; those that hash to one place share.
+/// Number of sources counted separately; sources that hash to one place share a count.
 const SOURCES: usize = 4_096;
-/// Entries that a newcomer looks at, from the oldest.
+/// Number of entries, from the oldest, among which a newcomer looks for one to replace.
 pub(crate) const LOOKED_AT: usize = 8;
 
-/// Whose packets made an entry.
+/// Port and source whose packets made an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Holder {
     source: u16,
@@ -21,14 +21,14 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// Of an entry that packets of no port made.
+    /// Holder of an entry that packets of no port made.
     pub(crate) const NOBODY: Holder = Holder {
         source: u16::MAX,
         port: u8::MAX,
     };
 }
 
-/// See the module's text.
+/// Counts of entries by holder: see the module's text.
 #[derive(Debug)]
 pub(crate) struct Holdings {
     by_port: [u32; MAX_PORTS],
@@ -45,7 +45,7 @@ impl Holdings {
         }
     }
 
-    /// Whose a packet with this key is that came in by `ingress`.
+    /// Holder of a packet with this key that came in by `ingress`.
     pub(crate) fn holder(&self, key: &FlowKey, ingress: PortId) -> Holder {
         let source = bucket(&self.hasher, key, ingress, SOURCES);
         Holder {
@@ -54,7 +54,7 @@ impl Holdings {
         }
     }
 
-    /// Counts one entry of this holder more, or one less.
+    /// Adds one to a holder's count of entries if `more`, else takes one off.
     pub(crate) fn count(&mut self, holder: Holder, more: bool) {
         let step = if more { 1 } else { -1 };
         let port = self.by_port.get_mut(usize::from(holder.port));
@@ -64,7 +64,7 @@ impl Holdings {
         }
     }
 
-    /// Whether an entry of `holder` makes room for a newcomer: it stays the larger of both, or becomes equal.
+    /// Returns true if an entry of `holder` makes room for a newcomer: `holder` keeps the larger part, or both become equal.
     pub(crate) fn makes_room(&self, holder: Holder, newcomer: Holder) -> bool {
         let port = |of: Holder| self.by_port.get(usize::from(of.port)).copied();
         let source = |of: Holder| self.by_source.get(usize::from(of.source)).copied();
@@ -87,7 +87,7 @@ mod tests {
     use crate::key::Qpn;
 
     proptest! {
-        /// Who comes to a full table makes no difference to its parts in the end: ports have equal ones, and sources at a port,
+        /// Law: the order of newcomers at a full table does not change its parts in the end: ports have equal ones, and sources at a port,
         /// as far as they want them.
         #[test]
         fn parts_become_equal(order in prop::collection::vec((0u8..3, 0u8..3), 4_000..6_000)) {

@@ -1,4 +1,4 @@
-//! What an operator says of hosts: which may be told at all (the switch leaves the others alone, whatever their flows do), which are
+//! Rules of the operator about hosts: which may be signalled at all (the switch leaves the others alone, whatever their flows do), which are
 //! only observed, and which are known to answer.
 
 use std::net::IpAddr;
@@ -9,25 +9,25 @@ use crate::action::HostSet;
 use crate::host_response::ANSWERING;
 use crate::key::FlowKey;
 
-/// Rules about hosts.
+/// Operator's rules about hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostRules {
-    /// These and no others; all, when there is none.
+    /// Hosts that may be signalled, and no others; all hosts if the set is empty.
     pub allow: HostSet,
-    /// And never these.
+    /// Hosts that are never signalled.
     pub deny: HostSet,
-    /// CNPs to these are decided, counted and logged, and not sent.
+    /// Hosts whose CNPs are decided, counted and logged, but not sent.
     pub observe: HostSet,
-    /// Of these the operator says that their cards answer CNPs and stay slow: they are believed to from their first CNP on.
+    /// Hosts whose cards, by the operator's word, answer CNPs and stay slow: they are believed to from their first CNP on.
     pub answering: HostSet,
     /// Prior odds, to one, that another host responds; 0 is taken for 1.
     pub prior: u16,
-    /// Receivers whose network cards send CNPs no closer than this; the first set that holds a receiver counts.
+    /// Receivers with their network cards' shortest interval between CNPs; the first set that holds a receiver counts.
     pub cnp_intervals: Vec<(HostSet, Nanos)>,
 }
 
 impl HostRules {
-    /// All hosts may be told, and are known to answer.
+    /// Rules by which all hosts may be signalled, and are known to answer.
     #[must_use]
     pub fn all_answer() -> HostRules {
         HostRules {
@@ -36,13 +36,13 @@ impl HostRules {
         }
     }
 
-    /// Whether a host may be told.
+    /// Returns true if a host may be signalled.
     #[must_use]
     pub fn admits(&self, host: IpAddr) -> bool {
         (self.allow.is_empty() || self.allow.holds(host)) && !self.deny.holds(host)
     }
 
-    /// Shortest time between two CNPs of this receiver, if one is given.
+    /// Shortest interval between two CNPs of this receiver, if one is given.
     pub(crate) fn cnp_interval(&self, receiver: IpAddr) -> Option<Nanos> {
         let own = self.cnp_intervals.iter();
         let mut own = own.filter(|(hosts, _)| hosts.holds(receiver));
@@ -58,7 +58,7 @@ impl HostRules {
         }
     }
 
-    /// Whether the sender of a flow may be told.
+    /// Returns true if the sender of a flow may be signalled.
     pub(crate) fn admit(&self, flow: &FlowKey) -> bool {
         self.admits(flow.src())
     }

@@ -1,7 +1,7 @@
-//! Counts per host: CNPs in and out, NAK, RNR, CE. A table of fixed size: the host longest unheard of makes room for another, those
-//! that were never sent a CNP of ours first, and those that were only after a minute. How many went is counted.
+//! Counts per host: CNPs in and out, NAK, RNR, CE. The table has a fixed size: the host longest without a packet makes room for another, hosts
+//! that never got a CNP of ours first, and hosts that did only after a minute. Replaced hosts are counted.
 //!
-//! CNPs sent are exact; CNPs passed and NAKs are those at least 4 us apart per flow; CE is of sampled packets only (ports
+//! CNPs sent are exact; of CNPs passed and NAKs, only those at least 4 us apart per flow are counted; CE is of sampled packets only (ports
 //! count all of them).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,39 +15,39 @@ use crate::seqlock::SeqCell;
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::RoceClass;
 
-/// Hosts counted.
+/// Capacity of the table of hosts.
 const HOSTS: usize = 4_096;
-/// A host that was sent a CNP of ours is kept for so long.
+/// Time for which a host that got a CNP of ours is kept.
 const KEPT: Nanos = Nanos::from_millis(60_000);
-/// Lists of the map: hosts that were sent none of ours, and hosts that were.
+/// Lists of the map: hosts that got no CNP of ours, and hosts that did.
 const HEARD: u8 = 0;
 const TOLD: u8 = 1;
 const WORDS: usize = 8;
 const LIVE: u64 = 1;
 const V6: u64 = 2;
 
-/// One host's counts.
+/// Counts of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
-    /// CNPs it was sent by us.
+    /// CNPs that we sent to it.
     pub cnps_sent: u64,
-    /// CNPs of receivers to it that passed.
+    /// CNPs of receivers to it that passed through.
     pub cnps_passed: u64,
-    /// NAKs it was sent: lost or bad packets.
+    /// NAKs to it: lost or bad packets.
     pub naks: u64,
-    /// Receiver-not-ready NAKs it was sent.
+    /// Receiver-not-ready NAKs to it.
     pub rnr_naks: u64,
-    /// Sampled packets to it that came marked CE.
+    /// Sampled packets to it that arrived marked CE.
     pub ce: u64,
 }
 
-/// The readers' side.
+/// The readers' side of the host counters.
 #[derive(Debug)]
 pub struct HostView {
     cells: Box<[SeqCell<WORDS>]>,
-    /// Packets of hosts that found no room.
+    /// Packets of hosts for which the table had no room.
     pub uncounted: Counter,
-    /// Hosts forgotten, with their counts, for others.
+    /// Hosts replaced by others, with the loss of their counts.
     pub forgotten: Counter,
 }
 
@@ -83,7 +83,7 @@ impl HostView {
     }
 }
 
-/// The control core's side.
+/// The control core's side of the host counters.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     map: FixedMap<(Bits, bool), (Counts, Nanos)>,
@@ -96,7 +96,7 @@ impl Hosts {
         }
     }
 
-    /// Counts what a record says of the host it goes to.
+    /// Counts a record for the host it goes to.
     pub(crate) fn see(&mut self, record: &Record, view: &HostView) {
         let ce = record.flags.has(RecordFlags::CE);
         let kind = record.syndrome.map_or(0, |syndrome| syndrome >> 5);
@@ -118,7 +118,7 @@ impl Hosts {
         self.count(&to_sender, now, view, |counts| counts.cnps_sent += 1);
     }
 
-    /// The host's place, or one made for it.
+    /// Place of the host's entry, made if need be.
     fn place(&mut self, host: (Bits, bool), now: Nanos, view: &HostView) -> Option<u32> {
         if let Some(known) = self.map.find(&host) {
             return Some(known);
@@ -179,13 +179,13 @@ mod tests {
     use super::*;
     use crate::key::Qpn;
 
-    /// The flow of a sender.
+    /// Flow of a sender.
     fn of(sender: u32) -> FlowKey {
         let sender = Ipv4Addr::from(0x0a00_0000 + sender);
         FlowKey::new(sender.into(), Ipv4Addr::LOCALHOST.into(), Qpn::new(2))
     }
 
-    /// 4,096 made-up addresses closed the table until a restart.
+    /// Regression: 4,096 made-up addresses closed the table until a restart.
     #[test]
     fn a_table_of_made_up_hosts_takes_others_in_and_keeps_those_that_were_told() {
         let (mut hosts, view) = (Hosts::new(7), HostView::default());
@@ -205,7 +205,7 @@ mod tests {
         assert!(known(1) && known(10_000) && !known(2));
         assert_eq!(view.hosts().count(), HOSTS);
         assert_eq!(view.forgotten.get(), 10_000 - HOSTS as u64);
-        // All are told: the first of them goes after a minute.
+        // All are signalled: the first of them goes after a minute.
         for host in 20_000..30_000 {
             hosts.record_cnp_sent(&of(host), Nanos(3), &view);
         }

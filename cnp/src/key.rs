@@ -1,4 +1,4 @@
-//! What names a flow: addresses and the destination queue pair of its packets.
+//! Keys of flows: addresses and the destination queue pair of their packets.
 //!
 //! A key names one *direction*. The reverse direction of a connection is another key, with the other queue pair.
 
@@ -21,7 +21,7 @@ const V6: u32 = 1 << 24;
 /// `::ffff:0:0/96`, the upper half of the low word.
 const MAPPED: u64 = 0xffff_0000_0000;
 
-/// A queue pair number, 24 bits.
+/// Queue pair number, 24 bits.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, derive_more::Display,
 )]
@@ -29,20 +29,20 @@ const MAPPED: u64 = 0xffff_0000_0000;
 pub struct Qpn(u32);
 
 impl Qpn {
-    /// The queue pair with the low 24 bits of `value`.
+    /// Queue pair number from the low 24 bits of `value`.
     #[must_use]
     pub const fn new(value: u32) -> Qpn {
         Qpn(value & QPN_MASK)
     }
 
-    /// The number, below 2^24.
+    /// The number as an integer, below 2^24.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 }
 
-/// An address as 128 bits; IPv4 is mapped (`::ffff:a.b.c.d`) and the key's family bit tells them apart.
+/// Address as 128 bits; IPv4 is mapped (`::ffff:a.b.c.d`) and the key's family bit tells them apart.
 pub(crate) type Bits = [u64; 2];
 
 pub(crate) const fn v4_bits(address: [u8; 4]) -> Bits {
@@ -64,7 +64,7 @@ const fn low64(word: u128) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// One direction of a connection: source, destination, destination queue pair.
+/// Key of one direction of a connection: source, destination, destination queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, derive_more::Debug, derive_more::Display)]
 #[debug("{self}")]
 #[display("{} > {} qp {}", self.src(), self.dst(), self.dest_qp())]
@@ -76,7 +76,7 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
-    /// A key. When the families differ the key is that of IPv6, with the IPv4 address mapped.
+    /// Makes a key. If the families differ the key is that of IPv6, with the IPv4 address mapped.
     #[must_use]
     pub fn new(src: IpAddr, dst: IpAddr, dest_qp: Qpn) -> FlowKey {
         let v6 = if src.is_ipv4() && dst.is_ipv4() {
@@ -91,7 +91,7 @@ impl FlowKey {
         }
     }
 
-    /// A key of two GIDs as a connection manager writes them (an IPv4 address is mapped), with no queue pair.
+    /// Makes a key of two GIDs as a connection manager writes them (an IPv4 address is mapped), with no queue pair.
     #[must_use]
     pub(crate) fn of_gids(src: [u8; 16], dst: [u8; 16]) -> FlowKey {
         let (src, dst) = (v6_bits(src), v6_bits(dst));
@@ -100,8 +100,8 @@ impl FlowKey {
         FlowKey { src, dst, tail: v6 }
     }
 
-    /// The addresses of a parsed IP packet with this destination queue pair; `None` when it is not IP, or when its destination
-    /// address is one of a routing header's stations (SRv6), not its receiver.
+    /// Key of a parsed IP packet with this destination queue pair; `None` if it is not IP, or if its destination
+    /// address is a segment of a routing header (SRv6), not its receiver.
     #[inline]
     #[must_use]
     pub fn of_packet(frame: &[u8], parsed: &Parsed, dest_qp: Qpn) -> Option<FlowKey> {
@@ -131,13 +131,13 @@ impl FlowKey {
         }
     }
 
-    /// Who sends packets of this key.
+    /// Address of the sender.
     #[must_use]
     pub fn src(&self) -> IpAddr {
         self.address(self.src)
     }
 
-    /// Who receives them.
+    /// Address of the receiver.
     #[must_use]
     pub fn dst(&self) -> IpAddr {
         self.address(self.dst)
@@ -149,13 +149,13 @@ impl FlowKey {
         Qpn::new(self.tail)
     }
 
-    /// Whether this is an IPv6 flow.
+    /// Returns true for an IPv6 flow.
     #[must_use]
     pub const fn is_ipv6(&self) -> bool {
         self.tail & V6 != 0
     }
 
-    /// The key of packets to `qpn` in the other direction.
+    /// Key of packets to `qpn` in the other direction.
     #[must_use]
     pub const fn reversed(&self, qpn: Qpn) -> FlowKey {
         FlowKey {
@@ -165,7 +165,7 @@ impl FlowKey {
         }
     }
 
-    /// The key of packets to `qpn` in the same direction.
+    /// Key of packets to `qpn` in the same direction.
     #[must_use]
     pub const fn with_qp(&self, qpn: Qpn) -> FlowKey {
         FlowKey {
@@ -184,7 +184,7 @@ impl FlowKey {
     }
 }
 
-/// Whether a routing header among these extension headers has stations left (RFC 8200 section 4.4).
+/// Returns true if a routing header among these extension headers has segments left (RFC 8200 section 4.4).
 fn is_on_its_way(mut rest: &[u8], first: u8) -> bool {
     let mut next = first;
     for _ in 0..=ipv6::MAX_EXTENSIONS {
@@ -219,19 +219,19 @@ impl Hash for FlowKey {
     }
 }
 
-/// A flow in one egress queue: the unit that contributes to a queue's depth.
+/// Key of a flow in one egress queue: the unit that contributes to a queue's depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFlow {
     /// Addresses and destination queue pair.
     pub key: FlowKey,
-    /// Port it leaves by.
+    /// Egress port.
     pub egress: PortId,
-    /// Its queue there.
+    /// Priority of the queue.
     pub priority: Priority,
 }
 
 impl QueueFlow {
-    /// As five words; equal words mean an equal key. The first holds all but the addresses, which IPv4 has in the second.
+    /// Key as five words; equal words mean an equal key. The first holds all but the addresses, which IPv4 has in the second.
     #[inline]
     pub(crate) const fn words(&self) -> [u64; 5] {
         let queue = queue_bits(self.egress, self.priority);
@@ -244,7 +244,7 @@ impl QueueFlow {
         [tail, src << 32 | dst & LOW, 0, 0, 0]
     }
 
-    /// The inverse of [`QueueFlow::words`].
+    /// Inverse of [`QueueFlow::words`].
     pub(crate) const fn from_words(words: [u64; 5]) -> QueueFlow {
         let [tail, a, b, c, d] = words;
         let [_, _, _, _, egress, priority, ..] = tail.to_le_bytes();
@@ -266,30 +266,30 @@ impl QueueFlow {
     }
 }
 
-/// The low half of a word.
+/// Mask of the low half of a word.
 const LOW: u64 = 0xffff_ffff;
 
-/// What a queue adds to the first of a queue flow's words.
+/// Bits that a queue adds to the first of a queue flow's words.
 #[inline]
 pub(crate) const fn queue_bits(egress: PortId, priority: Priority) -> u64 {
     (egress.0 as u64) << 32 | (priority.get() as u64) << 40
 }
 
-/// The words of an IPv4 flow: `addresses` are source and destination as they stand in the header, `queue` is
+/// Words of an IPv4 flow: `addresses` are source and destination as they stand in the header, `queue` is
 /// [`queue_bits`].
 #[inline]
 pub(crate) const fn words_v4(addresses: u64, dest_qp: u32, queue: u64) -> [u64; 5] {
     [(dest_qp & QPN_MASK) as u64 | queue, addresses, 0, 0, 0]
 }
 
-/// The words of an IPv6 flow: `addresses` are source and destination, the high half of each first, `queue` is [`queue_bits`].
+/// Words of an IPv6 flow: `addresses` are source and destination, the high half of each first, `queue` is [`queue_bits`].
 #[inline]
 pub(crate) const fn words_of_v6(addresses: [u64; 4], dest_qp: u32, queue: u64) -> [u64; 5] {
     let [a, b, c, d] = addresses;
     [(dest_qp & QPN_MASK | V6) as u64 | queue, a, b, c, d]
 }
 
-/// Whether words are an IPv4 flow's.
+/// Returns true if the words are an IPv4 flow's.
 #[inline]
 pub(crate) const fn is_v4(words: &[u64; 5]) -> bool {
     words[0] & V6 as u64 == 0

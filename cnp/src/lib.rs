@@ -1,4 +1,4 @@
-//! RoCEv2 knowledge of npcc-switch: who sends, who must be signalled, when, and in which bytes.
+//! RoCEv2 crate of npcc-switch: decides which senders are signalled, by which queue pair and when, and builds the CNPs.
 //!
 //! ```text
 //!   worker:   Sighting -> FlowCache --Record--> ring
@@ -6,7 +6,7 @@
 //!   switch:   CnpOrder -> next hop -> CnpSpec::build -> strict queue
 //! ```
 //! Law: nothing here reads a clock, does I/O, locks or panics, and nothing called per packet or per tick allocates;
-//! whatever is full is refused and counted. It does not resolve next hops: the switch has the routes.
+//! entries beyond a table's capacity are refused and counted. It does not resolve next hops: the switch has the routes.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

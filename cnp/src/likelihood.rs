@@ -1,7 +1,7 @@
-//! How likely it is to see a rate after CNPs, from a sender that responds to them and from one that does not.
+//! Likelihood of a rate seen after CNPs, from a sender that responds to them and from one that does not.
 //!
 //! Law: an observation `x` is ln(rate after / rate before). A card of a kind that responds should send between `low` and `high` (logarithms
-//! of the same ratio, as its alpha and timers have it: [`crate::cards`]); where within is as good as unknown, as some CNPs may have had
+//! of the same ratio, by its alpha and timers: [`crate::cards`]); the place between them is taken as unknown, as some CNPs may have had
 //! their effect or not yet.
 //!
 //! ```text
@@ -10,39 +10,40 @@
 //! ```
 //!
 //! `n` is the frames counted after. The logarithm of the first over the second is added to the host's.
-//! What speaks for a host counts a sixth: a sender that does not respond then comes to odds of nine to one for one of three kinds of cards with a
+//! Evidence for a host counts a sixth: a sender that does not respond then comes to odds of nine to one for one of three kinds of cards with a
 //! probability of 3 times 9^-6 at most, however long it is looked at (Ville's inequality, for a product of ratios to that power), and one whose
 //! rates move as no likelihood here has it in one of 1,000 histories (`host_response/history_tests.rs`).
 //!
-//! Logarithms are computed here, of sums and products alone, so that every machine has the same ones.
+//! Logarithms are computed here from sums and products alone, so that every machine gets the same ones.
 
-/// Thousandths of a natural logarithm.
+/// Log-likelihood in thousandths of a nat.
 pub(crate) type MilliNats = i32;
 
-/// What is weighed of one measurement.
+/// One measurement to be weighed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Observation {
     /// ln(rate after / rate before).
     pub(crate) seen: f64,
-    /// Frames counted after.
+    /// Number of frames counted after.
     pub(crate) frames: f64,
 }
 
-/// What every rate is uncertain by: a tenth.
+/// Relative uncertainty of every rate: a tenth.
 const UNSURE: f64 = 0.1;
-/// Share of observations that have other causes, on either side.
+/// Share of observations that have other causes, whether the sender responds or not.
 const OTHER: f64 = 0.1;
-/// Where those lie.
+/// Range of observations that have other causes, uniformly distributed.
 const OTHERS: (f64, f64) = (-4.0, 0.4);
-/// A rate that should fall by less than a fifth proves nothing: ln 0.8.
+/// Expected log-ratio above which a measurement proves nothing: a fall by less than a fifth, ln 0.8.
 pub(crate) const SHOWS: f64 = -0.223_143_551;
-/// A rate that should fall by less than two fifths does not speak against a host, as nobody knows a card's alpha that well: ln 0.6.
+/// Expected log-ratio above which a measurement does not speak against a host, as nobody knows a card's alpha that well: a fall by less than two
+/// fifths, ln 0.6.
 const AGAINST: f64 = -0.510_825_624;
-/// What speaks for a host is divided by this.
+/// Divisor of the evidence for a host.
 const FOR: f64 = 6.0;
 
 impl Observation {
-    /// Whether it lies where rates can be said to lie.
+    /// Returns true if the log-ratio lies in the range that a rate can have.
     pub(crate) fn is_possible(seen: f64) -> bool {
         seen <= OTHERS.1
     }
@@ -51,7 +52,7 @@ impl Observation {
         (UNSURE * UNSURE + 1.0 / self.frames.max(1.0)).sqrt()
     }
 
-    /// What it says for a card that should send within `low..=high`, against one that does not respond: nothing, where such a card may
+    /// Log-likelihood ratio of a card that should send within `low..=high` against one that does not respond: 0 if such a card may
     /// lose too little to show.
     pub(crate) fn weigh(&self, (low, high): (f64, f64)) -> MilliNats {
         if high > SHOWS {
@@ -75,12 +76,12 @@ impl Observation {
     }
 }
 
-/// The logarithm of odds to one.
+/// Logarithm of the odds `to_one` : 1.
 pub(crate) fn odds(to_one: u16) -> MilliNats {
     milli(ln(f64::from(to_one.max(1))))
 }
 
-/// Rounds to thousandths; these logarithms are within some tens.
+/// Rounds to thousandths; these logarithms are within -100..=100.
 #[allow(clippy::cast_possible_truncation, reason = "clamped before")]
 fn milli(nats: f64) -> MilliNats {
     (nats.clamp(-100.0, 100.0) * 1_000.0).round() as i32
@@ -93,7 +94,7 @@ fn normal(x: f64, deviation: f64) -> f64 {
     0.398_942_280_401_432_7 * exp(-z * z / 2.0) / deviation
 }
 
-/// Density of a value anywhere in `low..=high` that is seen with an error of this deviation.
+/// Density of a value anywhere in `low..=high` that is observed with an error of this deviation.
 fn between(x: f64, low: f64, high: f64, deviation: f64) -> f64 {
     let width = high - low;
     if width < deviation / 4.0 {
@@ -103,7 +104,7 @@ fn between(x: f64, low: f64, high: f64, deviation: f64) -> f64 {
     (below(high) - below(low)).max(0.0) / width
 }
 
-/// The normal distribution's share below `z`, to 10^-7 (Abramowitz and Stegun, 26.2.17).
+/// Share of the normal distribution below `z`, to 10^-7 (Abramowitz and Stegun, 26.2.17).
 fn cumulative(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
     let sum = [
@@ -117,7 +118,7 @@ fn cumulative(z: f64) -> f64 {
     if z < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// The natural logarithm of a positive, normal number.
+/// Natural logarithm of a positive, normal number.
 pub(crate) fn ln(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     let bits = x.max(f64::MIN_POSITIVE).to_bits();
@@ -135,12 +136,12 @@ pub(crate) fn ln(x: f64) -> f64 {
     2.0 * z * sum + f64::from(exponent) * std::f64::consts::LN_2
 }
 
-/// e to the power of a number that is 0 or less.
+/// Exponential of a number that is 0 or less.
 fn exp(x: f64) -> f64 {
     if x < -700.0 {
         return 0.0;
     }
-    // Halved ten times, so that the series is short, and squared as often.
+    // The argument is divided by 1,024, so that the series is short, and the result squared ten times.
     let small = x / 1_024.0;
     let mut power = (1..=6u32)
         .rev()

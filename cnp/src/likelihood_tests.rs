@@ -5,13 +5,13 @@ const fn seen(seen: f64) -> Observation {
     Observation { seen, frames: 40.0 }
 }
 
-/// A cut by half, after which this share of the rate before is seen.
+/// Evidence of a cut by half, after which this share of the rate before is seen.
 fn after_half(left: f64) -> MilliNats {
     let half = 0.5f64.ln();
     seen(left.ln()).weigh((half, half))
 }
 
-/// The worked example of docs/npcc.md.
+/// Computes the worked example of docs/npcc.md.
 #[test]
 fn a_clear_miss_and_a_clear_hit() {
     assert_eq!([after_half(0.97), after_half(0.55)], [-4_287, 651]);
@@ -42,7 +42,7 @@ fn logarithms_are_those_of_the_library() {
 }
 
 proptest! {
-    /// Each density is one: it sums up to 1 over all that can be seen, to what lies beyond its edges.
+    /// Law: each density is normalised: it sums up to 1 over everything that can be seen, except beyond its edges.
     #[test]
     fn densities_sum_up_to_one(low in -3.5f64..0.0, width in 0.0f64..3.0, deviation in 0.1f64..0.7) {
         let high = (low + width).min(0.0);
@@ -51,7 +51,7 @@ proptest! {
         prop_assert!((sum - 1.0).abs() < 2e-3, "{sum}");
     }
 
-    /// One measurement is worth no more than this, whatever it is.
+    /// Law: the weight of a single measurement is bounded.
     #[test]
     fn what_is_seen_once_is_bounded(
         x in -40.0f64..0.4, low in -8.0f64..1.0, high in -8.0f64..1.0, frames in 0.0f64..1e6,
@@ -61,7 +61,7 @@ proptest! {
         prop_assert!((-5_200..=900).contains(&weight), "{weight}");
     }
 
-    /// A card that nothing is expected of shows nothing.
+    /// Law: an observation says nothing about a card that is expected to change nothing.
     #[test]
     fn where_both_should_do_the_same_nothing_is_said(x in -4.0f64..0.4, frames in 1.0f64..1e3) {
         prop_assert_eq!(Observation { seen: x, frames }.weigh((0.0, 0.0)), 0);

@@ -1,4 +1,4 @@
-//! Who may teach, and how much: floods of what anybody can make up, and packets with somebody else's address.
+//! Limits on who may teach, and how much: floods of made-up packets, and packets with another host's address.
 
 use std::net::IpAddr;
 
@@ -46,7 +46,7 @@ fn ack() -> Packet {
     }
 }
 
-/// A packet of a connection that nobody has.
+/// A packet of a connection that does not exist.
 fn made_up(source: u8, n: u32) -> Packet {
     Packet {
         src: [10, 0, 1, source],
@@ -64,7 +64,7 @@ fn small() -> ControlConfig {
     }
 }
 
-/// Many packets of made-up connections in the name of so many hosts, all within this time.
+/// Passes many packets of made-up connections in the name of `hosts` hosts, all within this time.
 fn flood(rig: &mut Rig, hosts: u8, time: Nanos) {
     let hosts = u32::from(hosts);
     for n in 0..4 * TABLE {
@@ -76,7 +76,7 @@ fn flood(rig: &mut Rig, hosts: u8, time: Nanos) {
     }
 }
 
-/// Flows nobody has answered filled the table, and whoever came later was not seen for as long as they went on.
+/// Regression: flows without an answer filled the table, and later flows were not seen for as long as they went on.
 #[test]
 fn a_flood_of_made_up_flows_leaves_room_for_those_that_are_answered() {
     let mut rig = Rig::new(&small());
@@ -100,7 +100,7 @@ fn one_source_has_what_nobody_may_have_answered_and_makes_room_for_another() {
     let unanswered = u64::from(TABLE - TABLE / 4);
     assert_eq!(status.flows.get(), unanswered);
     assert_eq!(status.flows_displaced.get(), 0, "none of its own");
-    // Its answered ones have the whole of it.
+    // Its answered flows have the whole table.
     rig.back(&Packet {
         dst: [10, 0, 1, 100],
         ..ack()
@@ -140,7 +140,7 @@ fn made_up_flows_make_room_soon_and_answered_ones_stay() {
     };
     assert!(status.flows_displaced.get() > u64::from(TABLE));
     assert_eq!(answered(&rig), 1, "however many come and go");
-    // At last what nobody answers is forgotten.
+    // At last, flows without an answer are forgotten.
     rig.tick(Nanos::from_millis(6_100), 0);
     for _ in 0..TABLE / 8 {
         rig.tick(TICK, 0);
@@ -148,7 +148,7 @@ fn made_up_flows_make_room_soon_and_answered_ones_stay() {
     assert_eq!(status.flows.get(), 1);
 }
 
-/// What was not counted as a flow before is not that flow's when it is.
+/// Law: bytes that were counted before a flow was entered are not counted as the flow's.
 #[test]
 fn bytes_of_a_contributor_without_an_entry_are_counted_once() {
     let mut rig = Rig::new(&ControlConfig {
@@ -176,7 +176,7 @@ fn bytes_of_a_contributor_without_an_entry_are_counted_once() {
     assert_eq!(aside + status.data_bytes.get(), wire + first);
 }
 
-/// Where hosts are: 10.0.1.0/24 behind the port toward the senders, all else behind the other.
+/// Routes to 10.0.1.0/24 by the port toward the senders, and to everything else by the other.
 #[derive(Debug)]
 struct Near;
 
@@ -200,7 +200,7 @@ fn sides() -> Sides {
     sides
 }
 
-/// A rig that asks where sources lie.
+/// A rig that checks where sources lie.
 pub(crate) fn checked(mut config: ControlConfig) -> Rig {
     config.settings.source_sides = sides();
     let mut rig = Rig::new(&config);
@@ -208,7 +208,7 @@ pub(crate) fn checked(mut config: ControlConfig) -> Rig {
     rig
 }
 
-/// Whoever is on the far side wrote a near host's address, and the other way round, and was believed.
+/// Regression: a packet from the far side with a near host's address, and the other way round, was believed.
 #[test]
 fn a_packet_with_an_address_of_the_other_side_teaches_nothing() {
     let mut rig = checked(config(TICK));
@@ -243,7 +243,7 @@ fn a_packet_with_an_address_of_the_other_side_teaches_nothing() {
     assert_eq!(rig.sent[0].ingress, DC);
 }
 
-/// 20,000 packets a second with a host's address ended all that the host could begin.
+/// Regression: 20,000 packets a second with a host's address used up the host's rate of new entries.
 #[test]
 fn a_forged_source_does_not_use_up_a_hosts_right_to_begin() {
     for source_check in [false, true] {
@@ -274,7 +274,7 @@ fn a_forged_source_does_not_use_up_a_hosts_right_to_begin() {
     }
 }
 
-/// The receiver's CNP to the sender of the data.
+/// CNP of the receiver to the sender of the data.
 fn cnp() -> Packet {
     Packet {
         opcode: 0x81,
@@ -282,7 +282,7 @@ fn cnp() -> Packet {
     }
 }
 
-/// A receiver that sends CNPs which its sender's card throws away kept the switch from telling that sender, and from marking it.
+/// Regression: a receiver's CNPs that the sender's card throws away kept the switch from signalling that sender, and from marking it.
 #[test]
 fn only_a_whole_cnp_of_the_receiver_counts_as_one() {
     let told_beside = |damage: &dyn Fn(&mut [u8])| {
@@ -294,7 +294,7 @@ fn only_a_whole_cnp_of_the_receiver_counts_as_one() {
         damage(&mut frame);
         rig.pass_frame(&HeapFrame::new(&frame), WAN, DC);
         rig.out(&data());
-        // Sooner than it would be told twice.
+        // Sooner than it would be signalled twice.
         let told = rig.tick(Nanos(TICK.0 / 2), 900_000);
         let status = rig.core.status();
         (

@@ -1,9 +1,9 @@
-//! Lists whose links lie in their entries: nothing is allocated, and every step is a few stores.
+//! Intrusive lists, whose links lie in their entries: nothing is allocated, and every step is a few stores.
 
-/// No entry.
+/// Index of no entry.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Neighbours in a list; [`NONE`] where there is none.
+/// Neighbours of an entry in a list; [`NONE`] where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Links {
     pub(crate) previous: u32,
@@ -11,23 +11,23 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// The links of an entry that is in no list, or alone in one.
+    /// Links of an entry that is in no list, or alone in one.
     pub(crate) const NONE: Links = Links {
         previous: NONE,
         next: NONE,
     };
 }
 
-/// What has entries by their index.
+/// Store of entries by index.
 pub(crate) trait Entries {
-    /// One of them.
+    /// Type of an entry.
     type Entry;
 
-    /// The entry at this index.
+    /// Entry at this index.
     fn entry_mut(&mut self, index: u32) -> Option<&mut Self::Entry>;
 }
 
-/// Puts an entry between two, each of which may be [`NONE`]. `links` finds the links of this list in an entry.
+/// Links an entry between two others, each of which may be [`NONE`]. `links` finds the links of this list in an entry.
 pub(crate) fn link<E: Entries + ?Sized>(
     entries: &mut E,
     links: impl Fn(&mut E::Entry) -> &mut Links,
@@ -45,7 +45,7 @@ pub(crate) fn link<E: Entries + ?Sized>(
     }
 }
 
-/// Takes an entry out from between its neighbours, and says who they were.
+/// Unlinks an entry from between its neighbours, and returns these.
 pub(crate) fn unlink<E: Entries + ?Sized>(
     entries: &mut E,
     links: impl Fn(&mut E::Entry) -> &mut Links,
@@ -63,7 +63,7 @@ pub(crate) fn unlink<E: Entries + ?Sized>(
     between
 }
 
-/// A list: its first and its last entry, and how many there are.
+/// A list: its first and its last entry, and its length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List {
     pub(crate) head: u32,
@@ -84,7 +84,7 @@ impl List {
         len: 0,
     };
 
-    /// Adds an entry that is in no such list before the first.
+    /// Adds an entry that is in no such list at the front.
     #[inline]
     pub(crate) fn push_front<E: Entries + ?Sized>(
         &mut self,
@@ -101,7 +101,7 @@ impl List {
         link(entries, links, index, Links { previous, next });
     }
 
-    /// Adds an entry that is in no such list behind the last.
+    /// Adds an entry that is in no such list at the back.
     #[inline]
     pub(crate) fn push_back<E: Entries + ?Sized>(
         &mut self,
@@ -118,7 +118,7 @@ impl List {
         link(entries, links, index, Links { previous, next });
     }
 
-    /// Takes out an entry of this list.
+    /// Removes an entry of this list.
     #[inline]
     pub(crate) fn remove<E: Entries + ?Sized>(
         &mut self,
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// The entries of a list from its head, after a look at every link back.
+    /// Collects the entries of a list from its head, and checks every link back.
     fn walk(list: &List, entries: &[Links]) -> Vec<u32> {
         let (mut all, mut before, mut at) = (Vec::new(), NONE, list.head);
         while let Some(links) = entries.get(at as usize) {

@@ -1,4 +1,4 @@
-//! The last decisions about flows and the outcome of each: a ring of records for CNPs and one for refusals.
+//! Log of the last decisions about flows and the outcome of each: a ring of records for CNPs and one for refusals.
 //!
 //! The control core is the only writer; the data path never touches them. The rings may lie in memory that outlives the process
 //! ([`npcc_heap::records`]).
@@ -12,24 +12,24 @@ use crate::pair::Evidence;
 use crate::plan::Suppressed;
 use crate::policy::Reason;
 
-/// Entries kept.
+/// Number of entries kept.
 pub const KEPT: usize = 4_096;
-/// Words of an entry.
+/// Number of words of an entry.
 pub const WORDS: usize = 9;
 
-/// What became of a decision to signal a flow's sender.
+/// Outcome of a decision to signal a flow's sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// A CNP left.
     Sent,
     /// A CNP would have left, where nothing is sent.
     WouldSend,
-    /// Why none would.
+    /// No CNP left or would have, for this reason.
     Refused(Suppressed),
 }
 
 impl Outcome {
-    /// The stable name operators and JSON see.
+    /// Stable name that operators and JSON see.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,33 +57,33 @@ impl Outcome {
     }
 }
 
-/// Why a CNP was sent, or was not.
+/// Log entry: a CNP that was sent, or was not, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// When.
+    /// Time of the decision.
     pub time: Nanos,
     /// The flow, and the queue it was signalled for.
     pub flow: QueueFlow,
-    /// The queue pair at the sender; meaningful unless `evidence` is none.
+    /// Queue pair at the sender; meaningful unless `evidence` is none.
     pub sender_qpn: Qpn,
-    /// How it is known.
+    /// Evidence for the queue pair.
     pub evidence: Evidence,
-    /// The policy's reason.
+    /// Reason that the policy gave.
     pub reason: Reason,
-    /// The queue's wire bytes at that moment.
+    /// Wire bytes in the queue at that moment.
     pub depth: u64,
-    /// Its zone.
+    /// Zone of the queue.
     pub zone: Zone,
-    /// Its trend.
+    /// Trend of the queue.
     pub trend: Trend,
-    /// CNPs the flow has been signalled, this one included; where nothing is sent, those it would have been.
+    /// Number of CNPs the flow has got, this one included; where nothing is sent, of those it would have got.
     pub cnps: u64,
-    /// What became of it.
+    /// Outcome of the decision.
     pub outcome: Outcome,
 }
 
 impl Entry {
-    /// The decision in words; `port` is the name of the egress port.
+    /// Text of the entry for operators; `port` is the name of the egress port.
     #[must_use]
     pub fn text(&self, port: &str) -> String {
         let queue_pair = match self.evidence {
@@ -110,7 +110,7 @@ impl Entry {
         )
     }
 
-    /// As a record; [`Entry::from_words`] of the same version reads it.
+    /// Entry as a record; [`Entry::from_words`] of the same version reads it.
     #[must_use]
     pub fn to_words(self) -> [u64; WORDS] {
         let [a, b, c, d, e] = self.flow.words();
@@ -123,7 +123,7 @@ impl Entry {
         [a, b, c, d, e, meta, self.time.0, self.depth, self.cnps]
     }
 
-    /// The inverse of [`Entry::to_words`]; none of fewer words.
+    /// Inverse of [`Entry::to_words`]; `None` if there are fewer words.
     #[must_use]
     pub fn from_words(words: &[u64]) -> Option<Entry> {
         let [a, b, c, d, e, meta, time, depth, cnps] = *words.first_chunk()?;
@@ -143,7 +143,7 @@ impl Entry {
     }
 }
 
-/// A ring of the last decisions.
+/// Ring of the last decisions.
 #[derive(Debug)]
 pub struct DecisionLog(Ring);
 
@@ -154,24 +154,24 @@ impl Default for DecisionLog {
 }
 
 impl DecisionLog {
-    /// A log in this ring, which should keep [`KEPT`] records of [`WORDS`] words.
+    /// Makes a log in this ring, which should keep [`KEPT`] records of [`WORDS`] words.
     #[must_use]
     pub const fn new(ring: Ring) -> DecisionLog {
         DecisionLog(ring)
     }
 
-    /// Control core only.
+    /// Appends an entry. Control core only.
     pub(crate) fn record(&self, entry: &Entry) {
         self.0.push(entry.to_words());
     }
 
-    /// Decisions noted since the start.
+    /// Number of decisions logged since the start.
     #[must_use]
     pub fn noted(&self) -> u64 {
         self.0.written()
     }
 
-    /// The last `n` entries that are kept, oldest first.
+    /// Last `n` entries that are kept, oldest first.
     pub fn last(&self, n: usize) -> impl Iterator<Item = Entry> {
         let all = self.0.read().whole;
         let before = all.len().saturating_sub(n);

@@ -1,19 +1,19 @@
-//! How long the way to a host and back is: from a request that leaves toward it to the reply that comes back.
+//! Round-trip time to a host: from a request that leaves toward it to the reply that comes back.
 //!
 //! ```text
 //!   what is to be known:   switch --- CNP ---------------> host --- slower data -----------> switch
 //!   what can be seen:      switch --- READ REQUEST ------> host --- first READ RESPONSE ---> switch
 //!                          switch --- SEND, WRITE ------> host --- its ACK --------------> switch     (of the far side)
 //! ```
-//! Both run over the same cables and the same network card, so a reply takes as long as a CNP's effect, and whatever waits
+//! Both run over the same cables and the same network card, so a reply takes as long as a CNP's effect, plus any wait
 //! for memory, for other replies of the card or to be acknowledged together with more. That only lengthens it: the shortest
 //! of a few is nearest. The other round trips in sight do not contain the host that is to be signalled: data of the near side and
-//! the far side's ACK measure the far side, and that is what is kept of *that* host.
+//! the far side's ACK measure the far side, and are kept as a measurement of *that* host.
 //!
 //! Laws: a reply counts only for the request with exactly its sequence number, of the connection it is paired with, when it
-//! comes in by the port the request left by and leaves by the port the request came in by; a number asked twice says nothing
+//! comes in by the port the request left by and leaves by the port the request came in by; a sequence number requested twice says nothing
 //! (Karn). Of a host's last eight delays the second shortest counts, so that one forged or mistaken reply changes nothing.
-//! No delay is shorter than 2 us or longer than 5 ms; what a flow makes of it is bounded once more ([`crate::dcqcn`]).
+//! No delay is shorter than 2 us or longer than 5 ms; a flow's use of it is bounded once more ([`crate::dcqcn`]).
 
 use npcc_pipeline::units::{Nanos, PortId};
 
@@ -21,16 +21,16 @@ use crate::fixed_map::FixedMap;
 use crate::key::{Bits, FlowKey, KeyHasher, low32};
 use crate::sample::Record;
 
-/// Requests waited for at a time.
+/// Maximum number of requests whose replies are awaited at a time.
 const PROBES: usize = 4_096;
-/// Hosts remembered; the one longest unheard goes first.
+/// Capacity of the table of hosts; the one longest without a reply is replaced.
 const HOSTS: usize = 4_096;
-/// Delays of a host that count.
+/// Number of latest delays of a host that count.
 const RECENT: usize = 8;
-/// Shortest and longest delay, in ns: less than a network card takes, more than 300 km and a card that is busy.
+/// Shortest and longest delay, in ns: less than a network card takes; more than 300 km and a busy card take.
 const BOUNDS: (u64, u64) = (2_000, 5_000_000);
 
-/// Where and when a packet passed.
+/// Passage of a packet: time, ingress port, egress port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pass {
     at: Nanos,
@@ -47,7 +47,7 @@ impl Pass {
         }
     }
 
-    /// Time from a request to its reply; `None` when they cannot belong together.
+    /// Time from a request to its reply; `None` if they cannot belong together.
     fn to(self, reply: Pass) -> Option<u64> {
         let same_way = (self.ingress, self.egress) == (reply.egress, reply.ingress);
         let time = reply.at.since(self.at).0;
@@ -55,14 +55,14 @@ impl Pass {
     }
 }
 
-/// What is known of one sequence number of one connection.
+/// State of one sequence number of one connection.
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Its request passed.
+    /// The request passed.
     Asked(Pass),
-    /// Its reply passed, and the request may still be shown by another worker.
+    /// The reply passed, and the request may still be shown by another worker.
     Answered(Pass),
-    /// It was answered, or asked twice: what passes now says nothing.
+    /// The request was answered, or sent twice: what passes now says nothing.
     Void(Nanos),
 }
 
@@ -77,13 +77,13 @@ impl State {
 
 #[derive(Debug, Clone, Copy)]
 struct Probe {
-    /// Packets to the host.
+    /// Key of packets to the host.
     key: FlowKey,
     psn: u32,
     state: State,
 }
 
-/// The last delays of one host, in ns; the `seen` first are set.
+/// Last delays of one host, in ns; the first `seen` are set.
 #[derive(Debug, Clone, Copy, Default)]
 struct Delays {
     recent: [u32; RECENT],
@@ -100,7 +100,7 @@ impl Delays {
         self.seen = (self.seen + 1).min(RECENT);
     }
 
-    /// The second shortest; the only one when there is no other.
+    /// Second shortest delay; the only one if there is no other.
     fn estimate(&self) -> Option<Nanos> {
         let known = self.recent.get(..self.seen)?;
         let (first, second) = known.iter().fold((None, None), |(first, second), delay| {
@@ -116,7 +116,7 @@ impl Delays {
     }
 }
 
-/// The estimator of round trips on the near side, by host.
+/// Estimator of round trips on the near side, by host.
 #[derive(Debug)]
 pub(crate) struct NearRtt {
     probes: Box<[Option<Probe>]>,
@@ -125,7 +125,7 @@ pub(crate) struct NearRtt {
 }
 
 impl NearRtt {
-    /// Nothing known.
+    /// Makes an estimator without measurements.
     pub(crate) fn new(seed: u64) -> NearRtt {
         NearRtt {
             probes: vec![None; PROBES].into_boxed_slice(),
@@ -134,7 +134,7 @@ impl NearRtt {
         }
     }
 
-    /// A request that is to be answered passed.
+    /// Records the passage of a request that is to be answered.
     pub(crate) fn record_request(&mut self, record: &Record) {
         let pass = Pass::of(record);
         let (state, delay) = match self.known(&record.key, record) {
@@ -148,7 +148,7 @@ impl NearRtt {
         self.learn(&record.key, delay);
     }
 
-    /// The reply to requests of `asked` with this record's sequence number passed.
+    /// Records the passage of the reply to the request with key `asked` and this record's sequence number.
     pub(crate) fn record_reply(&mut self, record: &Record, asked: &FlowKey) {
         let pass = Pass::of(record);
         match self.known(asked, record) {
@@ -181,7 +181,7 @@ impl NearRtt {
         low32(self.hasher.hash(&(*key, psn))) as usize & (PROBES - 1)
     }
 
-    /// What is known of this record's number, of packets to `key`.
+    /// State of this record's sequence number, of packets to `key`.
     fn known(&self, key: &FlowKey, record: &Record) -> Option<State> {
         let probe = (*self.probes.get(self.place(key, record.psn))?)?;
         let same = (probe.key, probe.psn) == (*key, record.psn);
@@ -222,7 +222,7 @@ impl NearRtt {
     }
 }
 
-/// Whether what passed at these times may belong together.
+/// Returns true if packets that passed at these times may belong together.
 fn within(one: Nanos, other: Nanos) -> bool {
     one.since(other).max(other.since(one)).0 <= BOUNDS.1
 }

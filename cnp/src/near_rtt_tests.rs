@@ -14,7 +14,7 @@ fn to_near(qpn: u32) -> FlowKey {
     FlowKey::new(FAR.parse().unwrap(), NEAR.parse().unwrap(), Qpn::new(qpn))
 }
 
-/// A flow of the near host's.
+/// Key of a flow of the near host.
 fn flow() -> FlowKey {
     FlowKey::new(NEAR.parse().unwrap(), FAR.parse().unwrap(), Qpn::new(0x11))
 }
@@ -60,7 +60,7 @@ impl Side {
         self.0.record_reply(&reply, &to_near(0x18));
     }
 
-    /// So many requests, each answered after this time.
+    /// Passes `n` requests, each answered after `us` microseconds.
     fn exchange(&mut self, from: u32, n: u32, us: u64) {
         for psn in from..from + n {
             let at = u64::from(psn) * 10_000;
@@ -147,7 +147,7 @@ fn the_second_shortest_of_eight_counts() {
         side.exchange(u32::try_from(at).unwrap(), 1, us);
     }
     assert_eq!(side.us(), Some(31));
-    // It has become longer: eight later nothing is left of what was.
+    // The way has become longer: eight delays later nothing is left of the old ones.
     side.exchange(10, 8, 200);
     assert_eq!(side.us(), Some(200));
 }

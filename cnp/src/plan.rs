@@ -1,4 +1,4 @@
-//! From a decision to CNPs: who of the contributors is signalled, and why the others are not.
+//! Planner: which contributors of a decision are signalled, and why the others are not.
 
 use std::net::IpAddr;
 
@@ -13,23 +13,23 @@ use crate::policy::{Amount, Decision};
 use crate::token_bucket::TokenBucket;
 
 named! {
-    /// Why a contributor got no CNP.
+    /// Reason why a contributor got no CNP.
     pub enum Suppressed {
-        /// Signalled too short a time ago.
+        /// The sender was signalled too short a time ago.
         Spacing = "spacing",
-        /// Packets come back, but whose they are is known by less than the configured evidence.
+        /// Packets come back, but the sender's queue pair is known by less than the configured evidence.
         Unpaired = "unpaired",
         /// No packet has come back yet.
         Cold = "cold",
         /// The receiver's own CNP passed a moment ago.
         AlreadyNotified = "already_notified",
-        /// Its host is below even odds of responding, or hosts that are fill the queue: CNPs of marks alone.
+        /// The sender's host is below even odds of responding, or such hosts fill the queue: it gets CNPs of marks alone.
         Unresponsive = "unresponsive",
-        /// Put too few bytes into the queue since its last CNP.
+        /// The flow put too few bytes into the queue since its last CNP.
         Unearned = "unearned",
-        /// Its receiver is near: it is left to ECN.
+        /// The receiver is near: the flow is left to ECN.
         Gated = "gated",
-        /// Came in by a port that is not trusted.
+        /// The flow came in by a port that is not trusted.
         Untrusted = "untrusted",
         /// The sender's host is denied, or others are allowed and it is not.
         HostDenied = "host_denied",
@@ -37,7 +37,7 @@ named! {
         CapPort = "cap_port",
         /// The CNPs of this second are used up.
         CapSecond = "cap_second",
-        /// More CNPs than one tick may order.
+        /// The decision needs more CNPs than one tick may order.
         CapTick = "cap_tick",
         /// No route or no neighbour toward the sender.
         NoNeighbor = "no_neighbor",
@@ -46,35 +46,35 @@ named! {
     }
 }
 
-/// A CNP to be sent. Who resolves the next hop builds it with [`crate::build::CnpSpec`].
+/// A CNP to be sent. The resolver of its next hop builds it with [`crate::build::CnpSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CnpOrder {
-    /// The flow of data: `src` is the sender to be signalled, `dst` the receiver in whose name.
+    /// Data flow: `src` is the sender to be signalled, `dst` the receiver in whose name.
     pub flow: FlowKey,
-    /// The queue pair at the sender.
+    /// Queue pair at the sender.
     pub sender_qpn: Qpn,
-    /// How it is known.
+    /// Evidence for the queue pair.
     pub evidence: Evidence,
-    /// The port the flow comes in by.
+    /// Port by which the flow comes in.
     pub ingress: PortId,
     /// The congested port.
     pub egress: PortId,
-    /// The congested queue.
+    /// Priority of the congested queue.
     pub priority: Priority,
 }
 
-/// The way out of the switch. A closure that sends is one, whose CNPs leave by the port their flow came in by.
+/// Way of CNPs out of the switch. A closure that sends is an outlet, whose CNPs leave by the port their flow came in by.
 pub trait Outlet {
-    /// The port by which a CNP to `sender` leaves, whose flow comes in by `ingress`: its cap is charged.
+    /// Returns the port by which a CNP to `sender` leaves, whose flow comes in by `ingress`: its cap is charged.
     ///
     /// # Errors
-    /// [`Suppressed::NoNeighbor`]: there is none.
+    /// [`Suppressed::NoNeighbor`] if there is none.
     fn leaves_by(&mut self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed>;
 
     /// Sends a CNP.
     ///
     /// # Errors
-    /// Why it was not sent.
+    /// The reason why it was not sent.
     fn send(&mut self, order: CnpOrder) -> Result<(), Suppressed>;
 }
 
@@ -92,20 +92,20 @@ impl<F: FnMut(CnpOrder) -> Result<(), Suppressed>> Outlet for F {
 const WIRE_V4: u64 = 98;
 const WIRE_V6: u64 = 118;
 
-/// What the planner asks about a contributor.
+/// Properties of a contributor that the planner checks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate {
     pub(crate) ipv6: bool,
     pub(crate) pairing: Pairing,
-    /// When we signalled its sender.
+    /// Time of our latest CNP to its sender.
     pub(crate) signalled: Option<Nanos>,
-    /// When a CNP of its receiver passed.
+    /// Time at which a CNP of its receiver passed.
     pub(crate) passed: Option<Nanos>,
     pub(crate) trusted: bool,
     pub(crate) ingress: PortId,
 }
 
-/// Caps: of CNPs on their way out.
+/// Caps on CNPs: by port, and of the whole switch.
 #[derive(Debug)]
 pub(crate) struct Planner {
     ports: Box<[TokenBucket]>,
@@ -124,7 +124,7 @@ impl Planner {
         }
     }
 
-    /// Goes by other caps from now on, as [`Planner::new`] does. What of the caps is used up stays used up.
+    /// Replaces the caps, as [`Planner::new`] sets them. The used part of a cap stays used.
     pub(crate) fn reconfigure(&mut self, settings: &Settings, now: Nanos) {
         let (rate, burst) = of_all(settings.cap_per_second);
         self.second.reconfigure(rate, burst, now);
@@ -134,7 +134,7 @@ impl Planner {
         }
     }
 
-    /// How many of `contributors` a decision reaches: the heaviest of those that can be signalled.
+    /// Number of `contributors` that a decision reaches: the heaviest of those that can be signalled.
     pub(crate) fn reach(decision: &Decision, contributors: usize) -> usize {
         match decision.amount {
             Amount::None => 0,
@@ -145,7 +145,7 @@ impl Planner {
         }
     }
 
-    /// Whose queue pair to tell, or why not. The caps are asked when it is known where the CNP leaves ([`Planner::spend`]).
+    /// Returns the queue pair to signal, or the reason for none. Caps are charged once the CNP's egress port is known ([`Planner::spend`]).
     pub(crate) fn permit(
         settings: &Settings,
         candidate: &Candidate,
@@ -170,7 +170,7 @@ impl Planner {
         Ok((qpn, evidence))
     }
 
-    /// Takes the share of the caps of a CNP that leaves by `port`.
+    /// Charges the caps with a CNP that leaves by `port`.
     pub(crate) fn spend(&mut self, port: PortId, ipv6: bool, now: Nanos) -> Result<(), Suppressed> {
         if !self.second.take(now, 1) {
             return Err(Suppressed::CapSecond);
@@ -183,7 +183,7 @@ impl Planner {
         Ok(())
     }
 
-    /// The CNP whose share was just taken did not leave.
+    /// Returns the charge of a CNP that did not leave.
     pub(crate) fn give_back(&mut self, port: PortId, ipv6: bool) {
         self.second.give_back(1);
         if let Some(bucket) = self.ports.get_mut(port.index()) {
@@ -192,7 +192,7 @@ impl Planner {
     }
 }
 
-/// Bytes of CNPs a second, and at once, that a port of this rate may carry: a millisecond's worth, and never less than a few CNPs.
+/// Rate and burst in bytes of CNPs that a port of this rate may carry: the burst is a millisecond's worth, and never less than a few CNPs.
 fn of_port(rate: BitRate, cap: u16) -> (u64, u64) {
     if rate.0 == 0 {
         return (u64::MAX, u64::MAX);
@@ -201,7 +201,7 @@ fn of_port(rate: BitRate, cap: u16) -> (u64, u64) {
     (bytes, (bytes / 1_000).max(WIRE_V6 * 32))
 }
 
-/// CNPs a second, and at once, of the whole switch.
+/// Rate and burst of CNPs of the whole switch.
 fn of_all(per_second: u64) -> (u64, u64) {
     (per_second, (per_second / 1_000).max(32))
 }

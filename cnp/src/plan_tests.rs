@@ -25,7 +25,7 @@ fn candidate() -> Candidate {
     }
 }
 
-/// One port of this rate, 5 % of which CNPs may take.
+/// Settings with one port of this rate, 5 % of which CNPs may take.
 fn settings(rate: u64, cap_per_second: u64) -> Settings {
     Settings {
         port_rates: vec![BitRate(rate)],
@@ -182,7 +182,7 @@ fn names_are_unique_and_indices_follow() {
     );
 }
 
-/// Every reload gave a full burst: 1,000 CNPs more by each.
+/// Regression: every reload gave a full burst: 1,000 CNPs more each time.
 #[test]
 fn other_settings_give_no_fresh_burst_and_hold_at_once() {
     let with = |cap, per_second| Settings {

@@ -1,12 +1,12 @@
-//! What a flow's rate does after CNPs to its sender: measurements, and what cannot be measured.
+//! Measures the response of a flow's rate to CNPs to its sender, or says why it cannot be measured.
 //!
-//! A measurement begins with a CNP to a flow whose rate is known. [`SETTLED`] after the feedback delay its bytes are counted, over what it needs
+//! A measurement begins with a CNP to a flow whose rate is known. [`SETTLED`] after the feedback delay its bytes are counted, over the time it needs
 //! for 64 KiB at the rate before, and at least 40 us: a byte counter that takes its sender back within microseconds shows as little there as
-//! a sender that hears nothing. What each kind of card should do meanwhile ([`crate::cards`]) is an interval: with those CNPs alone that had their
+//! a sender that ignores CNPs. The expected rate of each kind of card ([`crate::cards`]) is an interval: with only those CNPs that had their
 //! effect when the counting began, and with all that were sent until it ended. CNPs that cost little are taken together, over 5 ms at most. In a train
-//! of CNPs a measurement takes the one before it for its rate before.
+//! of CNPs a measurement takes the rate of the one before it as its rate before.
 //!
-//! What else may have changed the rate, or hidden a cut, is not weighed but counted by its [`Unmeasured`] reason.
+//! Other causes that may have changed the rate, or hidden a cut, are not weighed but counted by their [`Unmeasured`] reason.
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
@@ -15,17 +15,17 @@ use crate::cards::{Cards, KINDS, ONE, OfEach};
 use crate::likelihood::{Observation, SHOWS, ln};
 
 named! {
-    /// What a flow did after it was signalled.
+    /// Response of a flow to being signalled.
     #[derive(Default)]
     pub enum Response {
-        /// Not measured yet.
+        /// The response is not measured yet.
         #[default]
         Unknown = "unknown",
-        /// At most 62.5 % of before (a first CNP halves; half a cut's error is allowed).
+        /// The rate is at most 62.5 % of before (a first CNP halves; half a cut's error is allowed).
         Halved = "halved",
-        /// At most 90 %.
+        /// The rate is at most 90 % of before.
         Weak = "weak",
-        /// More.
+        /// The rate is more than 90 % of before.
         None = "none",
     }
 }
@@ -44,45 +44,45 @@ impl Response {
 }
 
 named! {
-    /// Why a measurement says nothing of a sender.
+    /// Reason why a measurement says nothing about a sender.
     pub enum Unmeasured {
         /// The flow was not read in time.
         Late = "late",
         /// We paused the senders behind its port.
         Paused = "paused",
-        /// A link that it shares with others was full, or its host has other flows: a cut may not show.
+        /// A link that the flow shares with others was full, or its host has other flows: a cut may not show.
         SharedLink = "shared-link",
-        /// It sent nothing: it ended, or its application waits.
+        /// The flow sent nothing: it ended, or its application waits.
         Silent = "silent",
-        /// It sent more than before: it had only begun, or its application sends more now.
+        /// The flow sent more than before: it had only begun, or its application sends more now.
         Grew = "grew",
     }
 }
 
 /// Time after the feedback delay within which an effect that does not last is over.
 const SETTLED: Nanos = Nanos::from_micros(20);
-/// An effect is measured over as long as a flow needs for so many bytes, so that a few frames more or less prove nothing, ...
+/// Bytes over which an effect is measured, so that a few frames more or less prove nothing, ...
 const ENOUGH: u64 = 64 << 10;
-/// ... but never over less than this: of a byte counter that brings a sender back, the end is seen.
+/// ... but never over less than this time, so that the recovery by a sender's byte counter shows.
 const SHORTEST: Nanos = Nanos::from_micros(40);
-/// CNPs that have not added up to something that shows in this time are forgotten.
+/// Time after which CNPs that have not added up to something measurable are forgotten.
 const PATIENCE: Nanos = Nanos::from_millis(5);
-/// So long an effect may take to show by a link that is full: what waits before it is as much as a switch's buffer holds.
+/// Time for which an effect may be hidden by a full link: the frames that wait before it are as many as a switch's buffer holds.
 const HELD_BACK: Nanos = Nanos::from_millis(2);
 /// Bytes of a frame, as frames are counted: cards pace frames, so that four small ones are as certain as a large one.
 const FRAME: u64 = 1 << 10;
 
-/// How long a signalled flow is watched.
+/// Times over which a signalled flow is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseConfig {
     /// Time from a CNP to its effect in the queue.
     pub feedback: Nanos,
-    /// Time in which a flow sent what it is said to have sent before; the longest over which its bytes are counted after.
+    /// Time to which the rate before refers; also the longest over which bytes are counted after.
     pub window: Nanos,
 }
 
 impl ResponseConfig {
-    /// Time over which a flow is measured that sent so much in a window before.
+    /// Time over which a flow is measured that sent this many bytes in a window before.
     fn time(&self, before: u64) -> Nanos {
         let enough = u128::from(self.window.0) * u128::from(ENOUGH) / u128::from(before.max(1));
         let enough = u64::try_from(enough).unwrap_or(u64::MAX);
@@ -90,15 +90,15 @@ impl ResponseConfig {
     }
 }
 
-/// What a measurement found.
+/// Result of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
     pub(crate) seen: Observation,
-    /// Logarithms of what each kind of card should leave of the rate, at least and at most.
+    /// Logarithms of the share of the rate that each kind of card should keep, at least and at most.
     pub(crate) expected: [(f64, f64); KINDS],
 }
 
-/// How a measurement ended.
+/// Outcome of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Outcome {
     Measured(Measured),
@@ -107,7 +107,7 @@ pub(crate) enum Outcome {
 
 #[cfg(test)]
 impl Outcome {
-    /// Where these shares of the rate before should have been left by each kind of card, this one was.
+    /// Outcome of a flow that kept the share `seen` of its rate, where each kind of card should have kept these.
     pub(crate) fn of(seen: f64, expected: [f64; KINDS]) -> Outcome {
         Outcome::Measured(Measured {
             seen: Observation {
@@ -118,22 +118,22 @@ impl Outcome {
         })
     }
 
-    /// After one CNP that should halve the rate it did, or stayed as it was.
+    /// Outcome after one CNP that should halve the rate: it did if `worked`, else the rate stayed as it was.
     pub(crate) fn of_half(worked: bool) -> Outcome {
         Outcome::of(if worked { 0.5 } else { 1.0 }, [0.5; KINDS])
     }
 
-    /// What is seen of a card as published, and of no other.
+    /// Outcome that fits a card as published, and no other.
     pub(crate) fn of_published() -> Outcome {
         Outcome::of(0.3, [0.7, 0.7, 0.3])
     }
 }
 
-/// A rate, and the rates of each kind of card between which it was measured.
+/// A measured rate, and the rates of each kind of card between which it was measured.
 #[derive(Debug, Clone, Copy)]
 struct Level {
     at: Nanos,
-    /// Bytes in a window.
+    /// Number of bytes in a window.
     bytes: u64,
     low: OfEach,
     high: OfEach,
@@ -143,32 +143,32 @@ struct Level {
 enum State {
     #[default]
     Quiet,
-    /// Signalled: CNPs of before `from` have their effect when counting begins.
+    /// The flow was signalled: CNPs before `from` have their effect when counting begins.
     Signalled { from: Nanos },
-    /// Counting from this time and total.
+    /// Bytes are counted from this time and total.
     Counting { since: Nanos, total: u64 },
 }
 
-/// The watch over one flow.
+/// Measurement of one flow's response.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ResponseWatch {
     state: State,
     last: Response,
-    /// The first CNP after a time in which the rate was its sender's own.
+    /// Time of the first CNP after a time in which the rate was its sender's own.
     first: Nanos,
-    /// What the rate after is compared with.
+    /// Rate with which the rate after is compared.
     before: Option<Level>,
-    /// What each kind of card sends at the end if no CNP after the counting began matters, and the least it sends if all do; set by
+    /// Rate of each kind of card at the end if no CNP after the counting began matters (`high`), and the least if all do (`low`); set by
     /// the first of them.
     high: Option<OfEach>,
     low: OfEach,
-    /// What may have been allowed of more than was sent, in 65,536ths of that, when it was signalled.
+    /// Headroom when the flow was signalled: the amount it may have been allowed to send, in 65,536ths of the amount it sent.
     headroom: u32,
 }
 
 impl ResponseWatch {
-    /// The sender is signalled now; `bytes` is what the flow enqueued over the window, 0 where that is not known, and `cards` what was
-    /// signalled before. `headroom` is what the sender may be allowed to send, in 65,536ths of what it sends.
+    /// Records a CNP to the sender; `bytes` is what the flow enqueued over the window, 0 where that is not known, and `cards` the state from earlier
+    /// CNPs. `headroom` is the amount the sender may be allowed to send, in 65,536ths of what it sends.
     pub(crate) fn record_cnp_sent(
         &mut self,
         now: Nanos,
@@ -187,7 +187,7 @@ impl ResponseWatch {
             State::Quiet => {
                 let seen = Nanos(now.0.saturating_sub(config.feedback.0 + config.window.0));
                 if cards.told().is_none_or(|told| told <= seen) {
-                    // The rate that is seen is the sender's own.
+                    // The rate seen now is the sender's own.
                     self.first = now;
                     self.before = (bytes > 0).then(|| Level {
                         at: now,
@@ -202,7 +202,7 @@ impl ResponseWatch {
         }
     }
 
-    /// A measurement begins.
+    /// Begins a measurement.
     fn start(&mut self, now: Nanos) {
         self.before = self.before.filter(|level| now.since(level.at) <= PATIENCE);
         self.high = None;
@@ -211,7 +211,7 @@ impl ResponseWatch {
         };
     }
 
-    /// Takes what each kind of card sends by the CNPs until now: over the whole counting if no later one matters.
+    /// Computes the rates of each kind of card from the CNPs until now: over the whole counting if no later one matters.
     fn take(&mut self, cards: &Cards, from: Nanos, end: Nanos) {
         if self.high.is_none() {
             (self.low, self.high) = (cards.lowest(), Some(cards.mean(from, end)));
@@ -221,8 +221,8 @@ impl ResponseWatch {
         }
     }
 
-    /// Takes the flow's running total of bytes; says what was measured, when something was. `allowed` is what a flow that sent so many
-    /// bytes in a time that ends now may have been allowed to send, in 65,536ths of them, where the link it comes by was full.
+    /// Takes the flow's running total of bytes; returns an outcome when a measurement ends. `allowed` returns what a flow that sent this many
+    /// bytes in a time that ends now may have been allowed to send, in 65,536ths of them, where its ingress link was full.
     pub(crate) fn observe(
         &mut self,
         now: Nanos,
@@ -257,7 +257,7 @@ impl ResponseWatch {
                 }
                 self.state = State::Quiet;
                 let counted = total.saturating_sub(start);
-                // What is seen now was sent a feedback delay ago.
+                // A packet seen now was sent a feedback delay ago.
                 let sent = |seen: Nanos| Nanos(seen.0.saturating_sub(config.feedback.0));
                 self.take(cards, sent(since), sent(now));
                 let bytes = u128::from(counted) * u128::from(config.window.0);
@@ -301,7 +301,7 @@ impl ResponseWatch {
             *place = (low, ratio(high.into(), low_before.into()));
         }
         if expected.iter().all(|(_, high)| *high > SHOWS) {
-            // Little was asked for: the next CNPs count with these.
+            // The expected cut is small: the next CNPs count with these.
             return None;
         }
         if after.bytes == 0 {
@@ -325,7 +325,7 @@ impl ResponseWatch {
             }
         }
         self.last = Response::of(before.bytes, after.bytes);
-        // One that goes on as before, while it should have slowed down, is measured against the same again.
+        // A flow that goes on as before, while it should have slowed down, is compared with the same rate again.
         if hidden <= 0.0 && self.last != Response::None {
             self.compare_with(after);
         }
@@ -338,7 +338,7 @@ impl ResponseWatch {
         }))
     }
 
-    /// Later rates are compared with this one, if it is known well enough what each kind of card sent at that time.
+    /// Compares later rates with this one, if the rate of each kind of card at that time is known well enough.
     fn compare_with(&mut self, level: &Level) {
         let mut ends = level.low.iter().zip(level.high);
         if level.bytes > 0 && ends.all(|(low, high)| high.saturating_sub(*low) <= high / 8) {
@@ -346,7 +346,7 @@ impl ResponseWatch {
         }
     }
 
-    /// The sender was held back by something else at that time: what is being measured since then, or over a window before, is dropped.
+    /// Drops a measurement whose rate before was taken up to a window after `at`, because something else held the sender back at `at`.
     pub(crate) fn forget(&mut self, at: Nanos, window: Nanos) -> Option<Outcome> {
         let is_open = !matches!(self.state, State::Quiet);
         let is_concerned =
@@ -361,14 +361,14 @@ impl ResponseWatch {
         }
     }
 
-    /// The latest measurement.
+    /// Latest measured response.
     #[must_use]
     pub(crate) const fn last(&self) -> Response {
         self.last
     }
 }
 
-/// Exact below 2^53.
+/// Converts a count to `f64`, exactly below 2^53.
 #[allow(clippy::cast_precision_loss, reason = "a ratio of counts")]
 const fn real(count: u64) -> f64 {
     count as f64

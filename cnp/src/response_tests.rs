@@ -1,4 +1,4 @@
-//! What is measured of a flow, against flows made up.
+//! Measurements of a flow's response, against made-up flows.
 
 use super::*;
 
@@ -14,7 +14,7 @@ struct Bed {
     cards: Cards,
     now: Nanos,
     total: u64,
-    /// What may have been allowed of more than was sent, by a full link or as its host has other flows.
+    /// Amount that may have been allowed, in 65,536ths of the amount sent, by a full link or as its host has other flows.
     allowed: u32,
     headroom: u32,
 }
@@ -40,7 +40,7 @@ impl Bed {
         self.cards.signal(self.now);
     }
 
-    /// So many looks while it sends so many KB a window.
+    /// Looks `looks` times while the flow sends `rate` KB a window.
     fn run(&mut self, looks: u64, rate: u64) -> Vec<Outcome> {
         let mut found = Vec::new();
         for _ in 0..looks {
@@ -55,14 +55,14 @@ impl Bed {
         found
     }
 
-    /// Signals it once, then lets it send `after` a window.
+    /// Signals the flow once, then lets it send `after` a window.
     fn measure(&mut self, after: u64) -> Vec<Outcome> {
         self.signal();
         self.run(12, after)
     }
 }
 
-/// What was measured, of one measurement.
+/// Result of the only measurement.
 fn measured(found: &[Outcome]) -> Measured {
     match found {
         [Outcome::Measured(measured)] => *measured,
@@ -96,8 +96,8 @@ fn effects_are_graded() {
     }
 }
 
-/// A burst that ends after the CNP looks the same from a deaf sender as from one that answers; and what an application would have sent that sends
-/// more now is not known.
+/// A burst that ends after the CNP looks the same from an unresponsive sender as from one that answers; and the rate that a growing application
+/// would have sent at is not known.
 #[test]
 fn silence_and_growth_prove_nothing() {
     for (after, reason) in [(0, Unmeasured::Silent), (2_000, Unmeasured::Grew)] {
@@ -107,7 +107,7 @@ fn silence_and_growth_prove_nothing() {
     }
 }
 
-/// Back at its rate 30 us after the feedback delay.
+/// The flow is back at its rate 30 us after the feedback delay.
 #[test]
 fn an_effect_that_does_not_last_is_none() {
     let mut bed = Bed::default();
@@ -117,8 +117,8 @@ fn an_effect_that_does_not_last_is_none() {
     assert!(found.seen.seen > -0.1 && bed.watch.last() == Response::None);
 }
 
-/// DCQCN wins back half of the way to its target 300 us after a cut. The CNP for that met senders whose rate had not risen yet when it was
-/// read: the cut after the rise showed as none, and hosts that answer were left to ECN in two runs of eight.
+/// DCQCN wins back half of the way to its target 300 us after a cut. Regression: the CNP for that met senders whose rate had not risen yet when
+/// it was read: the cut after the rise showed as none, and hosts that answer were left to ECN in two runs of eight.
 #[test]
 fn what_is_won_back_meanwhile_is_expected() {
     let mut bed = Bed::default();
@@ -131,8 +131,8 @@ fn what_is_won_back_meanwhile_is_expected() {
     assert!(published.1 < SHOWS, "{published:?}");
 }
 
-/// Four flows share a full link: each is seen with a quarter of what its sender's link carries, and its first two cuts by half are not
-/// missed; what waits before the link comes at the old rate for a while.
+/// Four flows share a full link: each is seen with a quarter of the rate of its sender's link, and its first two cuts by half are not
+/// missed; frames that wait before the link come at the old rate for a while.
 #[test]
 fn what_a_full_link_may_hide_is_not_weighed() {
     for (allowed, headroom) in [(4 * ONE, ONE), (ONE, 4 * ONE)] {
@@ -145,7 +145,7 @@ fn what_a_full_link_may_hide_is_not_weighed() {
     }
 }
 
-/// A deaf sender by a full link is found all the same once cuts went deeper than the link can hide, and what waits before it has passed.
+/// Law: an unresponsive sender by a full link is found once cuts went deeper than the link can hide, and the frames that wait before it have passed.
 #[test]
 fn a_deaf_sender_by_a_full_link_is_found_within_milliseconds() {
     let mut bed = Bed {
@@ -169,7 +169,7 @@ fn a_deaf_sender_by_a_full_link_is_found_within_milliseconds() {
     assert!(hidden > 0 && found > 0, "{hidden} {found}");
 }
 
-/// 5 % each, 20 us apart, of an alpha that has faded: none must show by itself.
+/// The cuts are of 5 % each, 20 us apart, by an alpha that has faded: none must show by itself.
 #[test]
 fn small_cuts_add_up_until_their_effect_must_show() {
     let mut bed = Bed::default();
@@ -198,6 +198,6 @@ fn a_measurement_missed_or_paused_is_none() {
     let paused = bed.watch.forget(bed.now, CONFIG.window);
     assert_eq!(reasons(paused.as_slice()), [Unmeasured::Paused]);
     assert!(bed.run(12, 100).is_empty());
-    // One of before, and nothing open: nothing is lost.
+    // A pause from before, and no open measurement: nothing is lost.
     assert!(bed.watch.forget(Nanos(1), CONFIG.window).is_none());
 }

@@ -1,6 +1,6 @@
-//! Attacks by somebody who can send any packet through a trusted port: no CNP may reach a queue pair it is not for.
+//! Attacks with any packet through a trusted port: no CNP may reach a queue pair it is not for.
 //!
-//! What they can do is take evidence away: a flow that is lied about keeps ordinary ECN marks.
+//! Attackers can take evidence away: a flow that is lied about keeps ordinary ECN marks.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ const A: [u8; 4] = [10, 0, 1, 3];
 const B: [u8; 4] = [10, 0, 2, 2];
 const SENDER: u32 = 0x18;
 const RECEIVER: u32 = 0x11;
-/// A queue pair of A that has nothing to do with it.
+/// Queue pair of A that is a bystander.
 const BYSTANDER: u32 = 0x999;
 
 fn data() -> Packet {
@@ -50,7 +50,7 @@ fn ack(qpn: u32, psn: u32) -> Packet {
     }
 }
 
-/// A message of the connection manager; `good` has a right ICRC.
+/// Frame with a message of the connection manager; `good` gives it a right ICRC.
 pub(crate) fn message(
     from: [u8; 4],
     to: [u8; 4],
@@ -92,12 +92,12 @@ fn living() -> Rig {
     rig
 }
 
-/// Congests the queue for a while; returns who was signalled.
+/// Congests the queue for a while; returns the queue pairs that were signalled.
 fn told(rig: &mut Rig) -> Vec<u32> {
     told_of(rig, &data())
 }
 
-/// The same while these packets come.
+/// Congests the queue with this packet for a while; returns the queue pairs that were signalled.
 fn told_of(rig: &mut Rig, packet: &Packet) -> Vec<u32> {
     let before = rig.sent.len();
     for tick in 0..50u64 {
@@ -138,7 +138,7 @@ fn a_forged_connection_over_a_living_flow_is_not_believed() {
     assert_eq!(told(&mut rig), [SENDER]);
 }
 
-/// Six packets over a flow that the connection manager set up: a REQ and a REP of a connection that is made up, of other ids.
+/// Six packets over a flow that the connection manager set up: a REQ and a REP of a made-up connection, with other ids.
 #[test]
 fn a_forged_connection_over_a_connection_reaches_no_bystander() {
     for pause in [0, 100, 2_900] {
@@ -162,7 +162,7 @@ fn a_forged_connection_over_a_connection_reaches_no_bystander() {
     }
 }
 
-/// The same while the flow pauses for long, at a checkpoint.
+/// The forged connection comes while the flow pauses for long, at a checkpoint.
 #[test]
 fn a_forged_connection_over_one_that_pauses_reaches_no_bystander() {
     // Once, and twice with the same id.
@@ -180,7 +180,7 @@ fn a_forged_connection_over_one_that_pauses_reaches_no_bystander() {
     }
 }
 
-/// Whoever is on the far side writes both hosts' addresses; no packet of the flow was seen that could speak against him.
+/// An attacker on the far side writes both hosts' addresses; no packet of the flow was seen that could contradict it.
 #[test]
 fn a_made_up_request_by_the_far_port_is_not_heard() {
     for (port, known) in [(DC, true), (WAN, false)] {
@@ -195,7 +195,7 @@ fn a_made_up_request_by_the_far_port_is_not_heard() {
     }
 }
 
-/// Of a flow that began before the switch did, or whose answers take another path, nothing is known but that it lives.
+/// The flow began before the switch did, or its answers take another path: nothing is known but that it lives.
 #[test]
 fn a_forged_connection_over_a_cold_flow_reaches_no_bystander() {
     let mut rig = Rig::new(&config(TICK));
@@ -346,7 +346,7 @@ fn farewell_and_reuse_leave_no_stale_pair() {
         [] as [u32; 0],
         "a request made up just after a farewell looks the same, and packets of the old connection are on their way"
     );
-    // What only the new connection sends tells the two apart.
+    // Packets that only the new connection sends tell the two apart.
     let new = Packet {
         port: port_of(Qpn::new(0x55), Qpn::new(RECEIVER)),
         psn: 0x0050_0000,
@@ -355,7 +355,7 @@ fn farewell_and_reuse_leave_no_stale_pair() {
     assert_eq!(told_of(&mut rig, &new), [0x55]);
 }
 
-/// Data and requests with a host's address, both made up, took the same right to begin as the host's own requests.
+/// Regression: made-up data and requests with a host's address used up the same limit as the host's own requests.
 #[test]
 fn a_host_can_connect_whatever_else_comes_in_its_name() {
     let mut rig = Rig::new(&crate::control::config::ControlConfig {
@@ -380,7 +380,7 @@ fn a_host_can_connect_whatever_else_comes_in_its_name() {
     assert_eq!(told(&mut rig), [SENDER]);
 }
 
-/// READ RESPONSEs that nobody asked for, in the name of a light connection of which the other queue pair is known, and no number.
+/// READ RESPONSEs without a request, in the name of a light connection of which the other queue pair is known, and no number.
 #[test]
 fn read_responses_that_nobody_asked_for_neither_teach_nor_contradict() {
     let mut rig = living();
@@ -405,7 +405,7 @@ fn read_responses_that_nobody_asked_for_neither_teach_nor_contradict() {
         assert_eq!(known, [(SENDER, Evidence::PortHash)], "{turn}");
     }
     assert_eq!(told(&mut rig), [SENDER]);
-    // Of another end on its port, whose answers nobody has heard, nothing is known that could speak against them.
+    // Nothing is known that could contradict another endpoint on its port, whose answers were never seen.
     let status = rig.core.status();
     let unasked = Uncounted::Unasked.pick(&status.uncounted);
     assert_eq!(unasked.records.get(), 0, "the flow is counted");
@@ -445,7 +445,7 @@ fn read_responses_that_were_asked_for_teach() {
 const C: [u8; 4] = [10, 0, 1, 4];
 const D: [u8; 4] = [10, 0, 2, 3];
 
-/// A and B, or somebody at their ports, say that their connection changed over to the path between C and D.
+/// Forges the messages by which the connection of A and B changes over to the path between C and D.
 fn change_over(rig: &mut Rig) {
     let mapped = |address| u32::from_be_bytes(address);
     let path = [(32, 0xffff), (36, mapped(C)), (48, 0xffff), (52, mapped(D))];
@@ -455,7 +455,7 @@ fn change_over(rig: &mut Rig) {
     rig.tick(TICK, 0);
 }
 
-/// A queue pair at C with the number of A's was named as the sender of whatever came from C to D's queue pair with the number of B's.
+/// Regression: a queue pair at C with the number of A's was named as the sender of packets from C to D's queue pair with the number of B's.
 #[test]
 fn a_made_up_path_between_real_addresses_moves_no_cnp() {
     let flow = |psn| Packet {

@@ -1,4 +1,4 @@
-//! What a worker tells the control core about one RoCEv2 packet, whose ICRC is right.
+//! Record of one RoCEv2 packet with a correct ICRC, which a worker gives the control core.
 
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::tap::Sighting;
@@ -12,52 +12,52 @@ use crate::key::{FlowKey, Qpn};
 /// Octets of the datagram extended header.
 const DETH_LEN: usize = 8;
 
-/// Bits of a BTH and of the IP header, as seen.
+/// Flags of a BTH and of the IP header, as seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordFlags(u8);
 
 impl RecordFlags {
-    /// The sender asked for an acknowledgement.
+    /// AckReq: the sender asked for an acknowledgement.
     pub const ACK_REQ: u8 = 1;
-    /// Backward congestion notification is set.
+    /// BECN: backward congestion notification is set.
     pub const BECN: u8 = 2;
-    /// Marked CE before it reached our queue.
+    /// CE: the packet was marked before it reached our queue.
     pub const CE: u8 = 4;
 
-    /// Whether all of `bits` are set.
+    /// Returns true if all of `bits` are set.
     #[must_use]
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits == bits
     }
 }
 
-/// A cache slot at one time of its life.
+/// Reference to a cache slot in one generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotRef {
-    /// Which slot.
+    /// Index of the slot.
     pub slot: FlowSlot,
-    /// Whose: a slot that was given to another flow has another generation.
+    /// Generation of the slot: it changes when the slot is given to another flow.
     pub generation: u32,
 }
 
 impl SlotRef {
-    /// No slot.
+    /// Reference to no slot.
     pub(crate) const NONE: SlotRef = SlotRef {
         slot: FlowSlot::NONE,
         generation: 0,
     };
 }
 
-/// A detailed sample.
+/// Detailed sample of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Record {
     /// Addresses and destination queue pair.
     pub key: FlowKey,
-    /// When it was enqueued.
+    /// Time of enqueueing.
     pub time: Nanos,
-    /// Where the worker counts the flow.
+    /// Slot in which the worker counts the flow.
     pub slot: SlotRef,
-    /// Packets of this key in this queue so far, this one included (wraps at 2^32).
+    /// Number of packets of this key in this queue so far, this one included (wraps at 2^32).
     pub packets: u32,
     /// Packet sequence number, 24 bits.
     pub psn: u32,
@@ -67,30 +67,30 @@ pub struct Record {
     pub udp_port: u16,
     /// Bytes on the wire, overhead included.
     pub wire_len: u16,
-    /// Transport and operation.
+    /// BTH opcode: transport and operation.
     pub opcode: u8,
-    /// What the packet is to NPCC.
+    /// Class of the packet.
     pub class: RoceClass,
-    /// AckReq, BECN, CE.
+    /// Flags: AckReq, BECN, CE.
     pub flags: RecordFlags,
     /// First octet of the AETH, where there is one: ACK, RNR NAK or NAK, with credits or code.
     pub syndrome: Option<u8>,
-    /// Port it came in by.
+    /// Ingress port.
     pub ingress: PortId,
-    /// Port it leaves by.
+    /// Egress port.
     pub egress: PortId,
-    /// Its queue.
+    /// Priority of the egress queue.
     pub priority: Priority,
 }
 
 impl Record {
-    /// Whether AckReq is set.
+    /// Returns true if AckReq is set.
     #[must_use]
     pub const fn asks_for_reply(&self) -> bool {
         self.flags.has(RecordFlags::ACK_REQ)
     }
 
-    /// Reads a sighting; `None` when the frame is cut short.
+    /// Makes a record of a sighting; `None` if the frame is cut short.
     #[must_use]
     pub fn of(
         sighting: &Sighting<'_>,

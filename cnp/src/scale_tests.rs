@@ -1,4 +1,4 @@
-//! Work per tick, counted and not timed, with many more flows than a tick can look at; and how long what is known is kept.
+//! Work per tick, counted and not timed, with many more flows than a tick can look at; and the time for which state is kept.
 //!
 //! 2^17 flows here; `cargo run --release -p npcc-cnp --example speed` does a million, and says how long a tick took.
 
@@ -17,7 +17,7 @@ use crate::traffic_tests::rig::{Packet, Rig, WAN, config};
 const TICK: Nanos = Nanos::from_micros(20);
 const MANY: u32 = 1 << 17;
 
-/// A data packet that needs no frame but its own few bytes; flow `n` of many hosts.
+/// A data packet that needs only its own few bytes; flow `n` of many hosts.
 fn data(n: u32) -> Packet {
     let [_, high, middle, low] = n.to_be_bytes();
     Packet {
@@ -41,7 +41,7 @@ fn rig(config: &ControlConfig, flows: u32) -> Rig {
 
 fn big(flows: u32) -> ControlConfig {
     ControlConfig {
-        // Nobody answers them, and such flows have three quarters of the table.
+        // They are not answered, and such flows have three quarters of the table.
         flows: flows as usize / 3 * 4 + 4,
         ends: 2 * flows as usize,
         new_flows: u64::MAX,
@@ -50,7 +50,7 @@ fn big(flows: u32) -> ControlConfig {
     }
 }
 
-/// What a tick did: records taken in, ends entered, flows read, flows weighed, CNPs.
+/// Work of one tick: records processed, endpoints entered, flows read, flows weighed, CNPs.
 fn work(rig: &mut Rig, time: Nanos, depth: u64) -> [u64; 5] {
     let status = rig.core.status();
     let counts = |sent: usize| {
@@ -72,7 +72,7 @@ fn most(one: [u64; 5], other: [u64; 5]) -> [u64; 5] {
     std::array::from_fn(|at| one[at].max(other[at]))
 }
 
-/// All have paused.
+/// Lets all flows pause.
 fn settle(rig: &mut Rig) {
     for _ in 0..200 {
         rig.tick(TICK, 0);
@@ -101,7 +101,7 @@ fn no_tick_does_more_than_its_share_however_many_flows_there_are() {
     let [records, entered, read, ..] = all;
     assert_eq!((records, entered), (64, 64), "new ends");
     assert!(read <= reads, "{read}");
-    // A quiet queue's that have paused are read once in 10 ms.
+    // Paused flows of a quiet queue are read once in 10 ms.
     settle(&mut rig);
     let [_, _, read, ..] = work(&mut rig, TICK, 0);
     assert_eq!(read, flows * TICK.0 / 10_000_000 + 1);
@@ -116,17 +116,17 @@ fn no_tick_does_more_than_its_share_however_many_flows_there_are() {
     }
     let [records, _, read, weighed, sent] = all;
     assert!(records <= 512 && read <= reads && sent <= orders, "{all:?}");
-    // A decision weighs those of whom bytes were read in its window of five ticks, and not all that are listed.
+    // A decision weighs flows of which bytes were read in its window of five ticks, and not all that are listed.
     assert!(rig.core.listed(0) as u64 == flows && read == reads);
     assert!(weighed > 4 * reads && weighed <= 6 * reads, "{all:?}");
-    // Nobody answers: loose ends are forgotten after 6 s, eight a tick.
+    // No flow is answered: unpaired endpoints are forgotten after 6 s, eight a tick.
     let before = rig.core.status().ends.get();
     let all = work(&mut rig, Nanos::from_millis(6_100), 0);
     let gone = before - rig.core.status().ends.get();
     assert!(gone == 8 && all[2] <= reads, "{gone} {all:?}");
 }
 
-/// A ring of records overflows; what was not read in one tick is read in another, unless a decision needs it now.
+/// A ring of records overflows; flows not read in one tick are read in another, unless a decision needs them now.
 #[test]
 fn of_a_quiet_queue_less_is_read_in_ticks_that_take_in_records() {
     let mut rig = rig(&big(MANY), MANY);
@@ -151,7 +151,7 @@ fn of_a_quiet_queue_less_is_read_in_ticks_that_take_in_records() {
     assert_eq!((records, read), (512, 512), "deep");
 }
 
-/// Readings of many flows took all of each tick and half of the next: what wants a CNP waited.
+/// Regression: readings of many flows took all of each tick and half of the next: flows that needed a CNP waited.
 #[test]
 fn of_a_quiet_queue_less_is_read_in_ticks_that_come_late() {
     let mut rig = rig(&big(MANY), MANY);
@@ -177,8 +177,8 @@ fn of_a_quiet_queue_less_is_read_in_ticks_that_come_late() {
     assert_eq!(reads(&mut rig, TICK, 0), all, "on time again");
 }
 
-/// With very many flows a round of readings takes 40 ms and more. A record of one that sends on is then no end of a pause: what it
-/// sent since it was last read, it did not send since the record.
+/// With very many flows a round of readings takes 40 ms and more. A record of a flow that sends on is then not the end of a pause: the bytes
+/// since its last reading were not all sent since the record.
 #[test]
 fn a_flow_that_is_seldom_read_has_not_paused() {
     const FLOWS: u32 = 70_000;
@@ -190,7 +190,7 @@ fn a_flow_that_is_seldom_read_has_not_paused() {
     for _ in 0..=FLOWS / 64 {
         rig.tick(TICK, 0);
     }
-    // Of all of them some send now and then, and these few steadily.
+    // Most of them send now and then, and these few steadily.
     const STEADY: u32 = 48;
     let (mut most, mut rest) = (0, (STEADY..FLOWS).cycle());
     for tick in 0..22_000u32 {
@@ -265,7 +265,7 @@ fn contributions_age_between_three_and_six_seconds() {
     assert_eq!(listed(&rig), 0, "6 s");
 }
 
-/// Data of connection `n`, its ports the hash's.
+/// Data of connection `n`, with the hash as UDP source port.
 fn forth(n: u32) -> Packet {
     let (a, b) = (0x10_0000 + n, 0x20_0000 + n);
     Packet {
@@ -323,7 +323,7 @@ fn pairs_are_kept_for_hours_and_the_oldest_go_first_under_pressure() {
         rig.tick(TICK, 0);
     }
     assert_eq!((status.ends.get(), status.ends_displaced.get()), (64, 16));
-    // Of these only the data are seen: who is signalled was remembered.
+    // Of these only the data are seen: the pairing was remembered.
     let mut told = |n| {
         rig.tick(Nanos::from_millis(1), 900_000);
         rig.out(&forth(n));
@@ -352,7 +352,7 @@ fn listed(config: &ControlConfig, flows: u32) -> Rig {
 const LISTED: u32 = 65_536;
 const ELEPHANTS: u32 = 128;
 
-/// They were weighed once in 128 ticks: a tick reads 512 flows of those that were seen within three seconds.
+/// Regression: they were weighed once in 128 ticks: a tick reads 512 flows of those that were seen within three seconds.
 #[test]
 fn of_many_listed_flows_those_that_send_are_weighed_in_every_tick() {
     let mut config = big(LISTED);
@@ -364,7 +364,7 @@ fn of_many_listed_flows_those_that_send_are_weighed_in_every_tick() {
             rig.out(&elephant(n));
         }
         let [_, _, read, weighed, sent] = work(&mut rig, TICK, 900_000 + tick * 1_000);
-        // From the first tick on: their workers say that they send again.
+        // From the first tick on: their workers report that they send again.
         assert_eq!(weighed, u64::from(ELEPHANTS), "tick {tick}");
         assert!(read <= 128 + 64, "{read}");
         // Some share a port of the hash with others; later all are found not to respond.
@@ -375,7 +375,7 @@ fn of_many_listed_flows_those_that_send_are_weighed_in_every_tick() {
     }
 }
 
-/// 1,600 listed flows were the most; any site of so many queue pairs had no `model` at all.
+/// Regression: 1,600 listed flows were the most; `model` never ran at a site with more queue pairs.
 #[test]
 fn model_works_on_any_number_of_idle_queue_pairs() {
     let mut config = big(LISTED);

@@ -1,4 +1,4 @@
-//! A record of words with one writer and any number of readers, none of whom waits for another.
+//! Seqlock: a record of words with one writer and any number of readers, none of which waits for another.
 //!
 //! | writer | reader |
 //! |---|---|
@@ -12,10 +12,10 @@
 
 use npcc_pipeline::sync::{AtomicU64, Ordering, fence};
 
-/// How often a reader tries.
+/// Maximum number of tries of a reader.
 const TRIES: usize = 64;
 
-/// Begins where a line of memory does: a write is not to touch one more than it must.
+/// Cell of `N` words, aligned to a cache line: a write must not touch one more than it needs to.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct SeqCell<const N: usize> {
@@ -31,7 +31,7 @@ impl<const N: usize> SeqCell<N> {
         }
     }
 
-    /// Something of every line of it, for the writer to bring it into the cache.
+    /// Reads a word of each of its lines, for the writer to bring them into the cache.
     pub(crate) fn look(&self) -> u64 {
         let last = self.words.last();
         self.sequence.load(Ordering::Relaxed) ^ last.map_or(0, |word| word.load(Ordering::Relaxed))
@@ -50,7 +50,7 @@ impl<const N: usize> SeqCell<N> {
             .store(sequence.wrapping_add(2), Ordering::Release);
     }
 
-    /// The words of one write; `None` when the writer was met every time.
+    /// Reads the words of one write; `None` if every try met the writer.
     pub(crate) fn read(&self) -> Option<[u64; N]> {
         (0..TRIES).find_map(|_| self.try_read())
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// Fewer where each takes a microsecond of an interpreter.
+    /// Number of writes: fewer under miri, where each takes a microsecond.
     const WRITES: u64 = if cfg!(miri) { 300 } else { 100_000 };
 
     #[test]

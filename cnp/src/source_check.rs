@@ -1,7 +1,7 @@
-//! Whether a packet's source lies behind the port it came by: who sends a packet with somebody else's address from another side
-//! of the switch teaches nothing.
+//! Checks that a packet's source lies behind the port it came by: packets with another host's address from another side
+//! of the switch teach nothing.
 //!
-//! The reverse path decides: the ports that the routes to the source lead out of, any of the equal ones. What was asked is
+//! The reverse path decides: the ports that the routes to the source lead out of, any of the equal ones. Answers are
 //! kept by source in a table of fixed size, until the routes change.
 
 use std::fmt::Debug;
@@ -11,31 +11,31 @@ use npcc_pipeline::units::{MAX_PORTS, PortId};
 
 use crate::key::{Bits, FlowKey, KeyHasher, low32};
 
-/// Sources remembered; each has one place.
+/// Number of sources remembered; each has one place.
 const SOURCES: usize = 8_192;
-/// In [`Known::stamp`]: the address is one of IPv6.
+/// Flag in [`Known::stamp`] that the address is one of IPv6.
 const V6: u64 = 1;
 
-/// Where hosts are: the switch's routes.
+/// Location of hosts, by the switch's routes.
 pub trait Routes: Debug + Send {
-    /// Takes the newest routes, once a tick. Returns a number, below 2^62, that is another one whenever routes have changed.
+    /// Refreshes to the newest routes, once a tick. Returns a number, below 2^62, that changes whenever routes have changed.
     fn refresh(&mut self) -> u64;
 
-    /// The ports, as a set, behind which the next hops toward an address are, those of ports that are down too. 0 without a route.
+    /// Ports, as a set, behind which the next hops toward an address are, including ports that are down. 0 without a route.
     fn ports_toward(&self, host: IpAddr) -> u32;
 }
 
-/// For each port: packets that came by it are believed when their source is behind one of these.
+/// Port set by ingress port: packets that came by the port are believed if their source is behind one of the set.
 pub type Sides = [u32; MAX_PORTS];
 
-/// No packet is refused for where it came by.
+/// Sides that refuse no packet for the port it came by.
 pub const ANYWHERE: Sides = [u32::MAX; MAX_PORTS];
 
-/// Where a source is.
+/// Location of a source.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     source: Bits,
-    /// The number of the routes that were asked, one more than they say, and the family; 0 when nothing is known.
+    /// Version of the routes that gave the answer, plus one, and the family; 0 if nothing is known.
     stamp: u64,
     ports: u32,
 }
@@ -65,7 +65,7 @@ impl SourceCheck {
         }
     }
 
-    /// Asks these routes from now on.
+    /// Sets the routes to look up from now on.
     pub(crate) fn know_routes(&mut self, routes: Box<dyn Routes>) {
         self.routes = Some(routes);
         self.version = 0;
@@ -75,21 +75,21 @@ impl SourceCheck {
         self.sides = sides;
     }
 
-    /// Takes the newest routes; once a tick.
+    /// Refreshes to the newest routes; once a tick.
     pub(crate) fn refresh(&mut self) {
         if let Some(routes) = &mut self.routes {
             self.version = routes.refresh() + 1;
         }
     }
 
-    /// Whether the source of a packet that came by this port may lie behind it. Without routes to ask, everybody may.
+    /// Returns true if the source of a packet that came by this port may lie behind it. Without routes, any source may.
     #[inline]
     pub(crate) fn admits(&mut self, key: &FlowKey, ingress: PortId) -> bool {
         let side = self.sides.get(ingress.index()).copied().unwrap_or(0);
         side == u32::MAX || self.ports_of(key).is_none_or(|ports| ports & side != 0)
     }
 
-    /// The ports the source of a key lies behind.
+    /// Ports behind which the source of a key lies; `None` without routes.
     fn ports_of(&mut self, key: &FlowKey) -> Option<u32> {
         let routes = self.routes.as_ref()?;
         let stamp = self.version << 1 | if key.is_ipv6() { V6 } else { 0 };
@@ -113,7 +113,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-    /// 10.0.1.0/24 is behind the ports of a set that changes, all else behind port 1.
+    /// Routes to 10.0.1.0/24 behind a set of ports that changes, and to everything else behind port 1.
     #[derive(Debug, Default)]
     struct Table {
         version: AtomicU64,

@@ -1,7 +1,7 @@
-//! What one source address may begin at one port is rate-limited, so that one host cannot fill the tables.
+//! Rate limit on new entries by one source address at one port, so that one host cannot fill the tables.
 //!
-//! A fixed table of token buckets; sources that hash to one bucket share its rate. The port is part of what is hashed: who
-//! writes another host's address into packets that come by another port takes nothing of that host's.
+//! A fixed table of token buckets; sources that hash to one bucket share its rate. The port is part of the hash: packets with another
+//! host's address that come by another port take nothing of that host's rate.
 
 use npcc_pipeline::units::{Nanos, PortId};
 
@@ -24,7 +24,7 @@ impl SourceLimit {
         }
     }
 
-    /// Whether the source of this key may begin another now, at the port its packets come by.
+    /// Returns true if the source of this key may begin another entry now, at the port its packets come by.
     pub(crate) fn admit(&mut self, key: &FlowKey, ingress: PortId, now: Nanos) -> bool {
         let bucket = bucket(&self.hasher, key, ingress, BUCKETS);
         self.buckets
@@ -33,7 +33,7 @@ impl SourceLimit {
     }
 }
 
-/// The bucket, of so many, of a key's source at a port.
+/// Index of the bucket, of `of`, of a key's source at a port.
 pub(crate) fn bucket(hasher: &KeyHasher, key: &FlowKey, ingress: PortId, of: usize) -> usize {
     low32(hasher.hash(&(key.src, ingress.0))) as usize % of
 }
@@ -44,7 +44,7 @@ mod tests {
     use crate::key::Qpn;
     use std::net::IpAddr;
 
-    /// Packets with its address that came by another port used up a host's right to begin anything.
+    /// Regression: packets with a host's address that came by another port used up that host's rate.
     #[test]
     fn what_comes_by_another_port_takes_nothing_of_a_sources() {
         let mut limit = SourceLimit::new(1_000, 10, 5);

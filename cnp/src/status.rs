@@ -1,4 +1,4 @@
-//! What NPCC does, for whoever shows it: counters and gauges written by the control core alone, read by anybody.
+//! Status of NPCC for its viewers: counters and gauges written by the control core alone, read by any thread.
 
 use npcc_pipeline::counters::{ByName, Counter, Gauge, Label};
 use npcc_pipeline::named::Named;
@@ -28,7 +28,7 @@ named! {
 }
 
 impl Row {
-    /// The row of a reading.
+    /// Row of a reading.
     #[must_use]
     pub fn of(reading: &Reading) -> Row {
         match reading.trend {
@@ -39,7 +39,7 @@ impl Row {
     }
 }
 
-/// A gauge as an index.
+/// Value of a gauge as an index.
 fn index_of(gauge: &Gauge) -> Option<usize> {
     usize::try_from(gauge.get()).ok()
 }
@@ -65,11 +65,11 @@ impl Named for ZoneRow {
     ];
 }
 
-/// One of each reason.
+/// Label with one value for each reason.
 const BY_REASON: &[Label] = &[("reason", &[])];
 
 counters! {
-    /// What NPCC counts about a watched queue.
+    /// Counters of a watched queue.
     pub struct WatchedCounters => WatchedCount {
         /// Looks at which another policy answered than the one in the slot.
         #[serde(rename = "policy_fallbacks")] fallbacks: Counter => metric("npcc_watched_queue_policy_fallbacks").kept("policy_fallbacks"),
@@ -108,26 +108,26 @@ counters! {
     }
 }
 
-/// One watched queue.
+/// Status of one watched queue.
 #[derive(Debug, Default, derive_more::Deref)]
 pub struct QueueStatus {
-    /// The port whose egress queue it is.
+    /// Port of the egress queue.
     pub port: PortId,
-    /// Which.
+    /// Priority of the queue.
     pub priority: Priority,
-    /// The policy it was started with.
+    /// Policy the queue was started with.
     pub policy: PolicyName,
-    /// One more than the index of the policy it was given since; 0 for none.
+    /// Index, plus one, of the policy that it was given since; 0 for none.
     changed_policy: Gauge,
     /// Values of the policy's parameters, in the order of its parameters.
     parameters: [Gauge; PARAMETERS],
-    /// Whether another law answered in the policy's stead at the last look.
+    /// Gauge that is 1 if another law decided in the policy's stead at the last look, else 0.
     fell_back: Gauge,
     zone: Gauge,
     trend: Gauge,
-    /// What becomes of decisions: the least of the switch's action and its own.
+    /// Action on decisions: the weaker of the switch's and the queue's own.
     action: Gauge,
-    /// What is counted about it.
+    /// Counters of the queue.
     #[deref]
     pub counts: WatchedCounters,
 }
@@ -171,13 +171,13 @@ impl QueueStatus {
         self.hard.set(config.hard);
     }
 
-    /// Wire bytes from which the queue is shallow, deep and hard at this moment.
+    /// Thresholds in wire bytes from which the queue is shallow, deep and hard at this moment.
     #[must_use]
     pub fn thresholds(&self) -> [u64; 3] {
         [&self.shallow, &self.deep, &self.hard].map(Gauge::get)
     }
 
-    /// Notes who answered at this look.
+    /// Records if the fallback decided at this look.
     pub(crate) fn answered(&self, fell_back: bool) {
         self.fell_back.set(u64::from(fell_back));
         if fell_back {
@@ -185,13 +185,13 @@ impl QueueStatus {
         }
     }
 
-    /// Whether at the last look the table answered instead of the policy in the slot, because rates were not known.
+    /// Returns true if at the last look the table decided instead of the policy in the slot, because rates were not known.
     #[must_use]
     pub fn fell_back(&self) -> bool {
         self.fell_back.get() != 0
     }
 
-    /// The parameters of the policy in its slot, with the values of this moment.
+    /// Parameters of the policy in the slot, with their values at this moment.
     #[must_use]
     pub fn parameters(&self) -> Parameters {
         let mut parameters = self.policy_now().defaults().slot().parameters();
@@ -201,7 +201,7 @@ impl QueueStatus {
         parameters
     }
 
-    /// The policy in its slot at this moment.
+    /// Policy in the slot at this moment.
     #[must_use]
     pub fn policy_now(&self) -> PolicyName {
         let given = index_of(&self.changed_policy).and_then(|given| given.checked_sub(1));
@@ -214,7 +214,7 @@ impl QueueStatus {
         self.action.set(action as u64);
     }
 
-    /// What becomes of decisions about the queue: the least of the switch's action and its own.
+    /// Action on decisions about the queue: the weaker of the switch's and the queue's own.
     #[must_use]
     pub fn action(&self) -> Action {
         index_of(&self.action)
@@ -226,7 +226,7 @@ impl QueueStatus {
         self.suppressed(reason).add(1);
     }
 
-    /// The zone at the last tick.
+    /// Zone at the last tick.
     #[must_use]
     pub fn zone(&self) -> Zone {
         index_of(&self.zone)
@@ -234,7 +234,7 @@ impl QueueStatus {
             .unwrap_or_default()
     }
 
-    /// The trend at the last tick.
+    /// Trend at the last tick.
     #[must_use]
     pub fn trend(&self) -> Trend {
         index_of(&self.trend)
@@ -242,7 +242,7 @@ impl QueueStatus {
             .unwrap_or_default()
     }
 
-    /// Ticks spent in a cell of the table.
+    /// Number of ticks spent in a cell of the table.
     #[must_use]
     pub fn cell(&self, zone: Zone, row: Row) -> &Counter {
         let (rows, _) = self.decisions.as_chunks();
@@ -250,19 +250,19 @@ impl QueueStatus {
             .map_or(&self.cnps, |rows| row.pick(rows))
     }
 
-    /// Ticks that ended in this amount.
+    /// Number of ticks that ended in this amount.
     #[must_use]
     pub fn decided(&self, amount: Amount) -> &Counter {
         amount.pick(&self.amounts)
     }
 
-    /// Looks at which the policy gave this reason.
+    /// Number of looks at which the policy gave this reason.
     #[must_use]
     pub fn reason(&self, reason: Reason) -> &Counter {
         reason.pick(&self.reasons)
     }
 
-    /// Contributors not signalled for this reason.
+    /// Number of contributors not signalled for this reason.
     #[must_use]
     pub fn suppressed(&self, reason: Suppressed) -> &Counter {
         reason.pick(&self.suppressed)
@@ -270,7 +270,7 @@ impl QueueStatus {
 }
 
 counters! {
-    /// What the connection manager's messages came to.
+    /// Counters of the connection manager's messages.
     pub struct CmCounters => CmCount {
         /// QP1 packets seen.
         heard: Counter => metric("npcc_cm_packets").tag("kind", "heard")
@@ -285,19 +285,19 @@ counters! {
 }
 
 counters! {
-    /// What NPCC counts on one switch, beside its watched queues.
+    /// Counters of NPCC on one switch, except those of its watched queues.
     pub struct NpccCounters => NpccCount {
         /// Turns of the detector.
         ticks: Counter => metric("npcc_ticks"),
         /// Ticks that had no time left for a queue that was due, which then came first in the next.
         queues_deferred: Counter => no_metric(),
-        /// Records taken in.
+        /// Records processed.
         #[serde(skip)] records: Counter => no_metric(),
         /// Packets of ports that are not trusted: nothing was learned from them.
         untrusted: Counter => metric("npcc_untrusted_packets"),
         /// Packets whose source does not lie behind the port they came by: nothing was learned from them.
         wrong_port: Counter => metric("npcc_wrong_port_packets"),
-        /// New ends, REQ and REP refused because their source began too many; the report adds them to the flows refused.
+        /// New endpoints, REQ and REP refused because their source began too many; the report adds them to the flows refused.
         #[serde(skip)] rate_limited: Counter => no_metric(),
         /// Contributors without an entry in the flow table.
         uncounted: ByName<Uncounted, UncountedCounters, { Uncounted::COUNT }> => nested().by(BY_REASON),
@@ -307,17 +307,17 @@ counters! {
         flows_refused: Counter => metric("npcc_flows_refused"),
         /// Idle flows that made room for others.
         #[serde(skip)] flows_displaced: Counter => no_metric(),
-        /// Ends in the table of connections.
+        /// Endpoints in the table of connections.
         #[serde(skip)] ends: Gauge => no_metric(),
-        /// Ends refused because every other was in use.
+        /// Endpoints refused because every other was in use.
         #[serde(skip)] ends_refused: Gauge => no_metric(),
-        /// Idle ends that made room for others, those not paired first, then the pairs longest unused.
+        /// Idle endpoints that made room for others, those not paired first, then the pairs longest unused.
         #[serde(skip)] ends_displaced: Gauge => no_metric(),
         /// Flows whose bytes were read from a worker.
         flows_read: Counter => no_metric(),
         /// Flows that send again after a pause.
         flows_woken: Counter => no_metric(),
-        /// Flows of which a worker said so too long ago: they are found by the slow round of readings.
+        /// Reports of waking flows that were overwritten before they were read: the flows are found by the slow round of readings.
         wakes_lost: Counter => no_metric(),
         /// Flows weighed as contributors of a decision.
         flows_weighed: Counter => no_metric(),
@@ -338,23 +338,23 @@ counters! {
     }
 }
 
-/// The whole of NPCC on one switch.
+/// Status of NPCC on one switch.
 #[derive(Debug, Default, derive_more::Deref)]
 pub struct NpccStatus {
     queues: Box<[QueueStatus]>,
-    /// What is counted beside the queues.
+    /// Counters not of a queue.
     #[deref]
     pub counts: NpccCounters,
-    /// Wire bytes of contributors without an entry in the flow table, by the port they came in by.
+    /// Wire bytes of contributors without an entry in the flow table, by ingress port.
     pub(crate) uncounted_ports: [Counter; MAX_PORTS],
-    /// The last CNPs, sent and would-be, and why.
+    /// Log of the last CNPs, sent and would-be, with their reasons.
     pub log: DecisionLog,
-    /// Flows that were refused a CNP lately, and why: a flow again when the reason changed or 10 ms have passed.
+    /// Log of flows that were refused a CNP lately, with the reason: a flow is logged again when the reason changed or 10 ms have passed.
     pub refusals: DecisionLog,
     action: Gauge,
-    /// Counts per host.
+    /// Counters per host.
     pub hosts: HostView,
-    /// How hosts answer CNPs.
+    /// Responsiveness of hosts to CNPs.
     pub responses: HostResponseView,
 }
 
@@ -387,7 +387,7 @@ impl NpccStatus {
             .map_or(0, Counter::get)
     }
 
-    /// Flows known by this evidence.
+    /// Number of flows known by this evidence.
     #[must_use]
     pub fn paired(&self, evidence: Evidence) -> &Gauge {
         evidence.pick(&self.paired)
@@ -397,7 +397,7 @@ impl NpccStatus {
         self.action.set(action as u64);
     }
 
-    /// What becomes of decisions on the whole switch.
+    /// Action on decisions of the whole switch.
     #[must_use]
     pub fn action(&self) -> Action {
         index_of(&self.action)
@@ -405,19 +405,19 @@ impl NpccStatus {
             .unwrap_or_default()
     }
 
-    /// CNPs that would have left, where nothing is sent, over all queues.
+    /// Number of CNPs that would have left, where nothing is sent, over all queues.
     #[must_use]
     pub fn would_send(&self) -> u64 {
         self.queues.iter().map(|queue| queue.would_send.get()).sum()
     }
 
-    /// CNPs that left, over all queues.
+    /// Number of CNPs that left, over all queues.
     #[must_use]
     pub fn cnps_sent(&self) -> u64 {
         self.queues.iter().map(|queue| queue.cnps.get()).sum()
     }
 
-    /// Contributors not signalled for this reason, over all queues.
+    /// Number of contributors not signalled for this reason, over all queues.
     #[must_use]
     pub fn cnps_suppressed(&self, reason: Suppressed) -> u64 {
         self.queues

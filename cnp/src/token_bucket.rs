@@ -1,10 +1,10 @@
-//! A rate with a burst, in any unit, driven by the time it is given.
+//! Token bucket: a rate with a burst, in any unit, driven by the time it is given.
 
 use npcc_pipeline::units::Nanos;
 
 const SECOND: u128 = 1_000_000_000;
 
-/// Tokens that come at `rate` a second, at most `burst` kept.
+/// Bucket of tokens that come at `rate` a second, of which at most `burst` are kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TokenBucket {
     rate: u64,
@@ -14,7 +14,7 @@ pub(crate) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket.
+    /// Makes a full bucket.
     pub(crate) const fn new(rate: u64, burst: u64) -> TokenBucket {
         TokenBucket {
             rate,
@@ -24,7 +24,7 @@ impl TokenBucket {
         }
     }
 
-    /// Goes by another rate and burst from now on: what was saved up is kept, as far as there is room for it, and nothing is given.
+    /// Replaces rate and burst: saved tokens are kept, up to the new burst, and none are added.
     pub(crate) fn reconfigure(&mut self, rate: u64, burst: u64, now: Nanos) {
         self.earn(now);
         (self.rate, self.burst, self.at) = (rate, burst, now);
@@ -42,7 +42,7 @@ impl TokenBucket {
         }
     }
 
-    /// Takes `n` tokens, if they are there.
+    /// Takes `n` tokens, if there are as many; returns true if it did.
     pub(crate) fn take(&mut self, now: Nanos, n: u64) -> bool {
         self.earn(now);
         match self.tokens.checked_sub(n) {
@@ -54,7 +54,7 @@ impl TokenBucket {
         }
     }
 
-    /// Gives back what was taken and not used.
+    /// Gives back `n` tokens that were taken and not used.
     pub(crate) fn give_back(&mut self, n: u64) {
         self.tokens = self.tokens.saturating_add(n).min(self.burst);
     }

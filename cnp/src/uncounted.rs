@@ -1,36 +1,36 @@
-//! Contributors that have no entry in the flow table: why, and how many bytes they put into watched queues.
+//! Contributors without an entry in the flow table: the reasons, and the bytes they put into watched queues.
 //!
-//! What a worker counts in a slot is counted here by what was added since the slot's record before. So many slots are
-//! remembered; of one that is not, the packet shown counts alone, so that the sums are never too large.
+//! A worker's count in a slot is counted here by its increase since the slot's last record. A limited number of slots is
+//! remembered; for any other, only the packet shown counts, so that the sums are never too large.
 
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::{counters, named};
 
 use crate::sample::{Record, SlotRef};
 
-/// Slots remembered, of all workers.
+/// Number of slots remembered, over all workers.
 const SLOTS: usize = 4_096;
 
 named! {
-    /// Why a contributor has no entry in the flow table.
+    /// Reason why a contributor has no entry in the flow table.
     pub enum Uncounted {
-        /// It came in by a port that is not trusted.
+        /// The packet came in by a port that is not trusted.
         UntrustedPort = "untrusted_port",
-        /// Its source does not lie behind the port it came in by.
+        /// The packet's source does not lie behind the port it came in by.
         WrongPort = "wrong_port",
-        /// Its source began too many at this port, too fast.
+        /// The packet's source began too many entries at this port, too fast.
         RateLimited = "rate_limited",
-        /// It answers a READ that nobody asked for.
+        /// The packet answers a READ that was never requested.
         Unasked = "unasked",
-        /// The table of connections' ends is full.
+        /// The table of connections has no place for the packet's endpoint.
         NoEnd = "ends_full",
-        /// The flow table has no place for it.
+        /// The flow table has no place for the flow.
         NoRoom = "flows_full",
     }
 }
 
 counters! {
-    /// What is counted of them, by reason.
+    /// Counters of uncounted contributors, by reason.
     pub struct UncountedCounters => UncountedCount {
         /// Packets of contributors without an entry in the flow table that were shown, by reason.
         records: Counter => metric("npcc_uncounted_packets"),
@@ -46,7 +46,7 @@ struct Seen {
     bytes: u64,
 }
 
-/// The control core's side.
+/// The control core's side of the count.
 #[derive(Debug)]
 pub(crate) struct Aside {
     seen: Box<[Seen]>,
@@ -64,7 +64,7 @@ impl Aside {
         }
     }
 
-    /// The bytes that a record of a contributor without an entry adds; `bytes` is what its slot has counted by now.
+    /// Bytes that a record of a contributor without an entry adds; `bytes` is its slot's count by now.
     pub(crate) fn fresh(&mut self, (record, reader): (&Record, usize), bytes: Option<u64>) -> u64 {
         let mut fresh = u64::from(record.wire_len);
         if let (Some(seen), Some(bytes)) = (self.seen.get_mut(place(record.slot)), bytes) {
@@ -80,7 +80,7 @@ impl Aside {
         fresh
     }
 
-    /// The bytes of a slot that were counted here, or before the packet that is its flow's first.
+    /// Bytes of a slot that were counted here, or before the packet that is its flow's first.
     pub(crate) fn counted(&self, reader: usize, slot: SlotRef) -> u64 {
         self.seen
             .get(place(slot))

@@ -10,14 +10,14 @@ const BUCKETS: usize = 5;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Window {
     buckets: [u32; BUCKETS],
-    /// Which fifth of time the newest bucket is.
+    /// Number of the fifth of a window, counted from time 0, that the newest bucket is.
     epoch: u64,
-    /// When bytes were last added.
+    /// Time of the last call of `add`, or of `resume`.
     read_at: Nanos,
 }
 
 impl Window {
-    /// An empty window of a flow first seen now.
+    /// Makes an empty window of a flow first seen now.
     pub(crate) fn starting(now: Nanos) -> Window {
         Window {
             read_at: now,
@@ -25,12 +25,12 @@ impl Window {
         }
     }
 
-    /// When bytes were last added, or there were none to add.
+    /// Time at which bytes were last added, or there were none to add.
     pub(crate) const fn read_at(&self) -> Nanos {
         self.read_at
     }
 
-    /// The flow was silent until now: what is counted next is no older than this.
+    /// Records that the flow was silent until now: bytes counted next are no older than this.
     pub(crate) fn resume(&mut self, now: Nanos) {
         self.read_at = self.read_at.max(now);
     }
@@ -59,7 +59,7 @@ impl Window {
         self.buckets.iter().map(|bytes| u64::from(*bytes)).sum()
     }
 
-    /// Forgets buckets that have left the window.
+    /// Clears buckets that have left the window.
     fn turn(&mut self, now: Nanos, length: Nanos) {
         let epoch = now.0 / (length.0 / BUCKETS as u64).max(1);
         let passed = epoch.saturating_sub(self.epoch).min(BUCKETS as u64);
@@ -79,7 +79,7 @@ impl Window {
     }
 }
 
-/// `a` times `b` over `c`, which is not zero; in 64 bits where they are enough: a division of 128 is a call.
+/// Computes `a` times `b` over `c`, which is not zero; in 64 bits where they are enough: a division of 128 is a call.
 pub(crate) fn share(a: u64, b: u64, c: u64) -> u64 {
     a.checked_mul(b).map_or_else(
         || u64::try_from(u128::from(a) * u128::from(b) / u128::from(c)).unwrap_or(u64::MAX),

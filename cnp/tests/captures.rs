@@ -51,8 +51,8 @@ fn frames(file: &str) -> Vec<(Nanos, Vec<u8>)> {
 /// Evidence by receiver's and sender's QPN.
 type Known = BTreeMap<(u32, u32), Evidence>;
 
-/// Runs a capture; `sender` is the last octet of who sends the bulk. Gives the best that was known of each flow, and what
-/// is known at the end.
+/// Runs a capture; `sender` is the last octet of the address that sends the bulk. Returns the best evidence of each flow, and that
+/// at the end.
 fn pairs(file: &str, sender: u8) -> (Known, Known) {
     let mut best = Known::new();
     let drain = BitRate(10_000_000_000);

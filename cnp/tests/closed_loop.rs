@@ -1,9 +1,9 @@
-//! Policies against senders that obey: four DCQCN senders of 100G into a queue of 100G.
+//! Policies against senders that slow down: four DCQCN senders of 100G into a queue of 100G.
 //!
 //! The senders are the reference set of the issue (NVIDIA's defaults with the vendor variant of HPCC's simulator): alpha 1 at
 //! the first CNP and updated every 1 us, a decrease at most every 4 us, an increase every 300 us, one step of fast recovery,
-//! AI 20 Mb/s, HAI 200 Mb/s, no byte counter; or the same with alpha that starts anew. Frames pass the real parser, flow cache and control core. What this does not
-//! show: marks and CNPs of the receiver (there are none), and pauses of the senders.
+//! AI 20 Mb/s, HAI 200 Mb/s, no byte counter; or the same with alpha that starts anew. Frames pass the real parser, flow cache and control core.
+//! Not shown here: marks and CNPs of the receiver (there are none), and pauses of the senders.
 
 mod dcqcn;
 
@@ -35,7 +35,7 @@ fn model_holds_the_peak_lower_and_keeps_the_link_busy() {
     }
 }
 
-/// One CNP a flow is tried before the rest: the queue is deeper than with senders that are known, and ECN alone would let it grow for
+/// One CNP per flow is tried before the rest: the queue is deeper than with senders that are known, and ECN alone would let it grow for
 /// as long as the way to the receivers and back takes.
 #[test]
 fn strangers_that_obey_are_found_out_and_held() {
@@ -48,7 +48,7 @@ fn strangers_that_obey_are_found_out_and_held() {
     }
 }
 
-/// 20 us of wire to the senders, where the default is for half of that: not knowing costs a third of the link.
+/// The wire to the senders takes 20 us, where the default is for half of that: not knowing costs a third of the link.
 #[test]
 fn model_uses_the_length_of_the_near_side_that_replies_show() {
     let near = 20_000;
@@ -64,7 +64,7 @@ fn model_uses_the_length_of_the_near_side_that_replies_show() {
     );
 }
 
-/// Somebody on the near side answers in the senders' names, at once or as late as counts.
+/// An attacker on the near side answers in the senders' names, at once or as late as counts.
 #[test]
 fn made_up_replies_do_not_break_the_loop() {
     for replies in [1, 200_000, 4_990_000] {
@@ -77,7 +77,7 @@ fn made_up_replies_do_not_break_the_loop() {
     }
 }
 
-/// Whether a card's alpha starts anew at the line rate is not known beforehand: every episode then halves where 0.24 % was expected.
+/// It is not known beforehand if a card's alpha starts anew at the line rate: every episode then halves where 0.24 % was expected.
 #[test]
 fn senders_whose_alpha_starts_anew_are_held_and_keep_the_link_busy() {
     for (policy, peak, utilisation) in [
@@ -92,7 +92,7 @@ fn senders_whose_alpha_starts_anew_are_held_and_keep_the_link_busy() {
     }
 }
 
-/// A pause of 300 us, of which 3.75 MB are left: the senders are not told for it, and the link is as busy afterwards as it would have been.
+/// A pause of 300 us leaves 3.75 MB: the senders are not signalled for it, and the link is as busy afterwards as it would have been.
 #[test]
 fn a_pause_costs_no_more_than_its_own_time() {
     for policy in [PolicyName::Npcc.defaults(), PolicyName::Model.defaults()] {

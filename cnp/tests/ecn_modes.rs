@@ -1,6 +1,6 @@
-//! The `ecn` modes from frame in to frame out: real bytes through the packet path, the flow cache and the control core.
+//! ECN modes (`ecn`) from frame in to frame out: real bytes through the packet path, the flow cache and the control core.
 //!
-//! The queue strikes everything that leaves another behind. Half of the frames come marked by a switch upstream. Checksums are
+//! The queue strikes every frame that leaves another behind. Half of the frames come marked by a switch upstream. Checksums are
 //! computed anew by `etherparse`. Not shown here: which mode is good (`sim`), and that a NIC agrees with the ICRC,
 //! which masks the field (`captures.rs`, the soft-RoCE guests).
 
@@ -43,7 +43,7 @@ const MAC: Mac = Mac([2, 0, 0, 0, 1, 1]);
 const TICK: Nanos = Nanos::from_micros(20);
 const ECT: u8 = 2;
 const CE: u8 = 3;
-/// Queue pairs at the sender and the receiver: of a connection whose sender is known, and of one whose is not.
+/// Queue pairs at the sender and the receiver: of a connection whose sender is known, and of one whose sender is not.
 const KNOWN: (u32, u32) = (0x1_0018, 0x11);
 const OTHER: (u32, u32) = (0x1_0019, 0x12);
 const ANSWER: EcnConfig = EcnConfig {
@@ -60,7 +60,7 @@ struct Switch {
     core: ControlCore,
     now: Nanos,
     hosts: (IpAddr, IpAddr),
-    /// Keeps the routes.
+    /// Writer of the routes, kept alive.
     _routes: RouteWriter,
 }
 
@@ -189,7 +189,7 @@ impl Switch {
         craft.frame()
     }
 
-    /// What the sender answers to the receiver's own data.
+    /// ACK of the sender to the receiver's own data.
     fn near_ack(&self) -> Vec<u8> {
         let mut craft = Craft::roce(self.hosts.0, self.hosts.1, 0x11, KNOWN.1, 4);
         craft.src_port = port_of(Qpn::new(KNOWN.0), Qpn::new(KNOWN.1));
@@ -209,7 +209,7 @@ impl Switch {
         out.iter().map(|frame| frame.buf.data().to_vec()).collect()
     }
 
-    /// CNPs of a tick of an idle queue; all go to the known sender.
+    /// Runs a tick of an idle queue; returns the number of CNPs, all of which go to the known sender.
     fn tick(&mut self) -> usize {
         let mut sent = 0;
         self.now += TICK;
@@ -221,14 +221,14 @@ impl Switch {
         sent
     }
 
-    /// Sends one frame with each field of each connection, and says with which they left: known ECT and CE, other ECT and CE.
+    /// Sends one frame with each field of each connection; returns the fields with which they left: known ECT and CE, other ECT and CE.
     fn fields(&mut self) -> [u8; 4] {
         let sent = [(KNOWN, ECT), (KNOWN, CE), (OTHER, ECT), (OTHER, CE)];
         let mut frames: Vec<_> = sent
             .iter()
             .map(|(who, ecn)| self.data(*who, *ecn))
             .collect();
-        // One stays behind, so that those before it leave a queue that is not empty.
+        // One stays behind, so that the frames before it leave a queue that is not empty.
         frames.push(self.near_ack());
         self.enter(DC, &frames);
         let out = self.leave(WAN);
@@ -240,7 +240,7 @@ impl Switch {
     }
 }
 
-/// The ECN field of a frame whose header is right.
+/// ECN field of a frame whose header is right.
 fn field(frame: &[u8]) -> u8 {
     let headers = PacketHeaders::from_ethernet_slice(frame).unwrap();
     match headers.net.unwrap() {
@@ -269,7 +269,7 @@ fn warm(ecn: EcnConfig, ipv6: bool, hard: u64) -> Switch {
     switch
 }
 
-/// Fields of the frames that leave, and the CNPs that follow; the same in both families.
+/// Fields of the frames that leave, and the number of CNPs that follow; equal in both families.
 fn run(ecn: EcnConfig, hard: u64) -> ([u8; 4], usize) {
     let [v4, v6] = [false, true].map(|ipv6| {
         let mut switch = warm(ecn, ipv6, hard);
@@ -284,7 +284,7 @@ fn mark_marks_every_frame() {
     assert_eq!(run(EcnConfig::MARK, u64::MAX), ([CE; 4], 0));
 }
 
-/// Both marks of the known sender are one CNP, as a receiver would send; that of a sender who is not known stays on the frame.
+/// Law: both marks of the known sender are one CNP, as a receiver would send; that of an unknown sender stays on the frame.
 #[test]
 fn divert_sends_a_cnp_for_the_marks_of_a_known_sender_and_takes_them_off() {
     assert_eq!(run(ANSWER, u64::MAX), ([ECT, ECT, CE, CE], 1));
@@ -295,7 +295,7 @@ fn marks_of_upstream_go_on_where_they_are_left() {
     assert_eq!(run(LEAVE, u64::MAX), ([ECT, CE, CE, CE], 1));
 }
 
-/// The second watched depth is one that every frame but the last leaves behind; a host of which nothing is known is believed to respond.
+/// Every frame but the last leaves behind a depth of at least the second watched one; a host of which nothing is known is believed to respond.
 #[test]
 fn a_queue_at_hard_diverts_the_marks_of_hosts_that_are_believed() {
     assert_eq!(run(ANSWER, 1), ([ECT, ECT, CE, CE], 1));
@@ -306,7 +306,7 @@ fn off_leaves_the_field_as_it_came() {
     assert_eq!(run(EcnConfig::OFF, u64::MAX), ([ECT, CE, ECT, CE], 0));
 }
 
-/// Whoever is only observed is marked as ECN alone marks, from the change on.
+/// Law: a host that is only observed is marked as ECN alone marks, from the change on.
 #[test]
 fn whoever_is_only_observed_is_marked_as_without_npcc() {
     let mut switch = warm(ANSWER, false, u64::MAX);
@@ -330,7 +330,7 @@ fn whoever_is_only_observed_is_marked_as_without_npcc() {
     assert_eq!((switch.fields(), switch.tick()), ([ECT, ECT, CE, CE], 1));
 }
 
-/// A CNP that cannot leave gives its mark back: the sender's next frame carries it.
+/// Law: a CNP that cannot leave gives its mark back: the sender's next frame carries it.
 #[test]
 fn a_mark_that_cannot_be_paid_is_written_on_the_next_frame() {
     let mut switch = warm(LEAVE, false, u64::MAX);

@@ -1,6 +1,6 @@
 //! Random histories of four hosts against an oracle: no CNP to a queue pair that did not send (`world/mod.rs`).
 //!
-//! `NPCC_HISTORIES` says how many (scripts/test-long pair-histories), `NPCC_HISTORY` names one, which is then told in full.
+//! `NPCC_HISTORIES` sets their number (scripts/test-long pair-histories), `NPCC_HISTORY` names one, which is then printed in full.
 
 #![allow(
     clippy::indexing_slicing,
@@ -17,7 +17,7 @@ use world::{Dice, World, octets};
 
 const EVENTS: u32 = 120;
 
-/// SplitMix64.
+/// Random numbers by SplitMix64.
 struct Chance(u64);
 
 impl Dice for Chance {
@@ -33,7 +33,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Tells a history again, with all that happened in it.
+/// Runs a history again, and returns all that happened in it as text.
 fn retell(seed: u64) -> String {
     let Some(mut world) = World::new(Chance(seed)) else {
         return String::new();
@@ -71,12 +71,12 @@ fn whoever_is_told_did_send() {
         "{} of {count} histories tell a queue pair that did not send",
         wrong.len()
     );
-    // A test that tells nobody could not fail: every evidence is there.
+    // A test that signals nobody could not fail: every evidence occurs.
     assert!(told.iter().skip(1).all(|told| *told > 100), "{told:?}");
 }
 
 proptest! {
-    /// The fuzzer's way in (`tests/fuzz/fuzz_targets/pairs.rs`), by chance: as short, as long and as uneven as octets make it.
+    /// The fuzzer's entry point (`tests/fuzz/fuzz_targets/pairs.rs`), with random octets of any length.
     #[test]
     fn whatever_octets_choose_whoever_is_told_did_send(
         octets in prop::collection::vec(prop_oneof![3 => any::<u8>(), 1 => 0u8..32], 0..4_096),

@@ -1,7 +1,7 @@
-//! Every manner of traffic between two addresses, with 1 to 4,096 connections: no CNP may carry a wrong queue pair.
+//! Pairing of every manner of traffic between two addresses, with 1 to 4,096 connections: no CNP may carry a wrong queue pair.
 //!
-//! The table it measures is kept in `docs/pairing.md`; `UPDATE_SNAPSHOTS=1 cargo test -p npcc-cnp --test pairing_table` writes
-//! it anew. What this does not show: that a network card with each of these manners exists (the captures show two).
+//! The table it measures is kept in `docs/pairing.md`; `UPDATE_SNAPSHOTS=1 cargo test -p npcc-cnp --test pairing_table` rewrites
+//! it. Not shown here: that a network card with each of these manners exists (the captures show two).
 
 #![allow(
     clippy::unwrap_used,
@@ -34,7 +34,7 @@ fn row(manner: Manner, cells: &[Cell]) -> String {
     row
 }
 
-/// Measures these manners.
+/// Measures these manners of traffic.
 fn rows(manners: &[Manner]) -> String {
     let mut rows = String::new();
     for manner in manners {

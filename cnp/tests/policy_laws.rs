@@ -1,10 +1,10 @@
-//! Laws of `model`, as those of `npcc` are tested beside it: more depth never asks for less, an idle queue
-//! and one that empties below the set-point are left alone, noise of a frame starts nothing, and nobody is told twice within
+//! Laws of `model`, as those of `npcc` are tested beside it: more depth never wants less of a cut, an idle queue
+//! and one that empties below the set-point are left alone, noise of a frame starts nothing, and nobody is signalled twice within
 //! the interval.
 //!
 //! "More depth" is a queue that went the same way, deeper by the same everywhere: a single deeper look is another trend too,
 //! and `model` reads its growth over the shortest time in which the depth moved by eight frames, so that there a byte more
-//! may be a longer time and a smaller growth. What this does not show: what the senders make of it (`closed_loop.rs`).
+//! may be a longer time and a smaller growth. Not shown here: the response of the senders (`closed_loop.rs`).
 
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
@@ -43,7 +43,7 @@ fn set_point(policy: PolicyName) -> u64 {
     }
 }
 
-/// All decisions at these depths, one a look, nobody being told.
+/// Decisions at these depths, one a look, with nobody signalled.
 fn decisions(policy: PolicyName, depths: &[u64]) -> Vec<Decision> {
     decisions_of(&mut *policy.defaults().slot(), depths)
 }
@@ -58,7 +58,7 @@ fn decisions_of(policy: &mut dyn Policy, depths: &[u64]) -> Vec<Decision> {
     depths.iter().map(decide).collect()
 }
 
-/// How much a decision asks for: bits per second to be given up, or that a sender may not exceed.
+/// Strength of a decision: bits per second to be given up, or that a sender may not exceed.
 fn asks(decision: &Decision) -> u64 {
     match (decision.amount, decision.choice) {
         (Amount::None, _) => 0,
@@ -120,7 +120,7 @@ proptest! {
         }
     }
 
-    /// A frame more or less is the order of packets; the link is not slowed for it.
+    /// Law: a frame more or less is the order of packets; the link is not slowed for it.
     #[test]
     fn noise_of_a_frame_about_the_set_point_starts_nothing(noise in prop::collection::vec(0u64..=2 * MTU, 100)) {
         let about = |kind| {

@@ -1,4 +1,4 @@
-//! What both measurements of the control core begin with: its configuration, and packets whose fields change.
+//! Common start of both measurements of the control core: its configuration, and packets whose fields change.
 
 use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
 use npcc_cnp::detector::DetectorConfig;
@@ -11,7 +11,7 @@ use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
-/// As in the switch.
+/// Allocator, as in the switch.
 #[global_allocator]
 static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
 
@@ -19,16 +19,16 @@ pub(crate) const NEAR: PortId = PortId(0);
 pub(crate) const WAN: PortId = PortId(1);
 pub(crate) const TICK: Nanos = Nanos::from_micros(20);
 pub(crate) const HARD: u64 = 3_000_000;
-/// Records taken in in a tick; and new ends.
+/// Number of records processed in a tick, and of new endpoints.
 pub(crate) const KNOWN: u32 = 512;
 pub(crate) const NEW: u32 = 64;
 pub(crate) const READ_RESPONSE_MIDDLE: u8 = 0x0e;
 const RATE: BitRate = BitRate(100_000_000_000);
 
-/// Where the destination queue pair lies in a crafted IPv4 frame.
+/// Offset of the destination queue pair in a crafted IPv4 frame.
 pub(crate) const DEST_QP: usize = 47;
 
-/// One watched queue, room for so many flows and their ends, and no limit to new ones.
+/// Configuration with one watched queue, room for this many flows and their endpoints, and no limit to new ones.
 pub(crate) fn config(flows: u32) -> ControlConfig {
     ControlConfig {
         settings: Settings {
@@ -58,7 +58,7 @@ pub(crate) fn config(flows: u32) -> ControlConfig {
     }
 }
 
-/// Number `n` of many, in no order: one to one in 24 bits.
+/// Scatters `n` over 24 bits, one to one.
 pub(crate) const fn scattered(n: u32) -> u32 {
     let once = n.wrapping_mul(0x5b_d1e5) & 0xff_ffff;
     (once ^ once >> 11).wrapping_mul(0x85_eb6b) & 0xff_ffff
@@ -81,7 +81,7 @@ impl Packets {
         }
     }
 
-    /// Writes the low octets of a number, and the ICRC anew.
+    /// Writes the low octets of a number, and updates the ICRC.
     pub(crate) fn put<const N: usize>(&mut self, at: usize, value: u32) {
         let bytes = value.to_be_bytes();
         self.frame[at..at + N].copy_from_slice(&bytes[4 - N..]);

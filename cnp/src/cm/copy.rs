@@ -1,4 +1,4 @@
-//! A QP1 packet on its way from a worker to the control core, whole from its IP header on.
+//! Copy of a QP1 packet on its way from a worker to the control core, whole from its IP header on.
 
 use npcc_pipeline::parse::{Kind, L3};
 use npcc_pipeline::tap::Sighting;
@@ -8,7 +8,7 @@ use super::message::Message;
 use crate::key::FlowKey;
 use npcc_pipeline::icrc::icrc;
 
-/// Octets kept: an IPv6 packet with a connection manager's message and 8 to spare. Longer ones are not looked at.
+/// Octets kept of a packet: an IPv6 packet with a connection manager's message and 8 to spare. Longer ones are not looked at.
 const ROOM: usize = 336;
 const UDP: usize = 8;
 const ICRC: usize = 4;
@@ -16,11 +16,11 @@ const ICRC: usize = 4;
 /// A copy of a QP1 packet on its way from a worker to the control core.
 #[derive(Debug, Clone, Copy)]
 pub struct CmCopy {
-    /// Addresses; the queue pair is 1.
+    /// Addresses of the packet; the queue pair is 1.
     pub key: FlowKey,
-    /// When it was enqueued.
+    /// Time of enqueueing.
     pub time: Nanos,
-    /// Port it came in by.
+    /// Ingress port.
     pub ingress: PortId,
     v6: bool,
     l4_off: u8,
@@ -48,14 +48,14 @@ impl CmCopy {
         })
     }
 
-    /// The message; `None` when it is none.
+    /// Parses the message; `None` if the packet carries none.
     #[must_use]
     pub fn message(&self) -> Option<Message> {
         let packet = self.bytes.get(..usize::from(self.len))?;
         Message::of(packet.get(usize::from(self.l4_off) + UDP..)?)
     }
 
-    /// Whether its ICRC is right.
+    /// Returns true if the ICRC is right.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let family = if self.v6 { L3::V6 } else { L3::V4 };

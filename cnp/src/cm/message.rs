@@ -1,4 +1,4 @@
-//! One message of the InfiniBand connection manager, read from a QP1 packet (IBTA volume 1, chapter 12; annex A11).
+//! Parser of one message of the InfiniBand connection manager, from a QP1 packet (IBTA volume 1, chapter 12; annex A11).
 //!
 //! ```text
 //!   UDP payload:  0 BTH   12 DETH   20 MAD header   44 message (232 octets)   276 ICRC
@@ -8,7 +8,7 @@
 //!   others:  0 local id   4 remote id;  DREQ: 8 remote QPN
 //!   LAP: 24 local GID  40 remote GID  56 flow label;  APR: 9 status
 //! ```
-//! It reads, and believes nothing: [`super::super::pair::connections`] does that.
+//! The parser only reads; [`super::super::pair::connections`] decides what is believed.
 
 use npcc_pipeline::wire::bth::be24;
 
@@ -19,99 +19,99 @@ const LEN: usize = 276;
 const MAD: usize = 20;
 const MESSAGE: usize = 44;
 const UD_SEND_ONLY: u8 = 0x64;
-/// Q_Key and queue pair every connection manager uses.
+/// Q_Key and queue pair that every connection manager uses.
 const Q_KEY: [u8; 4] = [0x80, 0x01, 0, 0];
 const GSI: [u8; 3] = [0, 0, 1];
-/// Base version 1, class 7, class version 2, method Send.
+/// MAD header of a message: base version 1, class 7, class version 2, method Send.
 const HEADER: [u8; 4] = [1, 7, 2, 3];
 
-/// What kind of connection is asked for.
+/// Transport service that a REQ requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
-    /// Reliable.
+    /// Reliable connection.
     Rc,
-    /// Unreliable.
+    /// Unreliable connection.
     Uc,
-    /// Anything else: XRC and reliable datagrams are not paired.
+    /// Any other service: XRC and reliable datagrams are not paired.
     Other,
 }
 
-/// The part of a message that names queue pairs and connections.
+/// Message of the connection manager: the fields that name queue pairs and connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
-    /// A connection is asked for.
+    /// REQ: a connection is requested.
     Req {
-        /// The asking side's name of the connection.
+        /// Communication ID chosen by the requesting side.
         local: u32,
-        /// Its queue pair.
+        /// Queue pair of the requesting side.
         qpn: Qpn,
-        /// The first sequence number it will receive.
+        /// First sequence number that the requesting side will receive.
         psn: u32,
-        /// Kind of connection.
+        /// Transport service of the connection.
         service: Service,
         /// Flow label both sides derive their UDP source port from; 0 means the hash of both queue pairs.
         flow_label: u32,
     },
-    /// The connection is granted.
+    /// REP: the connection is granted.
     Rep {
-        /// The granting side's name.
+        /// Communication ID chosen by the granting side.
         local: u32,
-        /// The asking side's.
+        /// Communication ID of the requesting side.
         remote: u32,
-        /// The granting side's queue pair.
+        /// Queue pair of the granting side.
         qpn: Qpn,
-        /// The first sequence number it will receive.
+        /// First sequence number that the granting side will receive.
         psn: u32,
     },
-    /// The connection is refused, by either side.
+    /// REJ: the connection is refused, by either side.
     Rej {
-        /// The refusing side's name.
+        /// Communication ID of the refusing side.
         local: u32,
-        /// The other's.
+        /// Communication ID of the other side.
         remote: u32,
     },
-    /// The connection is to end.
+    /// DREQ: the connection is to end.
     Dreq {
-        /// The ending side's name.
+        /// Communication ID of the ending side.
         local: u32,
-        /// The other's.
+        /// Communication ID of the other side.
         remote: u32,
-        /// The other's queue pair.
+        /// Queue pair of the other side.
         remote_qpn: Qpn,
     },
-    /// It has ended.
+    /// DREP: the connection has ended.
     Drep {
-        /// The answering side's name.
+        /// Communication ID of the answering side.
         local: u32,
-        /// The other's.
+        /// Communication ID of the other side.
         remote: u32,
     },
-    /// The connection is to have another path to change over to.
+    /// LAP: an alternate path is proposed for the connection.
     Lap {
-        /// The proposing side's name.
+        /// Communication ID of the proposing side.
         local: u32,
-        /// The other's.
+        /// Communication ID of the other side.
         remote: u32,
-        /// From the proposing side's other address to the other side's; no queue pair.
+        /// Alternate path, from the proposing side's other address to the other side's; without queue pair.
         way: FlowKey,
-        /// As in a REQ.
+        /// Flow label of the alternate path, with the meaning it has in a REQ.
         flow_label: u32,
     },
-    /// The answer to that.
+    /// APR: the answer to a LAP.
     Apr {
-        /// The answering side's name.
+        /// Communication ID of the answering side.
         local: u32,
-        /// The other's.
+        /// Communication ID of the other side.
         remote: u32,
-        /// Whether the other path is taken.
+        /// True if the alternate path is accepted.
         accepted: bool,
     },
-    /// RTU, MRA, SIDR: they name no queue pair that is not known already, and the connection needs none of them.
+    /// RTU, MRA, SIDR: they name no queue pair that is not known already, and pairing needs none of them.
     Other,
 }
 
 impl Message {
-    /// Reads the UDP payload of a packet to QP1; `None` when it is no message of the connection manager.
+    /// Parses the UDP payload of a packet to QP1; `None` if it is no message of the connection manager.
     #[must_use]
     pub fn of(payload: &[u8]) -> Option<Message> {
         let payload = payload.get(..LEN)?;
@@ -182,7 +182,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The UDP payload of a message, without its ICRC.
+    /// Makes the UDP payload of a message, without its ICRC.
     pub(crate) fn payload(attribute: u16, fields: &[(usize, &[u8])]) -> Vec<u8> {
         let mut bytes = vec![0; LEN];
         bytes[0] = UD_SEND_ONLY;

@@ -22,14 +22,14 @@ const DATA: Packet = Packet {
     psn: 0,
     payload: 1024,
 };
-/// Of another host.
+/// A packet of another host.
 const OTHER: Packet = Packet {
     src: [10, 0, 1, 4],
     qpn: 0x12,
     ..DATA
 };
 
-/// A switch that knows who sends both flows.
+/// A switch that knows the senders of both flows.
 fn rig(config: &ControlConfig) -> Rig {
     let mut rig = Rig::new(config);
     for packet in [DATA, OTHER] {
@@ -46,7 +46,7 @@ fn rig(config: &ControlConfig) -> Rig {
     rig
 }
 
-/// Both flows fill the queue, above `hard`, for so many ticks: how many CNPs left.
+/// Fills the queue from both flows, above `hard`, for `ticks` ticks; returns the number of CNPs that left.
 fn fill(rig: &mut Rig, ticks: u64) -> usize {
     let mut sent = 0;
     for tick in 0..ticks {
@@ -68,12 +68,12 @@ fn act(rig: &mut Rig, queue: Option<(PortId, Priority)>, action: Action) {
     assert_eq!(rig.configure(change), Ok(()));
 }
 
-/// CNPs to these hosts are not sent from now on.
+/// Stops CNPs to these hosts from now on.
 fn observe(rig: &mut Rig, hosts: HostSet) -> Result<(), Refused> {
     rig.configure(|settings| settings.hosts.observe = hosts)
 }
 
-/// CNPs that left and that would have, as the queue's status has them.
+/// Number of CNPs that left and of those that would have, by the queue's status.
 fn counted(rig: &Rig) -> (u64, u64) {
     let status = rig.core.status();
     let queue = &status.queues()[0];
@@ -127,7 +127,7 @@ fn nothing_believes_in_cnps_that_were_not_sent() {
         assert_eq!((flow.cnps, flow.last_cnp), (0, Nanos::ZERO));
         assert_eq!(flow.response, Response::Unknown);
     }
-    // Alpha is what it was before anybody was told: the first CNP still counts in full.
+    // Alpha is what it was before anybody was signalled: the first CNP still counts in full.
     let alphas = rig.core.tracker.flows.view();
     assert_eq!(alphas.flows().count(), 2);
     for index in 0..2 {
@@ -145,12 +145,12 @@ fn the_pace_is_that_of_sending() {
             set_up.settings.queues[0].policy = kind;
             rig(&set_up)
         });
-        // The queue does not care who is told, so both see the same.
+        // The queue does not depend on who is signalled, so both see the same.
         let [sending, observing] = &mut both;
         assert!(fill(sending, ticks) > 0, "{kind:?}");
         assert_eq!(fill(observing, ticks), 0);
         let ((sent, _), (_, would)) = (counted(sending), counted(observing));
-        // Those two count with rates and alphas, which are others where nobody is told.
+        // Those two count with rates and alphas, which differ where nobody is signalled.
         let least = if kind.which() == PolicyName::Npcc {
             sent
         } else {
@@ -235,13 +235,13 @@ fn a_host_alone_is_observed_and_its_neighbours_are_told() {
     );
 }
 
-/// Where only the heaviest are told, an observed host does not take their place.
+/// Law: where only the heaviest are signalled, an observed host does not take their place.
 #[test]
 fn an_observed_host_takes_no_place_among_the_few() {
     let mut rig = rig(&config(TICK));
     let host = HostSet::new([(DATA.src.into(), 32)]);
     observe(&mut rig, host).unwrap();
-    // A jump would be hard, where all are told.
+    // A jump would be hard, where all are signalled.
     rig.tick(Nanos::from_millis(1), 90_000);
     for tick in 0..10 {
         for packet in [DATA, DATA, DATA, OTHER] {
@@ -265,7 +265,7 @@ fn an_observed_host_takes_no_place_among_the_few() {
     assert!(shown(&rig, &DATA).would_send > 0);
 }
 
-/// Nor does it while it is too soon to decide of it again.
+/// Law: nor does it while it is too soon to decide on it again.
 #[test]
 fn an_observed_host_decided_of_just_now_takes_no_place_either() {
     let mut rig = rig(&config(TICK));
@@ -292,7 +292,7 @@ fn an_observed_host_decided_of_just_now_takes_no_place_either() {
     assert_eq!(rig.sent[0].flow.src(), std::net::IpAddr::from(OTHER.src));
 }
 
-/// `all-qps` signals every queue pair.
+/// Covers `all-qps`, which signals every queue pair, too.
 #[test]
 fn flows_without_evidence_are_observed_too() {
     for unpaired in [Unpaired::Mark, Unpaired::AllQps] {
@@ -300,7 +300,7 @@ fn flows_without_evidence_are_observed_too() {
             let mut rig = Rig::new(&with(TICK, |settings| {
                 (settings.action, settings.unpaired) = (action, unpaired);
             }));
-            // Two answers to two queue pairs by other ports: nobody knows which of them sends.
+            // Two answers to two queue pairs by other ports: it cannot be known which of them sends.
             for (qpn, port) in [(0x31, 50_001), (0x32, 50_002)] {
                 rig.out(&DATA);
                 rig.back(&Packet {
@@ -330,7 +330,7 @@ fn would_be_cnps_take_nothing_from_the_caps_of_those_that_leave() {
     let mut rig = rig(&with(TICK, |settings| settings.cap_per_second = 1));
     let host = HostSet::new([(DATA.src.into(), 32)]);
     observe(&mut rig, host).unwrap();
-    // Who does not obey is told once a millisecond.
+    // A sender that does not slow down is signalled once a millisecond.
     assert_eq!(fill(&mut rig, 4_000), 32);
     assert_eq!(counted(&rig), (32, 32));
 }

@@ -8,53 +8,53 @@ use super::settings::{QueueConfig, Settings};
 use crate::action::Action;
 use crate::key::{FlowKey, Qpn};
 
-/// An order.
+/// A command to the control core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// These two queue pairs are one connection: packets of `flow` are sent by `sender`. It counts as evidence `cm`, and
+    /// Adds a pair: these two queue pairs are one connection, and packets of `flow` are sent by `sender`. It counts as evidence `cm`, and
     /// is taken back like it: by REJ and DREQ of its queue pairs, when one of them is used anew, and when the UDP source
     /// port of its packets changes.
     AddPair {
         /// Addresses of the data direction and the receiver's queue pair.
         flow: FlowKey,
-        /// The sender's.
+        /// Queue pair of the sender.
         sender: Qpn,
     },
-    /// These two queue pairs are said to be one connection by a list that may be wrong, as it names no peer or is old. It counts as evidence
-    /// `cm` only where packets say the same: the UDP source port is the hash of both queue pairs, or packets to both have the same.
-    /// What the connection manager or the operator says of either queue pair stands above it.
+    /// Suggests a pair, from a list that may be wrong, as it names no peer or is old. It counts as evidence `cm` only where packets agree: the UDP
+    /// source port is the hash of both queue pairs, or packets to both have the same port. A pair that the connection manager or the operator
+    /// gave for either queue pair takes precedence.
     SuggestPair {
         /// Addresses of the data direction and the receiver's queue pair.
         flow: FlowKey,
-        /// The sender's.
+        /// Queue pair of the sender.
         sender: Qpn,
     },
-    /// Forgets the pair packets of this flow belong to, however it was named.
+    /// Deletes the pair to which packets of this flow belong, whatever its source.
     DeletePair {
         /// Addresses of either direction and the destination's queue pair.
         flow: FlowKey,
     },
-    /// Goes by other settings. A queue whose policy is another one, or follows from other settings of its queue, starts with nothing
-    /// remembered; one of whose policy only written parameters change keeps its state. A queue that is not among them is off.
+    /// Replaces the settings. A queue whose policy changes, or follows from other settings of its queue, starts with its state
+    /// cleared; a queue whose policy only gets other explicit parameters keeps its state. A queue that is left out is off.
     Configure(Box<Settings>),
 }
 
-/// Why an order was not obeyed.
+/// Reason for refusing a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display, derive_more::Error)]
 pub enum Refused {
     /// The table of named queue pairs is full.
     #[display("the table of pairs is full: raise npcc.flows")]
     Full,
-    /// No such pair is known.
+    /// The pair is not known.
     #[display("no such pair is known")]
     UnknownPair,
-    /// This queue is not watched.
+    /// The queue is not watched.
     #[display("NPCC does not watch this queue")]
     UnknownQueue,
 }
 
 impl ControlCore {
-    /// Obeys an order.
+    /// Applies a command.
     ///
     /// # Errors
     /// [`Refused`]; nothing has changed then.
@@ -76,7 +76,7 @@ impl ControlCore {
         }
     }
 
-    /// Checks all settings, and then goes by them.
+    /// Validates all settings, then applies them.
     fn configure(&mut self, mut new: Settings, now: Nanos) -> Result<(), Refused> {
         let old = &self.tracker.settings.queues;
         let is_watched = |place| old.iter().any(|old| old.place() == place);
@@ -105,7 +105,7 @@ impl ControlCore {
         Ok(())
     }
 
-    /// Changes a watched queue as far as `to` differs from what it goes by.
+    /// Applies to a watched queue whatever differs between `to` and its present configuration.
     fn reconfigure_queue(&mut self, index: usize, to: &QueueConfig) {
         let (Some(queue), Some(from), Some(status)) = (
             self.queues.get_mut(index),
@@ -132,7 +132,7 @@ impl ControlCore {
         status.show_parameters(&queue.policy.parameters());
     }
 
-    /// Shows what becomes of decisions.
+    /// Publishes the action in force on the switch and on each queue.
     pub(super) fn show_actions(&self) {
         let settings = &self.tracker.settings;
         self.status.acts(settings.action);
@@ -170,7 +170,7 @@ mod tests {
     const NPCC: PolicyName = PolicyName::Npcc;
     const MODEL: PolicyName = PolicyName::Model;
 
-    /// Gives the queue a policy with its defaults, but for these parameters.
+    /// Gives the queue a policy with its defaults, except for these parameters.
     fn put(rig: &mut Rig, policy: PolicyName, parameters: &[(&str, u64)]) {
         let mut policy = policy.defaults();
         for (name, value) in parameters {
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(action(&rig), Action::Send);
     }
 
-    /// Every change of a parameter made the policy forget which round it was in.
+    /// Regression: every change of a parameter made the policy forget which round it was in.
     #[test]
     fn a_parameter_changes_without_a_round_out_of_turn() {
         let rounds = |change: fn(&mut Rig)| {

@@ -1,39 +1,38 @@
-//! How the control core of one switch is set up: [`Settings`], and what is fixed at the start.
+//! Configuration of one switch's control core: its initial [`Settings`], and the values fixed at the start.
 
 use npcc_pipeline::units::Nanos;
 
 pub use super::settings::{EcnMode, Gate, QueueConfig, Settings};
 
 npcc_pipeline::defaults! {
-    /// Set up of [`super::ControlCore`].
+    /// Configuration of [`super::ControlCore`].
     #[derive(Debug, Clone)]
     pub struct ControlConfig {
         /// Settings at the start; [`Settings`] may change while the core runs.
         pub settings: Settings = Settings::default(),
         /// Time between ticks (default 20 us).
         pub tick: Nanos = Nanos::from_micros(20),
-        /// Data flows in watched queues (default 65,536; about 600 bytes each, what readers see of it included).
+        /// Capacity of the flow table: data flows in watched queues (default 65,536; about 600 bytes each, with their snapshots for readers).
         pub flows: usize = 65_536,
-        /// Ends in the table of connections: two a connection (default 131,072; about 400 bytes each).
+        /// Capacity of the table of connections in endpoints, two a connection (default 131,072; about 400 bytes each).
         pub ends: usize = 131_072,
-        /// New ends a second from one source address by one port (default 20,000).
+        /// Rate limit on new endpoints per second from one source address by one port (default 20,000).
         pub new_flows: u64 = 20_000,
-        /// New ends at once from one source address by one port (default 16,384).
+        /// Burst of new endpoints from one source address by one port (default 16,384).
         pub new_flows_burst: u64 = 16_384,
-        /// REQ and REP a second from one source address by one port (default 5,000).
+        /// Rate limit on REQ and REP per second from one source address by one port (default 5,000).
         pub new_connections: u64 = 5_000,
-        /// REQ and REP at once from one source address by one port (default 8,192).
+        /// Burst of REQ and REP from one source address by one port (default 8,192).
         pub new_connections_burst: u64 = 8_192,
-        /// Records taken in per tick (default 512).
+        /// Maximum number of records processed per tick (default 512).
         pub records_per_tick: usize = 512,
-        /// Flows of one queue read per tick while it is above shallow (default 512).
+        /// Maximum number of flows of one queue read per tick while it is above shallow (default 512).
         pub reads_per_tick: usize = 512,
-        /// CNPs ordered per tick and queue (default 128, near 5 % of 100G at 20 us).
+        /// Maximum number of CNPs sent per tick and queue (default 128, near 5 % of 100G at 20 us).
         pub orders_per_tick: usize = 128,
-        /// After so long a tick takes nothing more upon itself but what a queue at `hard` needs, for which it has twice the time
-        /// (default 60 us, at least two ticks).
+        /// Time after which a tick starts no more work except for a queue at `hard`, which has twice the time (default 60 us, at least two ticks).
         pub deadline: Nanos = Nanos::from_micros(60),
-        /// Should differ from start to start, so that nobody can aim at one hash bucket.
+        /// Seed of the hash tables. It should differ from start to start, so that nobody can aim at one hash bucket.
         pub hash_seed: u64 = 0,
     }
 }

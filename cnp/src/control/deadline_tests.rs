@@ -1,4 +1,4 @@
-//! A tick that takes too long comes to its end: work is counted by a clock that moves on whenever it is asked.
+//! A tick that takes too long ends: work is counted by a clock that advances whenever it is read.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ use npcc_pipeline::units::Priority;
 
 const TICK: Nanos = Nanos::from_micros(20);
 
-/// Eight queues; how often each was looked at.
+/// Number of looks at each of eight queues.
 fn looks(rig: &Rig) -> Vec<u64> {
     let count = |queue: &crate::status::QueueStatus| {
         let all = crate::detector::Zone::ALL.into_iter();
@@ -22,7 +22,7 @@ fn looks(rig: &Rig) -> Vec<u64> {
     rig.core.status().queues().iter().map(count).collect()
 }
 
-/// Ticks of eight queues, of which two are above `hard`, by a clock that is `late`.
+/// Runs ticks of eight queues, of which two are above `hard`, by a clock that is `late`.
 fn ticks(count: u64, late: Nanos) -> Rig {
     let mut config = config(TICK);
     config.settings.queues = (0..8)
@@ -59,7 +59,7 @@ fn queues_at_hard_come_first_and_the_others_in_turn() {
     assert_eq!(rig.core.status().queues_deferred.get(), 12);
 }
 
-/// What a tick did when a microsecond passed whenever it asked for the time: records, readings, CNPs, and the time.
+/// Work of one tick while a microsecond passes at every reading of the clock: records, readings, CNPs, and the time.
 fn spent(flows: u32, depth: u64) -> [u64; 4] {
     let settings = |settings: &mut Settings| {
         (settings.cap, settings.cap_per_second) = (1_000, u64::MAX / 2);

@@ -1,7 +1,7 @@
-//! Filters out contributors that must not get a CNP of a policy, at a few loads each: what is known of a flow says so.
+//! Filters out contributors that must not get a CNP of a policy, from fields already in the flow entry (a few loads each).
 //!
-//! Laws: a flow that is refused costs the others nothing, neither an order of the tick nor a place among the few. A host is believed to
-//! respond until it is below even odds; from then on its flows get the CNPs of marks alone, by which it can show otherwise.
+//! Laws: a flow that is refused costs the others nothing, neither a CNP of the tick's budget nor a place among the few. A host is believed to
+//! respond until its odds fall below even; from then on its flows get the CNPs of marks alone, by which it can show otherwise.
 
 use npcc_pipeline::units::Nanos;
 
@@ -10,22 +10,22 @@ use crate::host_response::Standing;
 use crate::plan::{Suppressed, Unpaired};
 use crate::status::QueueStatus;
 
-/// A pairing that was not good enough is looked up again after this time, as time alone may make it better.
+/// Time after which an insufficient pairing is looked up again, as time alone may make it better.
 const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
 
-/// Contributors that may get a CNP come first, those with a queue pair of their own before the others.
+/// Partition of the contributors: eligible ones first, those with a known queue pair of their own before the others.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Eligible {
-    /// Number of those whose own queue pair is known.
+    /// Number of eligible contributors whose own queue pair is known.
     pub(super) known: usize,
-    /// Number of those and of those whose queue pair is not known and for whom something is done all the same.
+    /// Number of eligible contributors: `known`, and those without a known queue pair that are signalled all the same (`unpaired: all-qps`).
     pub(super) all: usize,
-    /// Bytes of flows whose hosts are below even odds.
+    /// Bytes of flows whose hosts' odds of responding are below even.
     pub(super) doubted: u64,
 }
 
 impl ControlCore {
-    /// Puts contributors that may get a CNP first, and counts why the others may not.
+    /// Moves eligible contributors to the front, and counts the reason for each of the others.
     pub(super) fn eligible(
         &mut self,
         contributors: &mut [(u64, u32)],
@@ -58,7 +58,7 @@ impl ControlCore {
         eligible
     }
 
-    /// Why a flow of a host with this standing may get no CNP, as far as what is known of it tells.
+    /// Returns the reason why a flow of a host with this standing may get no CNP, as far as the flow's entry tells.
     pub(super) fn refused(&self, index: u32, standing: Standing, now: Nanos) -> Option<Suppressed> {
         let flow = self.tracker.flows.get(index)?;
         if flow.parked > now {

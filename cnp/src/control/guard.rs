@@ -4,7 +4,7 @@
 //!   worker:        RED strikes -> CE on the frame, or a debt in the ring
 //!   control core:  debt -> paid (a CNP) | merged (a CNP left less than the receiver's interval before) | returned (CE after all)
 //! ```
-//! The sender hears what a receiver at the switch would send it: at most one CNP in the interval of the receiver's network card. No policy
+//! The sender gets the CNPs that a receiver at the switch would send it: at most one in the interval of the receiver's network card. No policy
 //! has a part in it, and nothing needs to be known of the sender but its queue pair. While the backlog of a pause waits, the interval is
 //! `min_cnp_interval` at least: the queue is deep because the peer stopped it, and cuts at the pace of a congested queue leave the link
 //! idle when it goes on.
@@ -25,7 +25,7 @@ use crate::plan::{Outlet, Suppressed};
 use crate::policy::{Decision, QueueContext, Reason, Round};
 
 impl ControlCore {
-    /// Pays what workers owe, oldest first, until the deadline.
+    /// Pays the strikes that workers owe, oldest first in each worker's ring, until the deadline.
     pub(super) fn pay_debts(&mut self, now: Nanos, deadline: &Deadline<'_>, out: &mut impl Outlet) {
         let all = Arc::clone(&self.status);
         let mut paid: usize = 0;

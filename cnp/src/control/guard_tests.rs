@@ -12,14 +12,14 @@ use crate::traffic_tests::rig::{Packet, Rig, with};
 const LOOK: Nanos = Nanos::from_micros(4);
 const QPS: (u32, u32) = (0x1_0018, 0x11);
 
-/// Nothing is known of any host, and the policy sends nothing: the queue is idle.
+/// Configuration in which nothing is known of any host, and the policy sends nothing: the queue is idle.
 fn strangers() -> ControlConfig {
     with(Nanos::from_micros(20), |settings| {
         settings.hosts = HostRules::default();
     })
 }
 
-/// Struck, and what became of it, of the only queue.
+/// Strikes on the only queue, by outcome.
 fn ledger(rig: &Rig) -> [u64; 4] {
     let status = rig.core.status();
     let queue = &status.queues()[0];
@@ -32,7 +32,7 @@ fn ledger(rig: &Rig) -> [u64; 4] {
 }
 
 proptest! {
-    /// Whatever the outlet, the caps, the settings and the flows do, each strike that was owed is paid, merged, returned or forgotten once,
+    /// Law: whatever the outlet, the caps, the settings and the flows do, each strike that was owed is paid, merged, returned or forgotten once,
     /// and each that is returned is written on a frame.
     #[test]
     fn marks_are_conserved(
@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!(returned, redeemed);
     }
 
-    /// With nothing known and no policy at work, a sender gets the CNPs that a receiver at the switch would send for the same marks: the
+    /// Law: with nothing known and no policy at work, a sender gets the CNPs that a receiver at the switch would send for the same marks: the
     /// first mark at once, then at most one in the interval of the receiver's card.
     #[test]
     fn a_stranger_gets_the_train_of_a_receiver_at_the_switch(
@@ -104,8 +104,8 @@ proptest! {
     }
 }
 
-/// A flow gets no more CNPs than its bytes earn, by marks and by a policy together: an attacker's small datagrams aimed 14,246 CNPs at a
-/// bystander.
+/// Law: a flow gets no more CNPs than its bytes earn, by marks and by a policy together. Regression: an attacker's small datagrams aimed 14,246
+/// CNPs at a bystander.
 #[test]
 fn no_flow_gets_a_cnp_it_has_not_earned() {
     for depth in [0, 900_000] {
@@ -128,7 +128,7 @@ fn no_flow_gets_a_cnp_it_has_not_earned() {
     }
 }
 
-/// The round trips are what a request and its reply show: near from the receiver's requests, far from the sender's.
+/// The round trips are those that a request and its reply show: near from the receiver's requests, far from the sender's.
 #[test]
 fn a_flow_whose_receiver_is_near_is_left_to_ecn_unless_the_gate_is_off() {
     for (gate, far, owes) in [

@@ -1,11 +1,11 @@
-//! The contributors of a queue, heaviest first, as far as anybody asks.
+//! Contributors of a queue, heaviest first, sorted lazily.
 //!
-//! Of thousands a round mostly tells a hundred: the others are never put in order.
+//! A round signals mostly a hundred of thousands: the others are never sorted.
 
-/// How many are put in order at first; then as many more as were before.
+/// Number of contributors sorted at first; each later step doubles it.
 const FIRST: usize = 128;
 
-/// Bytes and flows, those already given in order.
+/// Contributors as (bytes, flow index); the first `ordered` are sorted.
 #[derive(Debug)]
 pub(super) struct Heaviest<'a> {
     all: &'a mut [(u64, u32)],
@@ -17,7 +17,7 @@ impl<'a> Heaviest<'a> {
         Heaviest { all, ordered: 0 }
     }
 
-    /// The one with so many before it.
+    /// Returns the contributor at `place`, heaviest first; sorts more of them if need be.
     pub(super) fn at(&mut self, place: usize) -> Option<(u64, u32)> {
         while place >= self.ordered && self.ordered < self.all.len() {
             self.order_more();

@@ -1,24 +1,24 @@
-//! What the control core is told of a watched queue at each look, and what of its depth is the doing of a pause.
+//! Level of a watched queue as the control core reads it, and the part of its depth that a pause caused.
 //!
 //! While the peer pauses a queue, all that comes in waits, at whatever rate. That is no overload: senders cut for it would leave the link idle
 //! for as long as they need to come back. So the bytes that the link could have carried meanwhile are taken off the depth that the detector
-//! and the policies see, until the queue has been shorter than they are; what came in beyond the drain rate stays. The backlog itself is
+//! and the policies see, until the queue has been shorter than they are; bytes that came in beyond the drain rate stay. The backlog itself is
 //! left to ECN, which marks by the whole depth: a link that is paused again and again is slower than its rate, and NPCC does not know by
 //! how much.
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
-/// A watched queue at a look. Of a depth alone it is one that is never paused.
+/// Level of a watched queue at one evaluation. Made from a depth alone, it is that of a queue that is never paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueLevel {
-    /// Wire bytes that wait, those still in the device included.
+    /// Wire bytes waiting, including those still in the device.
     pub depth: u64,
-    /// Time the peer had the queue paused until now, all together; a pause that lasts included.
+    /// Total time for which the peer had the queue paused until now, including a pause that lasts.
     pub paused: Nanos,
-    /// Ports whose senders we have paused in this priority now, as a port set.
+    /// Ports whose senders we are pausing in this priority now, as a port set.
     pub stopped: u32,
-    /// Wire bytes that ever entered it, those that are gone included; none where nobody counts them, or nothing waits: its rate is then taken
-    /// for what it gets.
+    /// Wire bytes that ever entered the queue, including those that have left; `None` where nobody counts them, or nothing waits: the queue's share
+    /// is then taken to be its whole rate.
     pub entered: Option<u64>,
 }
 
@@ -31,17 +31,17 @@ impl From<u64> for QueueLevel {
     }
 }
 
-/// The part of a queue that pauses made.
+/// Backlog that pauses of the queue caused.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     bytes: u64,
-    /// Time paused until the look before, and when that was.
+    /// Total paused time at the previous evaluation, and the time of that evaluation.
     paused: Nanos,
     at: Nanos,
 }
 
 impl Held {
-    /// Takes a look at a queue that drains at this rate; says how much of its depth is not of a pause.
+    /// Takes the level of a queue that drains at this rate; returns the part of its depth that no pause caused.
     pub(super) fn take(&mut self, level: &QueueLevel, drain: BitRate, now: Nanos) -> u64 {
         let paused = level.paused.since(self.paused).min(now.since(self.at));
         (self.paused, self.at) = (level.paused, now);
@@ -50,12 +50,12 @@ impl Held {
         level.depth - self.bytes
     }
 
-    /// Whether some of the queue is of a pause.
+    /// Returns true if part of the queue is backlog of a pause.
     pub(super) const fn is_any(&self) -> bool {
         self.bytes > 0
     }
 
-    /// The same between two looks.
+    /// Subtracts the backlog of pauses from a depth read between two evaluations.
     pub(super) fn without(&self, depth: u64) -> u64 {
         depth.saturating_sub(self.bytes)
     }

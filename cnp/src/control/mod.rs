@@ -37,48 +37,48 @@ use crate::tracker::FlowTracker;
 use config::{ControlConfig, Settings};
 use queue::WatchedQueue;
 
-/// Pairs of hosts remembered within a round.
+/// Capacity of the list of host pairs remembered within a round.
 const ALL_TOLD: usize = 16;
 
-/// The control core: queues, policies and what is known of flows.
+/// The control core: queues, policies and the state of flows.
 #[derive(Debug)]
 pub struct ControlCore {
     tracker: FlowTracker,
     queues: Box<[WatchedQueue]>,
     planner: Planner,
-    /// The caps of CNPs that would leave, where nothing does: they take nothing from those that do.
+    /// Dry-run planner: caps for CNPs that would be sent. They take nothing from those of CNPs that are.
     would: Planner,
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
-    /// How many more contributors this call may refuse after a closer look.
+    /// Number of contributors that this call may still refuse after a closer look.
     refusals: usize,
-    /// Shortest time between two CNPs to a queue pair that is one of those that may be meant.
+    /// Shortest time between two CNPs to a queue pair that is signalled as one of several candidates.
     among: Nanos,
-    /// Senders and receivers of whom this round told every queue pair.
+    /// Host pairs (sender, receiver) of which this round signalled every queue pair.
     all_told: ArrayVec<(IpAddr, IpAddr), ALL_TOLD>,
     tick: Nanos,
     period: Nanos,
-    /// The last call that was not between two looks only.
+    /// Time of the last regular call: one that was more than a look between two ticks.
     regular: Nanos,
     deadline: Nanos,
-    /// The queue that is looked at first.
+    /// Index of the queue that is looked at first.
     first: usize,
-    /// Time to the next call, when that is not a period.
+    /// Time to the next call, if that is less than a period.
     hurry: Option<Nanos>,
-    /// Strikes were owed in the last call: the next comes soon.
+    /// True if strikes were owed in the last call: the next comes soon.
     owing: bool,
     reads_per_tick: usize,
     orders_per_tick: usize,
 }
 
 impl ControlCore {
-    /// A control core that has seen nothing. All memory is reserved here.
+    /// Makes a control core without state. All memory is reserved here.
     #[must_use]
     pub fn new(config: &ControlConfig) -> ControlCore {
         ControlCore::logging(config, Default::default())
     }
 
-    /// The same; CNPs and refusals are written into these logs.
+    /// Makes a control core like [`ControlCore::new`], which writes CNPs and refusals into these logs.
     #[must_use]
     pub fn logging(config: &ControlConfig, logs: [DecisionLog; 2]) -> ControlCore {
         let settings = &config.settings;
@@ -118,23 +118,23 @@ impl ControlCore {
         core
     }
 
-    /// Before a tick: takes the bytes that have come by each port in all, of whatever class. A sender is judged by what it does after its
-    /// CNPs, and what shares a full link with others may do it unseen.
+    /// Takes the bytes that have arrived at each port in all, of whatever class; to be called before a tick. A sender is judged by what it does after
+    /// its CNPs, and flows that share a full link with others may do it unseen.
     pub fn count_arrivals(&mut self, now: Nanos, total: impl Fn(PortId) -> u64) {
         self.tracker.arrivals.count(now, total);
     }
 
-    /// Touches all memory there will ever be, so that no tick waits for the system to find a page. Before the first tick.
+    /// Touches all memory there will ever be, so that no tick takes a page fault. To be called before the first tick.
     pub fn touch_memory(&mut self) {
         self.tracker.touch_memory();
     }
 
-    /// Takes the control side of a worker's flow cache; `false` when there are 32 already.
+    /// Attaches the control side of a worker's flow cache; returns `false` when there are 32 already.
     pub fn attach(&mut self, reader: CacheReader) -> bool {
         self.tracker.attach(reader)
     }
 
-    /// Asks these routes where sources lie, from the next tick on.
+    /// Sets the routes that say behind which port sources lie, from the next tick on.
     pub fn know_routes(&mut self, routes: Box<dyn Routes>) {
         self.tracker.know_routes(routes);
     }
@@ -157,19 +157,19 @@ impl ControlCore {
         self.tracker.flows.view()
     }
 
-    /// Flows that contributed to a watched queue lately.
+    /// Number of flows that contributed to a watched queue lately.
     #[cfg(test)]
     pub(crate) fn listed(&self, queue: usize) -> usize {
         self.tracker.listed(queue)
     }
 
-    /// Flows of a watched queue that send.
+    /// Number of flows of a watched queue that send.
     #[cfg(test)]
     pub(crate) fn active(&self, queue: usize) -> usize {
         self.tracker.active(queue)
     }
 
-    /// Bytes a flow is taken to have sent in the window that ends now.
+    /// Bytes a flow is estimated to have sent in the window that ends now.
     #[cfg(test)]
     pub(crate) fn in_window(&self, flow: u32, window: Nanos, now: Nanos) -> u64 {
         let flow = self.tracker.flows.get(flow);

@@ -1,4 +1,4 @@
-//! The feedback delay of a flow, learned from what passes: a near side that is a delay line of known length.
+//! Feedback delay of a flow, learned from passing packets: the near side is a delay line of known length.
 
 use super::*;
 use crate::control::tests::{back, data};
@@ -9,16 +9,16 @@ const TICK: Nanos = Nanos::from_micros(20);
 const A: u32 = 0x1_0018;
 const B: u32 = 0x11;
 
-/// What the far side asks of the near side's queue pair.
+/// Requests of the far side to the near side's queue pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Asks {
     Read,
     Write,
-    /// Neither: only the near side sends.
+    /// No request: only the near side sends.
     Nothing,
 }
 
-/// So many requests, a millisecond apart, each answered after `near`.
+/// Passes `n` requests, a millisecond apart, each answered after `near`.
 fn exchanges(rig: &mut Rig, asks: Asks, from: u32, n: u32, near: Nanos) {
     for psn in from..from + n {
         let (request, payload, reply) = match asks {
@@ -113,7 +113,7 @@ fn a_new_connection_of_a_known_host_begins_with_what_is_known() {
     assert_eq!(rig.core.tracker.feedback(1), Nanos::from_micros(70));
 }
 
-/// Replies in the near host's name, of the right connection and number.
+/// Covers replies in the near host's name, of the right connection and number.
 #[test]
 fn forged_replies_of_the_far_side_teach_nothing() {
     let mut rig = Rig::new(&config(TICK));
@@ -139,7 +139,7 @@ fn forged_replies_of_the_far_side_teach_nothing() {
     assert_eq!(feedback(&rig), Nanos::from_micros(30));
 }
 
-/// Replies made up on the near side, from where nobody can tell them from the host's own: they move the delay within its bounds.
+/// Covers replies made up on the near side, which nobody can tell from the host's own: they move the delay within its bounds.
 #[test]
 fn forged_replies_of_the_near_side_stay_within_bounds() {
     for (us, learned) in [(0, 20_000), (1, 20_000), (4_000, 200_000), (20_000, 30_000)] {

@@ -1,4 +1,4 @@
-//! One order: whose queue pair a CNP names, whether it may leave, and what is noted of it.
+//! Orders one CNP: the queue pair it names, the checks it must pass, and the records made of it.
 
 use npcc_pipeline::units::Nanos;
 
@@ -10,7 +10,7 @@ use crate::pair::connections::EndpointId;
 use crate::plan::{Candidate, CnpOrder, Outlet, Planner, Suppressed, Unpaired};
 use crate::policy::{Decision, QueueContext};
 
-/// Why CNPs are sent, and how often they may be: of a policy's decision, or of a mark.
+/// Cause of CNPs: the decision (a policy's or a mark's, with its spacing), the queue's context, and the time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cause<'a> {
     pub(super) decision: Decision,
@@ -19,8 +19,8 @@ pub(super) struct Cause<'a> {
 }
 
 impl ControlCore {
-    /// Tells the sender of a flow, with `most` CNPs at most: one, unless all of its queue pairs are told. Says how many left, or
-    /// would have: in a `dry` run all is asked and none is sent.
+    /// Signals the sender of a flow with at most `most` CNPs: one, unless all of its queue pairs are signalled. Returns the number sent, or that
+    /// would have been: a `dry` run makes every check and sends nothing.
     pub(super) fn order(
         &mut self,
         (bytes, index): (u64, u32),
@@ -30,7 +30,7 @@ impl ControlCore {
         out: &mut impl Outlet,
     ) -> Result<usize, Suppressed> {
         let now = cause.now;
-        // The pairing of this very moment: whatever demoted it has been taken in above.
+        // The pairing at this moment: records that may demote it have been taken in above.
         let pairing = self.tracker.refresh_pairing(index, now);
         let (Some(key), Some(flow)) =
             (self.tracker.flows.key(index), self.tracker.flows.get(index))
@@ -83,7 +83,7 @@ impl ControlCore {
         Ok(told)
     }
 
-    /// The caps of CNPs that leave, or of those that would.
+    /// Selects the caps to charge: those of the dry-run planner if `dry`, else those of CNPs that leave.
     const fn caps(&mut self, dry: bool) -> &mut Planner {
         if dry {
             &mut self.would
@@ -92,7 +92,7 @@ impl ControlCore {
         }
     }
 
-    /// Sends a CNP that the planner permits, if the caps of the port it leaves by allow it, and logs it. A dry run ends before it is sent.
+    /// Sends a CNP that the planner permits, if the caps of its egress port allow it, and logs it. A dry run ends before it is sent.
     fn send(
         &mut self,
         (key, index, dry): (&QueueFlow, u32, bool),
@@ -123,8 +123,8 @@ impl ControlCore {
         Ok(())
     }
 
-    /// Tells up to `most` of the queue pairs that may be the sender's, each no sooner than the decision's spacing and
-    /// [`ControlCore::among`] allow. Says how many; those that left before one was refused count.
+    /// Signals up to `most` of the queue pairs that may be the sender's, each no sooner than the decision's spacing and
+    /// [`ControlCore::among`] allow. Returns the number; CNPs that left before one was refused count.
     fn order_all(
         &mut self,
         flow: (&QueueFlow, u32, bool),
@@ -177,7 +177,7 @@ impl ControlCore {
         if told == 0 { Err(refused) } else { Ok(told) }
     }
 
-    /// Notes which queue pair was just signalled and why, or why not.
+    /// Logs the outcome for a queue pair: a CNP and its cause, or a refusal and its reason.
     pub(super) fn log(
         &self,
         index: u32,

@@ -9,10 +9,10 @@ use crate::policy::{PolicyKind, PolicyName};
 use crate::traffic_tests::rig::{DC, config};
 
 const STEP: Nanos = Nanos::from_micros(10);
-/// What 100G carry in a step.
+/// Bytes that 100G carry in a step.
 const CARRIED: u64 = 125_000;
 
-/// CNPs to a sender while the queue grows by so many bytes a step, for 30 steps of which the link is paused or not, and stands for 30 more.
+/// Number of CNPs to a sender while the queue grows by `grows` bytes a step, for 30 steps in which the link is paused or not, and stands for 30 more.
 fn told(policy: PolicyKind, grows: u64, is_paused: bool) -> usize {
     let mut config = config(STEP);
     config.settings.queues[0].policy = policy;
@@ -30,8 +30,8 @@ fn told(policy: PolicyKind, grows: u64, is_paused: bool) -> usize {
     sent
 }
 
-/// Downstream's XOFF of 300 us: `model` took all that came in for too much, `npcc` told everybody five times a tick, and the link stood idle
-/// for milliseconds when it ended.
+/// Regression: during a downstream XOFF of 300 us `model` took all that came in for too much, `npcc` signalled everybody five times a tick, and
+/// the link stood idle for milliseconds when it ended.
 #[test]
 fn a_paused_queue_is_not_an_overloaded_one() {
     for policy in [PolicyName::Npcc.defaults(), PolicyName::Model.defaults()] {
@@ -41,7 +41,7 @@ fn a_paused_queue_is_not_an_overloaded_one() {
     }
 }
 
-/// What becomes of a stranger that is told once and sends a fifth from then on, while we pause these ports.
+/// Class of a stranger that is signalled once and sends a fifth from then on, while we pause these ports.
 fn standing_after(stopped: u32) -> Standing {
     let mut set_up = config(STEP);
     set_up.settings.hosts = HostRules::default();
@@ -74,5 +74,5 @@ fn nothing_is_learned_from_senders_that_we_pause() {
     assert_eq!(standing_after(DC.bit()), Standing::Unknown);
 }
 
-/// Ports that the sender does not come by.
+/// Ports other than the sender's ingress.
 const WAN_ONLY: u32 = !DC.bit();

@@ -1,4 +1,4 @@
-//! One watched queue: its detector, its policy, and when it is looked at next.
+//! One watched queue: its detector, its policy, and the time of its next evaluation.
 
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
@@ -8,10 +8,10 @@ use super::share::Share;
 use crate::detector::{Detector, Reading};
 use crate::policy::{Policy, QueueContext};
 
-/// Flows read at a look between two ticks, at most: each read costs a line of the worker's cache.
+/// Maximum number of flows read at a look between two ticks: each read costs a line of the worker's cache.
 pub(super) const READS_PER_LOOK: usize = 64;
 
-/// How often what is done.
+/// Time between ticks, between calls, and after which a flow's rate is stale.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Intervals {
     pub(super) tick: Nanos,
@@ -19,7 +19,7 @@ pub(super) struct Intervals {
     pub(super) stale: Nanos,
 }
 
-/// One watched queue.
+/// State of one watched queue.
 #[derive(Debug)]
 pub(super) struct WatchedQueue {
     pub(super) port: PortId,
@@ -29,15 +29,15 @@ pub(super) struct WatchedQueue {
     pub(super) reading: Reading,
     pub(super) next_tick: Nanos,
     pub(super) next_look: Nanos,
-    /// What of its depth is of a pause.
+    /// Part of its depth that pauses caused.
     held: Held,
-    /// What it gets of its port.
+    /// Share of its port's rate that the queue gets.
     share: Share,
-    /// The look before: when, and the depth without that.
+    /// Previous evaluation: its time, and the depth without pause backlog.
     looked: (Nanos, u64),
-    /// The call it was made in.
+    /// Number of the call that evaluated the queue last.
     pub(super) looked_in: u64,
-    /// What it found.
+    /// Result of the last evaluation.
     pub(super) context: Option<QueueContext>,
 }
 
@@ -59,7 +59,7 @@ impl WatchedQueue {
         }
     }
 
-    /// Looks at the depth, and at its zone when a tick has passed.
+    /// Evaluates the depth, and the zone if a tick has passed.
     pub(super) fn look(
         &mut self,
         level: &QueueLevel,
@@ -106,12 +106,12 @@ impl WatchedQueue {
         context
     }
 
-    /// Whether a pause's backlog waits.
+    /// Returns true if backlog of a pause waits in the queue.
     pub(super) const fn holds_backlog(&self) -> bool {
         self.held.is_any()
     }
 
-    /// Between two looks, for a policy that asked for it: the depth now, the rest as the last look found it.
+    /// Context between two evaluations, for a policy that asks for it: the depth of now, and the rest as last found.
     pub(super) fn glance(&self, depth: u64) -> Option<QueueContext> {
         self.context.map(|last| QueueContext {
             fresh: false,
@@ -121,7 +121,7 @@ impl WatchedQueue {
     }
 }
 
-/// What came into a queue that went from one depth to another while it drained.
+/// Arrival rate of a queue that went from one depth to another while it drained.
 fn arrival(drain: BitRate, depth: u64, before: u64, time: Nanos) -> BitRate {
     let grown = (i128::from(depth) - i128::from(before)) * 8_000_000_000;
     let rate = i128::from(drain.0) + grown / i128::from(time.0.max(1));

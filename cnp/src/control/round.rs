@@ -1,4 +1,4 @@
-//! One round of a decision: which contributors are signalled, what that should cost them, and what is remembered of it.
+//! One round of a decision: selects the contributors to signal, and records the expected cut and the time until it shows.
 //!
 //! Law: no flow is signalled more often than the decision's spacing says, and no round sends more than `orders_per_tick` CNPs. A
 //! flow that cannot be signalled takes no other's place: only CNPs that leave are counted against that.
@@ -22,58 +22,58 @@ use crate::status::QueueStatus;
 use crate::table::{Flow, RECENT};
 use crate::window::share;
 
-/// Contributors above the water level are looked for among so many of the heaviest. With more, the level comes out lower than it is, and
+/// Number of heaviest contributors among which those above the water level are looked for. With more, the level comes out lower than it is, and
 /// the sum of the cuts still ends the round.
 const LEVELLED: usize = 256;
-/// Contributors that a call refuses after a closer look, at most, over all queues. Those that need no closer look are not counted.
+/// Maximum number of contributors that a call refuses after a closer look, over all queues. Those that need no closer look are not counted.
 pub(super) const REFUSALS: usize = 1_024;
-/// Refusals logged in a round, at most.
+/// Maximum number of refusals logged in a round.
 const LOGGED: usize = 16;
-/// Contributors that cannot be told of which a round looks whether that is news, at most.
+/// Maximum number of ineligible contributors per round that are checked for a refusal worth logging.
 const LOOKED_AT: usize = 64;
-/// Longest time between two CNPs to a queue pair that is told because its sender's flows are not known.
+/// Longest time between two CNPs to a queue pair that is signalled because its sender's flows are not known.
 const AMONG: Nanos = Nanos::from_millis(10);
-/// Where hosts below even odds send more than this share of a queue, all flows of it get the CNPs of marks alone: cut further, those that
-/// respond would leave the link to those that do not.
+/// Share of a queue's bytes (1/4) beyond which hosts below even odds leave all flows of it to the CNPs of marks alone: cut further, the hosts
+/// that respond would leave the link to those that do not.
 const LEAVES_TO_MARKS: u64 = 4;
-/// A flow that has sent for less than this has no rate: sooner, the order of packets is all there is.
+/// Sending time below which a flow has no rate: sooner, the order of packets is all there is.
 const BEGUN: Nanos = Nanos::from_micros(10);
-/// A flow not signalled for this long has no effect of a CNP on its way.
+/// Time since its last CNP after which a flow has no effect of a CNP pending.
 const SETTLED: Nanos = Nanos::from_millis(1);
-/// What a round goes by.
+/// Context of one round: its cause, its limits, and the water level.
 #[derive(derive_more::Deref)]
 pub(super) struct Asked<'a> {
     #[deref]
     cause: Cause<'a>,
-    /// Nothing is sent.
+    /// True for a dry run: nothing is sent.
     dry: bool,
     deadline: &'a Deadline<'a>,
     /// Bytes of all contributors.
     total: u64,
-    /// Contributors that send no more than this are spared, in bit/s.
+    /// Water level in bit/s: contributors that send no more than this are spared.
     level: BitRate,
 }
 
-/// What a round has done so far.
+/// Progress of a round.
 #[derive(Debug)]
 struct Done {
     round: Round,
-    /// How many more contributors the decision reaches.
+    /// Number of contributors that the decision may still reach.
     left: usize,
-    /// How many more CNPs may leave.
+    /// Number of CNPs that may still leave.
     orders: usize,
-    /// CNPs that left.
+    /// Number of CNPs that left.
     sent: usize,
-    /// CNPs that would have, where nothing is sent.
+    /// Number of CNPs that would have left, where nothing is sent.
     would: usize,
-    /// How many more refusals are logged.
+    /// Number of refusals that may still be logged.
     logged: usize,
-    /// Contributors looked at.
+    /// Number of contributors looked at.
     looked: usize,
 }
 
 impl ControlCore {
-    /// Tells the contributors a decision reaches.
+    /// Signals the contributors that a decision reaches.
     pub(super) fn round(
         &mut self,
         index: usize,
@@ -142,7 +142,7 @@ impl ControlCore {
         done.round
     }
 
-    /// Tells these contributors, heaviest first, as far as the decision reaches and the budgets of the tick go.
+    /// Signals these contributors, heaviest first, as far as the decision and the budgets of the tick allow.
     fn tell(
         &mut self,
         contributors: &mut Heaviest<'_>,
@@ -179,7 +179,7 @@ impl ControlCore {
                 continue;
             }
             match self.order((bytes, flow), dry, asked, done.orders, out) {
-                // What one host would be told takes nothing off a queue whose other senders are told.
+                // A CNP that one host would have got takes nothing off a queue whose other senders are signalled.
                 Ok(told) if dry && !asked.dry => {
                     done.would += told;
                     self.refusals = self.refusals.saturating_sub(1);
@@ -214,8 +214,8 @@ impl ControlCore {
         }
     }
 
-    /// Where the CNPs of a round were not enough for all queue pairs of all senders, the next ones wait longer: the lightest are told
-    /// before the heaviest are told again.
+    /// Adapts `among`, the spacing of CNPs to unknown queue pairs: doubled if a round's CNPs were not enough for all queue pairs of all
+    /// senders, so that the lightest are signalled before the heaviest are signalled again; else shortened by an eighth.
     fn pace_among(&mut self, too_many: bool) {
         let next = if too_many {
             self.among.0.saturating_mul(2)
@@ -227,8 +227,7 @@ impl ControlCore {
             .max(self.tracker.settings.min_cnp_interval);
     }
 
-    /// Counts a refusal that took a closer look. Where there are many, those refused now are not asked again before all others
-    /// have been.
+    /// Counts a refusal that took a closer look. If there are many, the flow is parked: it is not tried again before all others have been.
     fn refuse(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
         self.refusals = self.refusals.saturating_sub(1);
         if self.refusals < REFUSALS / 4 * 3 && !is_told(reason) {
@@ -236,7 +235,7 @@ impl ControlCore {
         }
     }
 
-    /// A flow is not asked again before as many others as there can be have been.
+    /// Parks a flow: it is not tried again before as many others as there can be have been.
     pub(super) fn park(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
         if let Some(flow) = self.tracker.flows.get_mut(flow) {
             let rounds = (RECENT / (REFUSALS / 2)) as u64;
@@ -245,7 +244,7 @@ impl ControlCore {
         }
     }
 
-    /// Logs why contributors cannot be told, a few in each round, every one in its turn.
+    /// Logs why contributors are ineligible, a few in each round, each one in its turn.
     fn log_untellable(&mut self, others: &[(u64, u32)], asked: &Asked<'_>, done: &mut Done) {
         let turn = usize::try_from(self.status.ticks.get()).unwrap_or(0);
         let first = turn.wrapping_mul(LOOKED_AT) % others.len().max(1);
@@ -258,7 +257,7 @@ impl ControlCore {
         }
     }
 
-    /// Logs a refusal, if it is news and there is room for it in this round.
+    /// Logs a refusal, if it is new and the round may still log one.
     fn log_refusal(&mut self, index: u32, reason: Suppressed, asked: &Asked<'_>, done: &mut Done) {
         if done.logged == 0 || !self.tracker.is_news(index, reason, asked.now) {
             return;
@@ -270,8 +269,8 @@ impl ControlCore {
         }
     }
 
-    /// The rate a flow will have once the CNPs on their way have had effect: as measured. Of one not signalled for long, that
-    /// may still hold the silence before a start, so it is not below its share of what comes in.
+    /// The rate a flow will have once the CNPs on their way have taken effect, as measured. For a flow not signalled for long, the measured rate
+    /// may still include the silence before a start, so the result is not below the flow's share of the arrival rate.
     fn rate(&self, index: u32, bytes: u64, asked: &Asked<'_>) -> u64 {
         let flow = self.tracker.flows.get(index);
         let now = asked.now;
@@ -285,7 +284,7 @@ impl ControlCore {
         u64::try_from(share).unwrap_or(u64::MAX).max(known)
     }
 
-    /// The level for those that a decision of this round may signal.
+    /// Water level of the contributors that a decision of this round may signal; 0 if the decision names no cut.
     fn level(&self, contributors: &mut Heaviest<'_>, asked: &Asked<'_>) -> BitRate {
         let Choice::Cut(excess) = asked.decision.choice else {
             return BitRate(0);
@@ -295,7 +294,7 @@ impl ControlCore {
         BitRate(water_level(rates, excess.0))
     }
 
-    /// What a flow puts into its queue in a window, as it sends now; 0 where it has just begun and that is not known.
+    /// Bytes that a flow puts into its queue in a window, at its present rate; 0 if it has just begun and that is not known.
     fn before(&self, index: u32, bytes: u64, now: Nanos) -> u64 {
         let window = self.tracker.window();
         let Some(flow) = self.tracker.flows.get(index) else {
@@ -318,7 +317,7 @@ impl ControlCore {
         cut_of(rate, self.tracker.cut_share(index, now))
     }
 
-    /// Notes that a sender was signalled; says when that will show.
+    /// Records a CNP to a sender in its model; returns the time until its effect shows.
     pub(super) fn record_cnp_sent(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
         let share = self.tracker.cut_share(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
@@ -327,7 +326,7 @@ impl ControlCore {
         self.tracker.feedback(index)
     }
 
-    /// A round of more flows than a tick may order takes several ticks, and tells everyone once before anyone twice.
+    /// Lengthens the spacing of a round of more flows than a tick may signal: it takes several ticks, and signals every flow once before any twice.
     fn spread(&self, decision: &Decision, reach: usize) -> Decision {
         let ticks = u64::try_from(reach.div_ceil(self.orders_per_tick)).unwrap_or(u64::MAX);
         let spread = if ticks > 1 {
@@ -341,7 +340,7 @@ impl ControlCore {
         }
     }
 
-    /// Where nothing is sent, the pace is what it would be.
+    /// Returns true if the flow was signalled within the decision's spacing. In a dry run, CNPs that would have been sent count too.
     fn too_soon(&self, index: u32, dry: bool, asked: &Asked<'_>) -> bool {
         let spacing = asked.decision.spacing;
         let lately = |cnps: u64, last: Nanos| cnps > 0 && asked.now.since(last) < spacing;
@@ -352,7 +351,7 @@ impl ControlCore {
         })
     }
 
-    /// A flow was signalled: what it does now is measured, and what it sends now earns its next CNP.
+    /// Opens a measurement of a signalled flow's response, and starts counting the bytes that earn its next CNP.
     pub(super) fn open_episode(&mut self, index: u32, bytes: u64, now: Nanos) {
         let before = self.before(index, bytes, now);
         let headroom = self.tracker.headroom(index, bytes, now);
@@ -371,17 +370,18 @@ impl ControlCore {
     }
 }
 
-/// Whether a contributor refused for this reason has been told, by whomever: it takes a place among those a decision reaches.
+/// Returns true if a contributor refused for this reason was signalled already, by us or by its receiver: it takes a place among those a
+/// decision reaches.
 const fn is_told(reason: Suppressed) -> bool {
     matches!(reason, Suppressed::Spacing | Suppressed::AlreadyNotified)
 }
 
-/// Whether those signalled already give up what was asked for.
+/// Returns true if the flows signalled so far give up the sum that the decision wants.
 fn is_reached(choice: Choice, counted: BitRate) -> bool {
     matches!(choice, Choice::Cut(sum) if counted >= sum)
 }
 
-/// The rate that is left to each sender that sends more, when those give up `excess` together. With the `k` fastest above it, it is
+/// Water level: the rate that is left to each sender above it when those together give up `excess`. With the `k` fastest above it, it is
 /// (their sum - excess) / k. Rates come fastest first; one out of its order counts if it is above the level of those before it.
 fn water_level(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
     let (mut sum, mut above, mut level) = (0u64, 0, 0);
@@ -395,8 +395,8 @@ fn water_level(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
     level
 }
 
-/// Whether a decision means a contributor of this rate, which would give up `cut`, when others give up `before`. Where a sum is to be
-/// reached nobody is signalled who would give up more than twice what is left of it, so that it is reached from either side.
+/// Returns true if the decision selects a contributor of this rate, which would give up `cut`, when others give up `before`. Where a sum is to be
+/// reached, no contributor is signalled that would give up more than twice the remainder, so that the sum is approached from either side.
 const fn chosen(asked: &Asked<'_>, rate: u64, cut: BitRate, before: BitRate) -> bool {
     match asked.cause.decision.choice {
         Choice::All => true,

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const STEP: Nanos = Nanos::from_micros(10);
 const G: u64 = 1_000_000_000;
 
-/// A sender that hears no CNP is found by its first train, whatever the policy: it gets no more of them, and strikes on it stay CE.
+/// Law: a sender that ignores CNPs is found by its first train, whatever the policy: it gets no more of them, and strikes on it stay CE.
 #[test]
 fn a_deaf_stranger_is_found_by_its_first_train_and_keeps_its_marks() {
     let few = PolicyName::Npcc.defaults();
@@ -137,7 +137,7 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
 }
 
 proptest! {
-    /// The law of the level: what the rates have above it is the excess, and no rate is left below 0.
+    /// Law of the level: the sum of the rates above it is the excess, and no rate is left below 0.
     #[test]
     fn the_water_level_takes_the_excess_off_the_fastest(
         mut rates in prop::collection::vec(1u64..1_000_000, 1..50),

@@ -1,7 +1,7 @@
-//! Everything about NPCC that may change while it runs.
+//! Settings of NPCC that may change while it runs.
 //!
 //! The configuration makes one [`Settings`], the control core holds one, and
-//! [`Command::Configure`](super::command::Command::Configure) replaces it as a whole. What is fixed at the start is in
+//! [`Command::Configure`](super::command::Command::Configure) replaces it as a whole. Values fixed at the start are in
 //! [`ControlConfig`](super::config::ControlConfig), around it.
 
 pub use npcc_pipeline::egress::marking::EcnMode;
@@ -15,23 +15,23 @@ use crate::pair::Evidence;
 use crate::policy::PolicyKind;
 use crate::source_check::{ANYWHERE, Sides};
 
-/// One watched queue.
+/// Settings of one watched queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// The port whose egress queue it is.
+    /// Port of the egress queue.
     pub port: PortId,
-    /// Its priority.
+    /// Priority of the queue.
     pub priority: Priority,
     /// Action for decisions about this queue; [`Settings::action`] can only hold back more.
     pub action: Action,
     /// Thresholds, filter, tick; for `low-latency` already halved ([`crate::policy::Mode::thresholds`]).
     pub detector: DetectorConfig,
-    /// Its policy, with its parameters.
+    /// Policy of the queue, with its parameters.
     pub policy: PolicyKind,
 }
 
 impl QueueConfig {
-    /// A queue whose CNPs leave.
+    /// Settings of a queue whose CNPs leave (action `send`).
     #[must_use]
     pub const fn new(
         (port, priority): (PortId, Priority),
@@ -47,7 +47,7 @@ impl QueueConfig {
         }
     }
 
-    /// The queue this is about.
+    /// Port and priority of the queue.
     #[must_use]
     pub const fn place(&self) -> (PortId, Priority) {
         (self.port, self.priority)
@@ -85,11 +85,11 @@ pub enum Gate {
     Off,
 }
 
-/// Round trips on the far side, in those on the near side, from which a flow is signalled from here.
+/// Ratio of the far side's round trip to the near side's from which a flow is signalled from here.
 const GAIN: u64 = 4;
 
 impl Gate {
-    /// Whether a flow with these round trips is left to ECN. A far side that was not measured counts as far.
+    /// Returns true if a flow with these round trips is left to ECN. A far side that was not measured counts as far.
     pub(crate) const fn holds(self, near: Nanos, far: Option<Nanos>) -> bool {
         match (self, far) {
             (Gate::Auto, Some(far)) => far.0 < near.0.saturating_mul(GAIN),
@@ -99,21 +99,21 @@ impl Gate {
 }
 
 npcc_pipeline::defaults! {
-    /// Every setting of NPCC that may change while it runs.
+    /// All settings of NPCC that may change while it runs.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Settings {
-        /// Watched queues, at most 255. Which there are is fixed at the start; one that is left out of later settings is off.
+        /// Watched queues, at most 255. The set is fixed at the start; a queue that is left out of later settings is off.
         pub queues: Vec<QueueConfig> = Vec::new(),
         /// Action for decisions of the whole switch (default: CNPs are sent).
         pub action: Action = Action::Send,
         /// Hosts that may be signalled, are only observed, or are known to answer (default: all may be signalled).
         pub hosts: HostRules = HostRules::default(),
         /// Wire rates of all ports by index, 0 for no limit: CNPs leaving by a port take at most `cap` of it. A port beyond the
-        /// end of the list gets no CNPs. How many there are is fixed at the start.
+        /// end of the list gets no CNPs. The length of the list is fixed at the start.
         pub port_rates: Vec<BitRate> = Vec::new(),
-        /// In thousandths (default 50).
+        /// Share of a port's rate that CNPs may take, in thousandths (default 50).
         pub cap: u16 = 50,
-        /// CNPs per second of the whole switch (default 1,000,000).
+        /// Cap on CNPs per second of the whole switch (default 1,000,000).
         pub cap_per_second: u64 = 1_000_000,
         /// Evidence a sender must be known by to be signalled (default [`Evidence::Port`]).
         pub evidence: Evidence = Evidence::Port,
@@ -134,19 +134,19 @@ npcc_pipeline::defaults! {
         pub min_cnp_interval: Nanos = Nanos::from_micros(60),
         /// Ports whose packets are believed, as a port set (default all).
         pub trusted_ports: u32 = u32::MAX,
-        /// By port: where the sources of packets that came by it must lie to be believed (default anywhere). The routes that
-        /// [`super::ControlCore::know_routes`] was given say where they lie.
+        /// Interfaces by port behind which the sources of its packets must lie for the packets to be believed (default anywhere). The routes that
+        /// [`super::ControlCore::know_routes`] was given say where sources lie.
         pub source_sides: Sides = ANYWHERE,
     }
 }
 
 impl Settings {
-    /// Whether this evidence is enough for a CNP.
+    /// Returns true if this evidence is enough for a CNP.
     pub(crate) fn believes(&self, evidence: Evidence) -> bool {
         evidence >= self.evidence && evidence != Evidence::None
     }
 
-    /// Whether packets that came by this port are believed.
+    /// Returns true if packets that came by this port are believed.
     pub(crate) const fn trusts(&self, ingress: PortId) -> bool {
         self.trusted_ports & ingress.bit() != 0
     }
@@ -157,13 +157,13 @@ impl Settings {
         own.unwrap_or(self.cnp_interval)
     }
 
-    /// What becomes of decisions about a queue; nothing about one that is not watched.
+    /// Action for decisions about a queue; `Off` for a queue that is not watched.
     pub(crate) fn action_of_queue(&self, queue: usize) -> Action {
         let own = self.queues.get(queue).map(|queue| queue.action);
         own.unwrap_or(Action::Off).min(self.action)
     }
 
-    /// What becomes of a decision to signal the sender of a flow of a queue.
+    /// Action for a decision to signal the sender of a flow of a queue.
     pub(crate) fn action_of_flow(&self, queue: usize, flow: &FlowKey) -> Action {
         let host = if self.hosts.observe.holds_sender(flow) {
             Action::Observe

@@ -1,22 +1,22 @@
-//! What a queue gets of its port while it stands: less than its rate where others are served before it or beside it.
+//! Share of its port's rate that a standing queue gets: less than the whole where others are served before it or beside it.
 //!
-//! A queue of a weighted or a strict neighbour drains slower than its port. By the port's rate the depths that policies aim at would be as many
-//! times too deep, and what comes in would be taken for more than it is. So departures are measured while the queue stands: over windows in
+//! A queue beside a weighted or a strict neighbour drains slower than its port. By the port's rate the depths that policies aim at would be as many
+//! times too deep, and the arrival rate would be overestimated. So departures are measured while the queue stands: over windows in
 //! which it cannot have run empty, pauses left out, and by the better of two windows, as a neighbour's burst is no share. A queue that got
-//! seven eighths of its rate has it; one that ran empty is taken to have it until it has stood again.
+//! seven eighths of its rate is taken to have all of it; so is one that ran empty, until it has stood again.
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
 use super::level::QueueLevel;
 
-/// A window is at least so long.
+/// Minimum duration of a window.
 const WINDOW: Nanos = Nanos::from_micros(100);
-/// A window is long enough for the rate to carry so many bytes: departures are told by the burst.
+/// Minimum number of bytes that the rate can carry in a window: departures are counted by the burst.
 const CARRIES: u64 = 1 << 20;
-/// A share is not taken for less than one part in so many of the rate.
+/// Lower limit of a share: 1/64 of the rate.
 const LEAST: u64 = 64;
 
-/// What was seen of the queue at a time.
+/// Counters of the queue at one time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
     at: Nanos,
@@ -25,21 +25,21 @@ struct Mark {
     paused: Nanos,
 }
 
-/// See the module's text.
+/// Meter of the queue's drain rate: see the module's text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Share {
-    /// The look before.
+    /// Counters at the previous evaluation.
     last: Mark,
-    /// When the window began.
+    /// Counters at the start of the window; `None` if none is open.
     began: Option<Mark>,
-    /// What the window before this gave.
+    /// Rate measured in the previous window.
     before: Option<BitRate>,
-    /// What the queue gets, where that is less than its rate.
+    /// Rate that the queue gets, if that is less than its own.
     less: Option<BitRate>,
 }
 
 impl Share {
-    /// Takes a look at a queue whose rate is `line`; at what rate it drains while it stands.
+    /// Takes the level of a queue whose rate is `line`; returns the rate at which it drains while it stands.
     pub(super) fn take(&mut self, level: &QueueLevel, line: BitRate, now: Nanos) -> BitRate {
         let Some(entered) = level.entered.filter(|_| level.depth > 0) else {
             *self = Share::default();
@@ -61,7 +61,7 @@ impl Share {
         self.less.unwrap_or(line)
     }
 
-    /// Ends the window where it is long enough, and begins the next.
+    /// Ends the window if it is long enough, and begins the next.
     fn measure(&mut self, began: Mark, mark: Mark, line: BitRate) {
         let paused = mark.paused.since(began.paused);
         let time = Nanos(mark.at.since(began.at).0.saturating_sub(paused.0));
@@ -89,10 +89,10 @@ mod tests {
 
     const LINE: BitRate = BitRate(100_000_000_000);
     const LOOK: Nanos = Nanos::from_micros(20);
-    /// What the line carries in a look.
+    /// Bytes that the line carries between two evaluations.
     const CARRIED: u64 = 250_000;
 
-    /// A queue that is looked at as it fills and drains.
+    /// A queue that is evaluated as it fills and drains.
     #[derive(Default)]
     struct Queue {
         share: Share,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes and goes: never more than the line, never nothing, and nothing less than what was served in every window.
+        /// Law: whatever comes and goes, the share is never more than the line, never zero, and not below the least that was served in every window.
         #[test]
         fn it_lies_between_what_was_served_and_the_line(
             steps in prop::collection::vec((0u64..2 * CARRIED, 0u64..=CARRIED, 0u64..20_000), 1..200),

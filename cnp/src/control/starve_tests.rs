@@ -1,4 +1,4 @@
-//! Flows that cannot be told, heavier than all others: the others are told in the same tick.
+//! Flows that cannot be signalled, heavier than all others: the others are signalled in the same tick.
 
 use super::tests::{back, data};
 use super::*;
@@ -10,9 +10,9 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 const TICK: Nanos = Nanos::from_micros(20);
-/// The port of flows that are not trusted, or have no way back.
+/// Port of flows that are not trusted, or have no way back.
 const OTHER: PortId = PortId(2);
-/// Flows that can be told.
+/// Number of flows that can be signalled.
 const OTHERS: u32 = 4;
 
 /// A setup that reads and pairs any number of flows at once.
@@ -38,7 +38,7 @@ fn light(n: u32) -> Packet {
     data(0x1_0018 + n, 0x11 + n)
 }
 
-/// Heavy flows by a port, and the light ones, which are paired; the heavy ones have an answer of their own where `answered`.
+/// Passes heavy flows by a port, and the light ones, which are paired; the heavy ones have an answer of their own if `answered` is set.
 fn flows(config: &ControlConfig, heavies: u32, port: PortId, answered: Option<u16>) -> Rig {
     let mut rig = Rig::new(config);
     for n in 0..OTHERS {
@@ -70,7 +70,7 @@ fn flows(config: &ControlConfig, heavies: u32, port: PortId, answered: Option<u1
     rig
 }
 
-/// All send, the heavy ones more.
+/// Sends packets of all flows, more of the heavy ones.
 fn send(rig: &mut Rig, heavies: u32, port: PortId) {
     for n in 0..heavies {
         rig.pass(&heavy(n), port, WAN);
@@ -81,7 +81,7 @@ fn send(rig: &mut Rig, heavies: u32, port: PortId) {
     }
 }
 
-/// All send; then a tick of a queue that rises above `hard`. Says how many of the light ones were told.
+/// Sends packets of all flows, then runs a tick of a queue that rises above `hard`. Returns the number of light flows that were signalled.
 fn told(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
     send(rig, heavies, port);
     rig.now += TICK;
@@ -97,7 +97,7 @@ fn told(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
     told
 }
 
-/// 128 is what a tick may order.
+/// A tick may order 128 CNPs.
 #[test]
 fn heavier_flows_that_cannot_be_told_cost_the_others_nothing() {
     let mut trusts_all = setup();
@@ -126,7 +126,7 @@ fn heavier_flows_that_cannot_be_told_cost_the_others_nothing() {
     }
 }
 
-/// More flows that are refused only when a CNP is to leave than a call looks at: all others are reached a few ticks later.
+/// Covers more flows that are refused only when a CNP is to leave than a call looks at: all others are reached a few ticks later.
 #[test]
 fn more_refused_flows_than_a_call_looks_at_hold_the_others_up_for_few_ticks() {
     let mut config = setup();
@@ -136,7 +136,7 @@ fn more_refused_flows_than_a_call_looks_at_hold_the_others_up_for_few_ticks() {
     assert_eq!(ticks, Some(5));
 }
 
-/// Below a quarter of the queue's bytes.
+/// The hosts' flows stay below a quarter of the queue's bytes.
 #[test]
 fn flows_of_hosts_below_even_odds_cost_the_others_nothing() {
     const DEAF: u32 = 16;
@@ -163,7 +163,7 @@ fn flows_of_hosts_below_even_odds_cost_the_others_nothing() {
     assert!(status.cnps_suppressed(Suppressed::Unresponsive) > 0);
 }
 
-/// The table asks for 5 % in a queue that fills slowly.
+/// The table signals 5 % in a queue that fills slowly.
 #[test]
 fn the_few_are_chosen_among_those_that_can_be_told() {
     let mut rig = flows(&setup(), 36, DC, None);
@@ -187,7 +187,7 @@ fn the_few_are_chosen_among_those_that_can_be_told() {
     assert_eq!(told, [0x11, 0x12], "5 % of 40");
 }
 
-/// Data of a flow that shares its port with all others of its host: whose queue pair it is cannot be known.
+/// Data of a flow that shares its port with all others of its host: its sender's queue pair cannot be known.
 fn crowded(host: u8, n: u32) -> Packet {
     Packet {
         src: [10, 0, 3, host],
@@ -226,7 +226,7 @@ fn all_send(rig: &mut Rig, hosts: u8) {
     }
 }
 
-/// 480 flows of 60 queue pairs each were up to 480 times 60 CNPs.
+/// Regression: 480 flows of 60 queue pairs each got up to 480 times 60 CNPs.
 #[test]
 fn cnps_to_all_queue_pairs_of_a_sender_count_each_for_itself() {
     let mut rig = all_qps(&setup(), 8);
@@ -249,7 +249,7 @@ fn cnps_to_all_queue_pairs_of_a_sender_count_each_for_itself() {
     assert_eq!(logged.collect::<HashSet<_>>(), told);
 }
 
-/// The third CNP finds no room: the first two have left all the same.
+/// The third CNP is refused by the cap: the first two have left all the same.
 #[test]
 fn what_left_before_a_refusal_is_noted() {
     let mut rig = all_qps(&setup(), 3);
@@ -276,7 +276,7 @@ fn what_left_before_a_refusal_is_noted() {
     assert_eq!((told[0].cnps, told[0].last_cnp), (2, rig.now));
 }
 
-/// Everybody leaves by one port of 1 Gb/s.
+/// Outlet by which every CNP leaves by one port of 1 Gb/s.
 struct OneWay {
     sent: u64,
 }
@@ -292,7 +292,7 @@ impl Outlet for OneWay {
     }
 }
 
-/// They came in by a port of 100 Gb/s, whose cap was asked.
+/// Regression: the flows came in by a port of 100 Gb/s, whose cap was charged.
 #[test]
 fn a_cnp_is_charged_to_the_port_it_leaves_by() {
     let mut config = setup();
@@ -314,7 +314,7 @@ fn a_cnp_is_charged_to_the_port_it_leaves_by() {
     assert!(rig.core.status().cnps_suppressed(Suppressed::CapPort) > 1_000);
 }
 
-/// Who was told by its receiver waits as long as who was told by us: to the next tick while the queue is deep and rises, and no longer.
+/// Law: a flow signalled by its receiver waits as long as one signalled by us: to the next tick while the queue is deep and rises, and no longer.
 #[test]
 fn a_receivers_cnp_counts_like_one_of_ours() {
     let told = |passed: bool| {

@@ -57,7 +57,7 @@ fn send(rig: &mut Rig, flows: u32) {
     }
 }
 
-/// Through the table cell by cell, with flows that all send all the time.
+/// Walks through the table cell by cell, with flows that all send all the time.
 #[test]
 fn every_cell_sends_what_the_table_says() {
     let flows = 40;
@@ -90,7 +90,7 @@ fn every_cell_sends_what_the_table_says() {
     assert_eq!(queue.cell(Zone::Deep, Row::Jitter).get(), 1);
     assert!(queue.cell(Zone::Deep, Row::Falling).get() >= 20);
     assert_eq!(queue.decided(Amount::Many).get(), 2);
-    // One shallow, and while draining again and again: these flows do not obey, so that nobody is told.
+    // One shallow, and while draining again and again: these flows do not slow down, so that nobody is signalled.
     assert!(queue.decided(Amount::Few).get() >= 2);
     assert_eq!(
         (queue.depth.get(), queue.peak.get(), queue.zone()),
@@ -363,7 +363,7 @@ fn a_flood_of_made_up_flows_does_not_displace_live_ones() {
             ..data(0x18, 0x4000 + b)
         });
     }
-    // New ones are taken in bit by bit.
+    // New ones are processed bit by bit.
     rig.tick(TICK, 0);
     rig.tick(TICK, 0);
     let status = rig.core.status();
@@ -389,7 +389,7 @@ fn both_halves_can_move_to_their_threads() {
     shared::<NpccStatus>();
 }
 
-/// One port for all, and numbers in lock step: nobody knows whose packets come back.
+/// A rig with one port for all flows, and sequence numbers in lock step: the flow that a packet answers cannot be known.
 fn unpaired(mode: Unpaired) -> Rig {
     let mut rig = Rig::new(&with(TICK, |settings| settings.unpaired = mode));
     for n in 0..4 {

@@ -1,4 +1,4 @@
-//! One tick, or a look between two: which queues are due, what their policies decide, and when the next call is.
+//! One tick, or a look between two: selects the queues that are due, runs their policies, and plans the next call.
 
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
@@ -14,7 +14,7 @@ use crate::policy::npcc::CLOSEST;
 use crate::policy::{Amount, Decision, QueueContext, Reason, Round};
 
 impl ControlCore {
-    /// The next call is a tick of every queue, whenever it comes: somebody saw one rise to `hard`.
+    /// Makes the next call a tick of every queue, whenever it comes: a worker saw a queue rise to `hard`.
     pub fn hasten(&mut self) {
         self.regular = Nanos::ZERO;
         for queue in &mut self.queues {
@@ -22,21 +22,21 @@ impl ControlCore {
         }
     }
 
-    /// Whether the queues that are due are looked at in this call, and not only those whose policy is urgent.
+    /// Returns true if this call evaluates the queues that are due, and not only those whose policy is urgent.
     fn is_regular(&mut self, now: Nanos) -> bool {
-        // A call that comes an eighth early is still that of its time.
+        // A call that comes an eighth of a period early is still the regular one.
         let regular =
             self.hurry.is_none() || now.since(self.regular).0 >= self.period.0 - self.period.0 / 8;
         if regular {
             let late = now.since(self.regular).0 > self.period.0 + self.tick.0 / 2;
-            // Nobody asked for it (`hasten`), and it is not the first.
+            // Not by `hasten`, and not the first call.
             self.tracker.adapt_reads(late && self.regular > Nanos::ZERO);
             self.regular = now;
         }
         regular
     }
 
-    /// When to be called next.
+    /// Plans the time of the next call.
     fn plan_next(&mut self, now: Nanos) {
         let urgent = self.owing || self.queues.iter().any(|queue| queue.policy.urgent());
         let left = Nanos(self.period.0.saturating_sub(now.since(self.regular).0));
@@ -44,7 +44,7 @@ impl ControlCore {
         self.hurry = (next > Nanos::ZERO && next < self.period).then_some(next);
     }
 
-    /// One tick, or a look between two. `level` tells how a queue stands, its depth or more; `out` sends a CNP or says why not.
+    /// Runs one tick, or a look between two. `level` returns the level of a queue, its depth at least; `out` sends a CNP or returns why not.
     pub fn tick<L: Into<QueueLevel>>(
         &mut self,
         now: Nanos,
@@ -54,10 +54,10 @@ impl ControlCore {
         self.tick_within(now, &|| now, level, out);
     }
 
-    /// As [`ControlCore::tick`], with a `clock` that is asked now and then whether the tick takes too long; `out` also says which
+    /// Runs [`ControlCore::tick`] with a `clock` that is read now and then to see if the tick takes too long; `out` also says which
     /// port's cap a CNP is charged to.
     ///
-    /// When it does, what is left waits for the next call: records in their rings, queues in turn. Queues at `hard` come first, and
+    /// Once the deadline is over, the remaining work waits for the next call: records in their rings, queues in turn. Queues at `hard` come first, and
     /// have twice the time.
     pub fn tick_within<L: Into<QueueLevel>>(
         &mut self,
@@ -86,7 +86,7 @@ impl ControlCore {
                 if queue.looked_in == call || hard && level.depth < queue.detector.config().hard {
                     continue;
                 }
-                // One of the others has its turn in every call.
+                // At least one of the other queues has its turn in every call.
                 if !hard && quiet > 0 && deadline.is_over() {
                     self.status.queues_deferred.add(1);
                     self.first = index;
@@ -103,7 +103,7 @@ impl ControlCore {
         self.tracker.tidy(now);
     }
 
-    /// Looks at a queue that stands so, and does what its policy says.
+    /// Evaluates a queue at this level, and carries out its policy's decision.
     fn look(
         &mut self,
         index: usize,
@@ -138,7 +138,7 @@ impl ControlCore {
             Some(_) if level.depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
             _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),
         };
-        // What a quiet queue's readings may take is said for a tick, however often a policy looks.
+        // The limit on a quiet queue's reads is per tick, however often a policy looks.
         if due && (context.fresh || busy.is_some()) {
             self.tracker.read_queue(index, busy, now, deadline);
         }

@@ -1,28 +1,28 @@
-//! What of a flow may still be shown to the control core: a word of its [`Slot`](super::slot::Slot), as almost all of its notable
-//! packets, those with AckReq or AETH, are only counted.
+//! Allowance of a flow: the packets that may still be shown to the control core. It is one word of the flow's [`Slot`](super::slot::Slot), as almost
+//! all of its notable packets, those with AckReq or AETH, are only counted.
 
-/// Details of a flow not yet paired: packets with AckReq or AETH only.
+/// Number of packets with AckReq or AETH that are shown of a flow not yet paired.
 const DETAILS: u8 = 8;
-/// Changes of a flow's UDP source port that are shown at once, of those between two refreshes.
+/// Number of changes of a flow's UDP source port that are shown at once between two refreshes.
 const CHANGES: u8 = 4;
 
-/// See the module's text.
+/// Packets of a flow that may still be shown: see the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Allowance {
-    /// Notable packets since the last refresh.
+    /// Number of notable packets since the last refresh.
     pub(super) seen: u16,
-    /// One of them in two to the power of this is chosen; below 16, as all that follow.
+    /// Log2 of the sampling ratio: one notable packet in `2^choice` is chosen. Below 16, as are all fields that follow.
     choice: u8,
-    /// Changes of the port still shown, until the next refresh.
+    /// Changes of the port that are still shown until the next refresh.
     changes: u8,
-    /// Notable packets still shown, of the first ones.
+    /// First notable packets that are still shown.
     first: u8,
-    /// Chosen ones still shown, until the next refresh.
+    /// Chosen packets that are still shown until the next refresh.
     again: u8,
 }
 
 impl Allowance {
-    /// Of a new flow.
+    /// Allowance of a new flow.
     pub(super) const NEW: Allowance = Allowance {
         seen: 0,
         choice: 0,
@@ -54,7 +54,7 @@ impl Allowance {
         ])
     }
 
-    /// One more notable packet was seen.
+    /// Counts one more notable packet.
     #[inline]
     pub(super) const fn one_more(self) -> Allowance {
         Allowance {
@@ -63,45 +63,45 @@ impl Allowance {
         }
     }
 
-    /// [`Allowance::one_more`] of an allowance as a word, if the packet was `notable`.
+    /// Applies [`Allowance::one_more`] to an allowance as a word, if the packet was `notable`.
     #[inline]
     pub(super) const fn one_more_if(word: u32, notable: bool) -> u32 {
         let counts = notable & (word & 0xffff != 0xffff);
         word + counts as u32
     }
 
-    /// Whether an allowance, as a word, leaves any notable packet to be shown because it is one of the first or chosen.
+    /// Returns true if an allowance, as a word, still lets notable packets be shown, as one of the first or as a chosen one.
     #[inline]
     pub(super) const fn shows_more(word: u32) -> bool {
         word >> 24 != 0
     }
 
-    /// Whether a packet with this number is one of the few that are shown: a request and its reply have the same number, so
+    /// Returns true if a packet with this sequence number is one of the few that are shown: a request and its reply have the same number, so
     /// that both directions show the same few.
     #[inline]
     pub(super) const fn is_chosen(self, psn: u32) -> bool {
         psn.wrapping_mul(0x9e37_79b1).leading_zeros() >= self.choice as u32
     }
 
-    /// Whether a change of the port is shown.
+    /// Returns true if a change of the port is shown.
     #[inline]
     pub(super) const fn shows_changes(self) -> bool {
         self.changes > 0
     }
 
-    /// Whether any notable packet is still shown.
+    /// Returns true if any notable packet is still shown.
     #[inline]
     pub(super) const fn shows_first(self) -> bool {
         self.first > 0
     }
 
-    /// Whether a notable packet with this number is shown again.
+    /// Returns true if a notable packet with this sequence number is shown again.
     #[inline]
     pub(super) const fn shows_again(self, psn: u32) -> bool {
         self.again > 0 && self.is_chosen(psn)
     }
 
-    /// One of the first was shown.
+    /// Takes one from the first packets still to be shown.
     pub(super) const fn first_shown(self) -> Allowance {
         Allowance {
             first: self.first.saturating_sub(1),
@@ -109,7 +109,7 @@ impl Allowance {
         }
     }
 
-    /// A change of the port was shown.
+    /// Takes one from the port changes still to be shown.
     pub(super) const fn change_shown(self) -> Allowance {
         Allowance {
             changes: self.changes.saturating_sub(1),
@@ -117,7 +117,7 @@ impl Allowance {
         }
     }
 
-    /// A chosen one was shown.
+    /// Takes one from the chosen packets still to be shown.
     pub(super) const fn chosen_shown(self) -> Allowance {
         Allowance {
             again: self.again.saturating_sub(1),
@@ -125,8 +125,8 @@ impl Allowance {
         }
     }
 
-    /// The flow was refreshed: the more were seen, the fewer are chosen, so that of as many about two to the power of `more`
-    /// will be. So many are shown while the flow is still not paired.
+    /// Starts a refresh period: the more packets were seen, the fewer are chosen, so that of as many about two to the power of `more`
+    /// will be. At most that many are shown while the flow is still not paired.
     pub(super) fn refreshed(self, more: u8) -> Allowance {
         let power = self.seen.checked_ilog2().unwrap_or(0);
         Allowance {

@@ -1,26 +1,26 @@
 //! Budget of a worker for showing packets to the control core, shared out by ingress port and source.
 //!
-//! A packet that is about to be shown costs an ICRC, which takes as long as the packet is, and the control core the work of a record,
+//! A packet that is about to be shown costs an ICRC, which takes time in proportion to its length, and costs the control core the work of a record,
 //! whether its ICRC is right or wrong. The [pace](super::pace) limits what each flow shows in the long run, but not a flood of new
 //! flows, of CNPs or of ports: these are limited here, before they cost either, and a source that stays below its part loses none.
 
 use npcc_pipeline::shares::{Shares, Source};
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PortId};
 
-/// Bytes a second that are checked: 250,000 packets of 4 KB, or four million short ones.
+/// Bytes per second that are checked: 250,000 packets of 4 KB, or four million short ones.
 const BYTES: u64 = 1_000_000_000;
 /// Cost of a short packet, in bytes: that of the record it makes.
 const LEAST: u64 = 256;
-/// Bytes of a source that are checked at once, whatever others send.
+/// Burst in bytes that is checked for each source, whatever others send.
 const BURST: u64 = 1 << 18;
-/// Bytes that are checked at once of whoever comes first: the first packets of 4,096 connections.
+/// Burst in bytes that is checked for the first sources to come: the first packets of 4,096 connections.
 const RESERVE: u64 = 1 << 26;
-/// Messages of the connection manager a second, and at once from each source.
+/// Messages of the connection manager per second, and the burst of each source.
 const MESSAGES: (u64, u64) = (1_000_000, 64);
-/// Messages at once from whoever comes first.
+/// Burst of messages for the first sources to come.
 const MESSAGES_RESERVE: u64 = 8_192;
 
-/// See the module's text.
+/// Budget of a worker: see the module's text.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes: Shares,
@@ -36,13 +36,13 @@ impl Budget {
         }
     }
 
-    /// Whether a packet of `len` bytes may be checked and shown now.
+    /// Returns true if a packet of `len` bytes may be checked and shown now.
     pub(super) fn admits(&mut self, from: (PortId, Source), len: u16, now: Nanos) -> bool {
         self.bytes
             .take(from, u64::from(len).clamp(LEAST, BURST), now)
     }
 
-    /// Whether a message of the connection manager may be copied now.
+    /// Returns true if a message of the connection manager may be copied now.
     pub(super) fn admits_message(&mut self, from: (PortId, Source), now: Nanos) -> bool {
         self.messages.take(from, 1, now)
     }

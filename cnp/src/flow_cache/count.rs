@@ -12,25 +12,25 @@ use super::woken::PAUSE;
 use super::{FlowCache, stamp};
 use crate::key::{low32, queue_bits, words_of_v6, words_v4};
 
-/// Of the last word of the BTH: a reply is asked for, and the packet sequence number.
+/// AckReq bit in the last word of the BTH, above the packet sequence number.
 pub(super) const ACK_REQ: u32 = 1 << 31;
 pub(super) const PSN_MASK: u32 = 0x00ff_ffff;
 
-/// Classes that the fast loop counts: the others are rare.
+/// Classes that the fast loop counts; the others are rare.
 const OFTEN: u16 = RoceClass::Data.bit() | RoceClass::Datagram.bit() | RoceClass::Ack.bit();
 
-/// What is asked of the packets of one run.
+/// Parameters for counting the packets of one run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Watch {
-    /// Classes that are counted.
+    /// Classes that are counted, as a set.
     pub(super) wanted: u16,
     pub(super) queue: u64,
-    /// Packets name their slots: there are many flows.
+    /// True if packets name their slots: there are many flows.
     pub(super) many: bool,
-    /// `now`, as a [`stamp`].
+    /// The time `now` as a [`stamp`].
     pub(super) age: u32,
     pub(super) now: Nanos,
-    /// A flow not counted since has paused.
+    /// Time before which a flow's last packet means that it has paused.
     pub(super) asleep: Nanos,
 }
 
@@ -38,7 +38,7 @@ impl FlowCache {
     /// Classes counted between two ports, as a set.
     #[inline]
     pub(super) fn wanted(&self, ingress: PortId, egress: PortId) -> u16 {
-        // An ACK that enters names the queue pair at the near side; one that leaves says how long the near side takes.
+        // An ACK that enters names the queue pair at the near side; one that leaves shows the near side's round-trip time.
         const ENTERING: u16 =
             OFTEN | RoceClass::ReadRequest.bit() | RoceClass::Atomic.bit() | RoceClass::Cnp.bit();
         if self.ports & ingress.bit() != 0 {
@@ -50,7 +50,7 @@ impl FlowCache {
         }
     }
 
-    /// What is asked of the packets of a run.
+    /// Makes the parameters for counting the packets of a run.
     #[inline]
     pub(super) fn watch(&self, run: &RunHead, now: Nanos) -> Watch {
         Watch {
@@ -63,7 +63,7 @@ impl FlowCache {
         }
     }
 
-    /// Says that a flow sends again whose packet before, at `before`, was long ago, if the packet of now contributes. A new flow is shown.
+    /// Reports that a flow sends again after a pause, its packet before being at `before`, if the present packet contributes. A new flow is shown.
     #[cold]
     pub(super) fn wake(&self, slot: usize, before: Nanos, bytes: u64) {
         if bytes > 0 && before > Nanos::ZERO {
@@ -71,7 +71,7 @@ impl FlowCache {
         }
     }
 
-    /// Counts packets as long as they are only to be counted; returns how many.
+    /// Counts packets up to the first that needs more than counting; returns their number.
     #[inline]
     pub(super) fn count<B: FrameBuf>(
         &self,
@@ -87,7 +87,7 @@ impl FlowCache {
         }
     }
 
-    /// Counts packets of one IP version; of IPv4 their records name the slot to look at first. `MANY`: there are many flows.
+    /// Counts packets of one IP version; for IPv4, their records name the slot to look at first. `MANY`: there are many flows.
     #[inline(never)]
     fn count_stretch<const V6: bool, const MANY: bool, B: FrameBuf>(
         &self,
@@ -145,13 +145,13 @@ impl FlowCache {
     }
 }
 
-/// A flow not counted since then has paused.
+/// Time before which a flow's last packet means that it has paused.
 #[inline]
 pub(super) const fn asleep(now: Nanos) -> Nanos {
     Nanos(now.0.saturating_sub(PAUSE.0))
 }
 
-/// The words of an IPv6 flow's key, with the addresses read from the frame.
+/// Key words of an IPv6 flow, with the addresses read from the frame.
 #[inline(never)]
 fn words_v6(frame: &[u8], record: &Record, queue: u64) -> [u64; 5] {
     let addresses = frame
@@ -171,7 +171,7 @@ fn words_v6(frame: &[u8], record: &Record, queue: u64) -> [u64; 5] {
 /// Offset of the addresses in an IPv6 header (RFC 8200 section 3).
 const ADDRESSES: usize = 8;
 
-/// Wire bytes by which a packet contributes to congestion: none but data and datagrams do.
+/// Wire bytes by which a packet contributes to congestion: 0 unless it is data or a datagram.
 #[inline]
 pub(super) fn contribution(traits: Traits, len: u16) -> u64 {
     let contributes = traits.any(RoceClass::Data.bit() | RoceClass::Datagram.bit());

@@ -1,6 +1,6 @@
-//! Strikes of the ECN curve that a worker does not write on the frame but owes to the sender: one ring from worker to control core.
+//! Strikes of the ECN curve that a worker owes to the sender instead of marking the frame: one ring from worker to control core.
 //!
-//! Law: a strike is owed only while the ring has room and the control word of its flow says so; otherwise the frame is marked. What the
+//! Law: a strike is owed only while the ring has room and the control word of its flow says so; otherwise the frame is marked. A strike that the
 //! control core cannot pay comes back by [`SlotControl::returned`](super::SlotControl::returned), and is written on the flow's next
 //! frame that may carry CE.
 
@@ -11,17 +11,17 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 use super::FlowCache;
 use crate::sample::SlotRef;
 
-/// Strikes on their way to the control core. A look of 20 us takes fewer than 512 from a port of 100G.
+/// Capacity of the ring of strikes. A tick of 20 us takes fewer than 512 from a port of 100G.
 pub(super) const DEBTS: usize = 4_096;
 
-/// One strike owed.
+/// One owed strike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Debt {
-    /// The flow's slot.
+    /// Slot of the flow.
     pub slot: SlotRef,
-    /// The port of the queue that was struck.
+    /// Port of the queue that was struck.
     pub egress: PortId,
-    /// The queue.
+    /// Priority of the queue that was struck.
     pub priority: Priority,
 }
 
@@ -57,12 +57,12 @@ impl FlowCache {
         owed
     }
 
-    /// Whether the control word of any slot lets strikes be owed.
+    /// Returns true if the control word of any slot lets strikes be owed.
     pub(super) fn has_owing(&self) -> bool {
         self.shared.owing.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether returned strikes may wait for a frame.
+    /// Returns true if returned strikes may wait for a frame.
     pub(super) fn expects_returned(&self, now: Nanos) -> bool {
         now.0 < self.shared.returns_until.load(Ordering::Relaxed)
     }

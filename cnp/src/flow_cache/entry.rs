@@ -1,4 +1,4 @@
-//! Whether a packet is shown to the control core, and why; and what the worker keeps of a flow's CNPs beside its [`Slot`].
+//! Decides whether and why a packet is shown to the control core, and keeps the worker's private state of a flow beside its [`Slot`].
 
 use npcc_pipeline::burst::Record;
 use npcc_pipeline::wire::bth::{RoceClass, Traits};
@@ -7,32 +7,32 @@ use super::count::{ACK_REQ, PSN_MASK};
 use super::slot::Slot;
 use super::{CNP_GAP, stamp};
 
-/// Details of a flow not yet paired: any packet.
+/// Number of packets of any kind that are shown of a flow not yet paired.
 pub(super) const DETAILS_ANY: u8 = 8;
 
-/// See the module's text.
+/// Private state of a flow: see the module's text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
     cnp_shown: u32,
-    /// Returned strikes that were written on a frame, modulo 256.
+    /// Number of returned strikes that were written on a frame, modulo 256.
     pub(super) redeemed: u8,
 }
 
-/// What of a packet decides whether it is shown.
+/// Properties of a packet that decide whether it is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sign {
-    /// UDP source port of its connection: not a CNP's.
+    /// UDP source port of the packet's connection; `None` for a CNP.
     pub(super) port: Option<u16>,
-    /// Its sequence number, when it has AckReq or AETH.
+    /// Sequence number of the packet, if it has AckReq or AETH.
     pub(super) notable: Option<u32>,
-    /// A CNP or a NAK.
+    /// True for a CNP or a NAK.
     pub(super) urgent: bool,
-    /// So many of its flow were not shown: see [`is_round`](super::pace::is_round).
+    /// True if the packet's number in its flow is one that is always shown: see [`is_round`](super::pace::is_round).
     pub(super) round: bool,
 }
 
 impl Sign {
-    /// What a packet says; `round`: so many of its flow were not shown.
+    /// Properties of a packet; `round`: see [`Sign::round`].
     pub(super) fn of(known: &Record, round: bool) -> Sign {
         let (traits, ack_psn) = (known.traits, known.ack_psn());
         let is_cnp = traits.any(RoceClass::Cnp.bit());
@@ -46,7 +46,7 @@ impl Sign {
     }
 }
 
-/// Why a packet is shown.
+/// Reason for showing a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Turn {
     Notable,
@@ -58,7 +58,7 @@ pub(super) enum Turn {
 }
 
 impl Entry {
-    /// Of a flow whose first packet comes `now`: its first CNP is due at once.
+    /// State of a flow whose first packet comes `now`: its first CNP is due at once.
     pub(super) const fn new(now: u32) -> Entry {
         Entry {
             cnp_shown: now.wrapping_sub(stamp(CNP_GAP)),
@@ -66,7 +66,7 @@ impl Entry {
         }
     }
 
-    /// Whether a packet is shown, and why. Called for every packet that may be.
+    /// Returns the reason for showing a packet, if it is shown. Called for every packet that may be.
     #[inline(never)]
     pub(super) fn turn(&self, sign: Sign, now: u32, refresh: u32, shared: &Slot) -> Option<Turn> {
         let Sign {
@@ -91,12 +91,12 @@ impl Entry {
         }
         if since >= refresh {
             let chosen = notable.is_some_and(|psn| allowance.is_chosen(psn));
-            // It waits a while for a packet that the other direction shows the answer of.
+            // Wait a while for a packet whose answer the other direction shows.
             if chosen || allowance.seen == 0 || since >= refresh + refresh / 2 {
                 return Some(Turn::Refresh);
             }
         }
-        // Another connection may have taken the queue pair's number: its sender is another.
+        // Another connection may have taken the queue pair's number, with another sender.
         if moved && allowance.shows_changes() {
             return Some(Turn::Moved);
         }
@@ -109,7 +109,7 @@ impl Entry {
         (!shared.is_paired()).then_some(turn)
     }
 
-    /// A packet was shown, of this UDP source port if it is no CNP; `more`: see [`Pace`](super::pace::Pace).
+    /// Records that a packet was shown, of this UDP source port if it is no CNP; `more`: see [`Pace`](super::pace::Pace).
     pub(super) fn shown(
         &mut self,
         turn: Turn,
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Of a quiet flow.
+        /// Law, for a quiet flow: a packet that passes has no reason to be shown.
         #[test]
         fn what_passes_has_no_turn(
             allowance: u32,

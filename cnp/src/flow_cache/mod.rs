@@ -9,9 +9,10 @@
 //!                            <-   control word                           <-  writes
 //!                            ------ ring of records ------------------->     pairs
 //! ```
-//! Law: one hash and one probe per packet, of its own slot or of its set of eight; a frame is never held up. Every word has one writer. When all ways of a set
-//! were seen within [`BUSY`], and each more than once, the frame goes uncounted and `cache_full` says so, so that a flood of new flows
-//! cannot push out live ones, nor its packets of one name each keep out new ones. Bytes are counted for [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) and datagrams only: ACK, CNP and CM never contribute to congestion.
+//! Law: one hash and one probe per packet, of its own slot or of its set of eight; a frame is never held up. Every word has one writer. When all ways of
+//! a set were seen within [`BUSY`], and each more than once, the frame goes uncounted and `cache_full` says so, so that a flood of new flows
+//! cannot push out live ones, and its flows of one packet each cannot keep out new ones. Bytes are counted for
+//! [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) and datagrams only: ACK, CNP and CM never contribute to congestion.
 
 mod allowance;
 mod budget;
@@ -47,35 +48,35 @@ pub use slot::{SlotControl, SlotReading};
 pub(crate) use woken::ASLEEP;
 use woken::Woken;
 
-/// Keys that share a set.
+/// Number of keys that share a set.
 const WAYS: usize = 8;
 /// A way seen this recently is not given to another flow.
 pub const BUSY: Nanos = Nanos::from_millis(10);
-/// Two passing CNPs (or NAKs) of one flow are shown no closer than this: NICs ignore closer ones (facts 5.5).
+/// Shortest time between two passing CNPs (or NAKs) of one flow that are shown: NICs ignore closer ones (facts 5.5).
 pub const CNP_GAP: Nanos = Nanos::from_micros(4);
-/// QP1 packets on their way to the control core, 400 bytes each.
+/// Capacity of the ring of QP1 packets on their way to the control core, 400 bytes each.
 const MESSAGES: usize = 1_024;
 
-/// One in every octet.
+/// The value 1 in every octet.
 const ONES: u64 = u64::MAX / 0xff;
 
-/// Ages are kept in units of 1,024 ns and wrap after 73 minutes.
+/// Shift from ns to age units: ages are kept in units of 1,024 ns and wrap after 73 minutes.
 const AGE_SHIFT: u32 = 10;
 
-/// A control core takes records from the ring about this often: 16 units of age.
+/// Log2, in age units, of the time between two drains of the record ring by a control core: 16 units.
 const RING_TURN: u32 = 4;
 
 const fn stamp(time: Nanos) -> u32 {
     low32(time.0 >> AGE_SHIFT)
 }
 
-/// The worker's side. Implements [`FlowTap`](npcc_pipeline::tap::FlowTap).
+/// The worker's side of the flow cache. Implements [`FlowTap`](npcc_pipeline::tap::FlowTap).
 #[derive(Debug)]
 pub struct FlowCache {
-    /// Eight low hash bits a way, lowest set, the first way in the low octet; 0 is free. A word a set.
+    /// Tags of each set, one word a set: eight low hash bits a way, lowest set, the first way in the low octet; 0 is free.
     tags: Box<[u64]>,
     entries: Box<[Entry]>,
-    /// The other words of the keys of IPv6 flows.
+    /// Remaining key words of IPv6 flows.
     wide: Box<[[u64; 3]]>,
     shared: Arc<CacheShared>,
     rings: Rings,
@@ -83,14 +84,14 @@ pub struct FlowCache {
     debts: Producer<Debt>,
     ports: u32,
     hasher: KeyHasher,
-    /// Slots that some flow has, or had.
+    /// Number of slots that some flow has, or had.
     taken: usize,
     pace: Pace,
     budget: Budget,
 }
 
 impl FlowCache {
-    /// A cache of at least `slots` flows for the ports in `ports`, and a ring of `ring` records (96 bytes each) for each ingress port.
+    /// Makes a cache of at least `slots` flows for the ports in `ports`, and a ring of `ring` records (96 bytes each) for each ingress port.
     ///
     /// `seed` should differ from start to start, so that nobody can aim at one set.
     #[must_use]
@@ -133,7 +134,7 @@ impl FlowCache {
         )
     }
 
-    /// Whether a slot is the flow's with this key.
+    /// Returns true if a slot belongs to the flow with this key.
     #[inline]
     fn holds(&self, slot: usize, words: &[u64; 5]) -> bool {
         let ours = self
@@ -149,15 +150,15 @@ impl FlowCache {
         self.wide.get(slot) == Some(wide)
     }
 
-    /// The slot most flows have, and the tag by which the others are found in its set.
+    /// Home slot of a key, where most flows are, and the tag by which the others are found in its set.
     #[inline]
     fn home(&self, words: &[u64; 5]) -> (usize, u64) {
         let hash = self.hasher.of_words(words);
-        // The tag is of bits above those that choose the slot, of up to 2^24.
+        // The tag takes bits above those that choose the slot, of up to 2^24.
         (place(hash, self.shared.slots.len() - 1), hash >> 56 | 1)
     }
 
-    /// The slot of a key that is not at home: one of the same set, made for it if need be.
+    /// Finds the slot of a key that is not at home: one of the same set, made for it if need be.
     fn elsewhere(&mut self, home: usize, tag: u64, words: [u64; 5], now: Nanos) -> Option<usize> {
         let set = home / WAYS;
         let tags = *self.tags.get(set)?;
@@ -214,14 +215,14 @@ impl FlowCache {
     }
 }
 
-/// The slot a hash names.
+/// Slot that a hash names.
 #[inline]
 const fn place(hash: u64, mask: usize) -> usize {
     (hash >> 32) as usize & mask
 }
 
-/// The ways of a set that have this tag, as the high bits of their octets. All eight at once: an octet that is equal becomes
-/// zero. One above such an octet may be taken for another; its key tells.
+/// Ways of a set that have this tag, as the high bits of their octets. All eight at once: an octet that is equal becomes
+/// zero. The way above such an octet may match falsely; its key tells.
 #[inline]
 const fn matching(tags: u64, tag: u64) -> u64 {
     let differ = tags ^ tag.wrapping_mul(ONES);

@@ -1,52 +1,52 @@
-//! How often packets of a flow are shown to the control core: of many flows the less often, the more of them send, so that a
-//! worker shows a quarter of a million packets a second, and the control core has time for its queues. Each costs the
-//! worker as much as ten that are only counted. (Of more than 183,000 flows it is more, up to 1.3 million with a million flows not
+//! Pace at which packets of a flow are shown to the control core. With many flows each is shown the less often, the more of them send, so that a
+//! worker shows a quarter of a million packets a second, and the control core has time for its queues. Each packet shown costs the
+//! worker as much as ten that are only counted. (With more than 183,000 flows it is more, up to 1.3 million with a million flows not
 //! paired: see [`LONGEST`]. The first packets of a flow, CNPs and changes of port are shown whatever the pace is.)
 //!
-//! A fast flow is shown more often than its time comes: see [`is_round`].
+//! A fast flow is also shown between its refreshes: see [`is_round`].
 
 use npcc_pipeline::units::Nanos;
 
 use super::stamp;
 use crate::pair::ends::LIVE;
 
-/// One packet of every flow is shown this often, so that contradictions are still seen.
+/// Interval at which a packet of every flow is shown, so that contradictions are still seen.
 const REFRESH: Nanos = Nanos::from_millis(10);
-/// Flows are many when they are more than this.
+/// Number of flows above which they count as many.
 const MANY: u32 = 10_000;
-/// One of many flows is refreshed in so many units of age (1,024 ns).
+/// Age units (1,024 ns) per refresh with many flows: one of them is refreshed every 8 units.
 const EACH: u32 = 8;
-/// But each at least this often: the control core takes an end that it hears nothing of for [`LIVE`] for gone, and a refresh may
+/// Longest time between two refreshes of a flow: the control core takes an endpoint without records for [`LIVE`] to be gone, and a refresh may
 /// wait half as long again for a packet worth showing.
 const LONGEST: Nanos = Nanos(LIVE.0 / 2);
-/// Packets of a flow, of which one is shown: half a bucket of the control core's
-/// sequence numbers (`pair/numbers.rs`), so that no end runs out of its own unseen.
+/// Number of packets of a flow of which one is shown: half a bucket of the control core's sequence numbers (`pair/numbers.rs`), so that no endpoint
+/// wraps its own unseen.
 const ROUND: u32 = 1 << 16;
 
-/// Whether a flow's packet is shown because so many were not, as it is the one with this count.
+/// Returns true if a flow's packet is shown because of its count: one in every [`ROUND`].
 #[inline]
 pub(super) const fn is_round(packets: u32) -> bool {
     packets.is_multiple_of(ROUND)
 }
 
-/// See the module's text.
+/// Pace of a worker: see the module's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pace {
     /// Time from one refresh of a flow to the next, as a [`stamp`].
     pub(super) refresh: u32,
-    /// Packets shown between two refreshes of a flow not yet paired, in powers of two. A refresh is of a chosen packet where it
+    /// Log2 of the packets shown between two refreshes of a flow not yet paired. A refresh is of a chosen packet where it
     /// can be, so one more is the least by which both directions may show the same.
     pub(super) more: u8,
-    /// Flows that began or were refreshed since.
+    /// Number of flows that began or were refreshed since `since`.
     flows: u32,
-    /// When the count began.
+    /// Time at which the count began, as a [`stamp`].
     since: u32,
-    /// Some could not be shown since.
+    /// True if a packet could not be shown since then.
     lost: bool,
 }
 
 impl Pace {
-    /// Of so many flows.
+    /// Pace for this number of flows.
     fn of(flows: u32) -> Pace {
         let many = flows > MANY;
         Pace {
@@ -62,12 +62,12 @@ impl Pace {
         }
     }
 
-    /// Of a cache that is empty.
+    /// Pace of an empty cache.
     pub(super) fn new() -> Pace {
         Pace::of(0)
     }
 
-    /// A flow began or was refreshed: those are the flows that send, however many once did. More of them slow the pace down at
+    /// Counts a flow that began or was refreshed: those are the flows that send, however many once did. More of them slow the pace down at
     /// once, and fewer quicken it when the time of a refresh is over.
     pub(super) fn note(&mut self, now: u32) {
         self.flows += 1;
@@ -81,7 +81,7 @@ impl Pace {
         }
     }
 
-    /// A packet could not be shown: there may be more flows than were counted.
+    /// Notes that a packet could not be shown: there may be more flows than were counted.
     pub(super) fn lose(&mut self) {
         self.lost = true;
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::super::AGE_SHIFT;
     use super::*;
 
-    /// Of flows that are not paired.
+    /// Packets shown per second, for this number of flows that are not paired.
     fn shown_a_second(flows: u32) -> u64 {
         let pace = Pace::of(flows);
         let between = u64::from(pace.refresh) << AGE_SHIFT;

@@ -17,25 +17,25 @@ use crate::cm::copy::CmCopy;
 use crate::sample::{Record, SlotRef};
 
 counters! {
-    /// What a worker's flow cache saw beside data.
+    /// Counters of packets other than data in a worker's flow cache.
     pub struct SeenCounters => SeenCount {
         /// QP1 packets given to the control core.
         messages: Counter => no_metric(),
         /// QP1 packets lost because the ring was full.
         message_drops: Counter => metric("npcc_cm_packets").tag("kind", "dropped"),
-        /// Packets of XRC, RD and vendors' own transports: forwarded, never told.
+        /// Packets of XRC, RD and vendors' own transports: forwarded, never signalled.
         unsupported: Counter => no_metric(),
     }
 }
 
 counters! {
-    /// What happened to samples. The worker writes.
+    /// Counters of samples in a worker's flow cache. The worker writes.
     pub struct CacheCounters => CacheCount {
         /// Detailed records of packets that the control core took in.
         samples: Counter => metric("npcc_samples"),
         /// Detailed records of packets that found no room on the way to the control core.
         sample_drops: Counter => metric("npcc_sample_drops"),
-        /// What it saw beside data.
+        /// Counters of packets other than data.
         seen: SeenCounters => nested(),
         /// Frames not counted because every way of their set was busy; the report adds them to the samples that found no room.
         #[serde(skip)] cache_full: Counter => no_metric(),
@@ -44,14 +44,14 @@ counters! {
     }
 }
 
-/// What both sides see of one worker's cache.
+/// Shared half of one worker's flow cache, visible to worker and control core.
 #[derive(Debug)]
 pub struct CacheShared {
     pub(super) slots: Box<[Slot]>,
     pub(super) woken: Woken,
-    /// Until when returned strikes may wait for a frame, in ns. The control core writes.
+    /// Time in ns until which returned strikes may wait for a frame. The control core writes.
     pub(super) returns_until: AtomicU64,
-    /// Slots whose control word lets strikes be owed. The control core writes.
+    /// Number of slots whose control word lets strikes be owed. The control core writes.
     pub(super) owing: AtomicU64,
     /// Counters of the worker.
     pub counters: CacheCounters,
@@ -59,7 +59,7 @@ pub struct CacheShared {
 }
 
 impl CacheShared {
-    /// Packets that came in by this port and were not shown to the control core because their ICRC was wrong. Only packets
+    /// Number of packets that came in by this port and were not shown to the control core because their ICRC was wrong. Only packets
     /// about to be shown are checked.
     #[must_use]
     pub fn damaged_by(&self, port: PortId) -> u64 {
@@ -67,29 +67,29 @@ impl CacheShared {
     }
 }
 
-/// The control core's side.
+/// The control core's side of a worker's flow cache.
 #[derive(Debug)]
 pub struct CacheReader {
     pub(super) waiting: Waiting,
     pub(super) messages: Consumer<CmCopy>,
     pub(super) debts: Consumer<Debt>,
-    /// Numbers taken from the ring of flows that send again.
+    /// Number of entries taken from the ring of flows that send again, modulo 2^32.
     pub(super) woken: u32,
     pub(super) shared: Arc<CacheShared>,
 }
 
 impl CacheReader {
-    /// The next record.
+    /// Takes the next record.
     pub fn pop(&mut self) -> Option<Record> {
         self.pop_together::<1>(1, &[1; MAX_PORTS]).pop()
     }
 
-    /// Ports of which records wait.
+    /// Number of ports with waiting records.
     pub(crate) fn ports_waiting(&self) -> usize {
         self.waiting.ports()
     }
 
-    /// The next records in the order of time, up to `most` of them and `N`, and of each port up to its quota.
+    /// Takes the next records in the order of time, up to `most` of them and `N`, and of each port up to its quota.
     pub(crate) fn pop_together<const N: usize>(
         &mut self,
         most: usize,
@@ -98,25 +98,25 @@ impl CacheReader {
         self.waiting.pop_together(most, quotas)
     }
 
-    /// The next QP1 packet.
+    /// Takes the next QP1 packet.
     #[inline]
     pub fn pop_message(&mut self) -> Option<CmCopy> {
         self.messages.pop().ok()
     }
 
-    /// Slots there are.
+    /// Number of slots.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.shared.slots.len()
     }
 
-    /// The next slot whose flow sends again after a pause of its data. `lost` counts those that were overwritten before: they are
-    /// found when they are next read.
+    /// Takes the next slot whose flow sends again after a pause of its data. `lost` counts entries that were overwritten before they were taken: their
+    /// flows are found when they are next read.
     pub(crate) fn pop_woken(&mut self, lost: &mut u64) -> Option<u32> {
         self.shared.woken.take(&mut self.woken, lost)
     }
 
-    /// Counts of a slot; `None` when it has been given to another flow.
+    /// Reads the counts of a slot; `None` if it belongs to another flow by now.
     #[must_use]
     pub fn read(&self, slot: SlotRef) -> Option<SlotReading> {
         self.shared
@@ -125,7 +125,7 @@ impl CacheReader {
             .read(slot.generation)
     }
 
-    /// The next strike that is owed to a sender as a near CNP.
+    /// Takes the next strike that is owed to a sender as a near CNP.
     #[inline]
     pub fn pop_debt(&mut self) -> Option<Debt> {
         self.debts.pop().ok()
@@ -141,7 +141,7 @@ impl CacheReader {
         }
     }
 
-    /// Has the worker look for frames that carry returned strikes until then.
+    /// Makes the worker look, until then, for frames that can carry returned strikes.
     pub fn expect_returned(&self, until: Nanos) {
         self.shared.returns_until.store(until.0, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Rings of records from a worker to the control core, one an ingress port: a port's flood fills its own ring, and holds up no other's.
+//! Rings of records from a worker to the control core, one per ingress port: a flood at a port fills its own ring, and delays no other's records.
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PortId};
@@ -8,11 +8,11 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use super::{RING_TURN, stamp};
 use crate::sample::Record;
 
-/// The worker's end of one ring.
+/// Producer of one ring.
 #[derive(Debug)]
 struct Ring {
     records: Producer<Record>,
-    /// The turn of the control core ([`RING_TURN`]) in which it was last found full.
+    /// Turn of the control core ([`RING_TURN`]) in which the ring was last found full.
     full_in: u32,
 }
 
@@ -20,12 +20,12 @@ const fn turn(now: Nanos) -> u32 {
     stamp(now) >> RING_TURN
 }
 
-/// The worker's end.
+/// Producers of all rings: the worker's end.
 #[derive(Debug)]
 pub(super) struct Rings(Box<[Ring]>);
 
 impl Rings {
-    /// Rings of `records` each, and the control core's end of them.
+    /// Makes rings of `records` each; returns both ends.
     pub(super) fn new(records: usize) -> (Rings, Waiting) {
         let pairs = (0..MAX_PORTS).map(|_| RingBuffer::new(records.max(1)));
         let (producers, consumers): (Vec<_>, Vec<_>) = pairs.unzip();
@@ -37,15 +37,15 @@ impl Rings {
         (Rings(rings), Waiting(consumers.into()))
     }
 
-    /// Whether a port's ring was found full in this turn of the control core: with more flows than the ring takes, every packet
-    /// would ask.
+    /// Returns true if a port's ring was found full in this turn of the control core. Without that memory, every packet would try a full ring when there
+    /// are more flows than the ring takes.
     #[inline]
     pub(super) fn is_full(&self, port: PortId, now: Nanos) -> bool {
         let ring = self.0.get(port.index());
         ring.is_none_or(|ring| ring.full_in == turn(now))
     }
 
-    /// Puts a record into its port's ring, unless that is full.
+    /// Puts a record into its port's ring; returns false if that is full.
     pub(super) fn push(&mut self, record: Record, now: Nanos) -> bool {
         let Some(ring) = self.0.get_mut(record.ingress.index()) else {
             return false;
@@ -58,21 +58,21 @@ impl Rings {
     }
 }
 
-/// Most records of each port that are taken at once.
+/// Maximum number of records of each port that are taken at once.
 pub(crate) type Quotas = [usize; MAX_PORTS];
 
-/// The control core's end.
+/// Consumers of all rings: the control core's end.
 #[derive(Debug)]
 pub(super) struct Waiting(Box<[Consumer<Record>]>);
 
 impl Waiting {
-    /// Ports of which records wait.
+    /// Number of ports with waiting records.
     pub(super) fn ports(&self) -> usize {
         let waiting = self.0.iter().filter(|ring| !ring.is_empty());
         waiting.count()
     }
 
-    /// The next records of all ports in the order of time, up to `most` of them and `N`; of a port that has more than its quota, the
+    /// Takes the next records of all ports in the order of time, up to `most` of them and `N`; of a port that has more than its quota, the
     /// rest comes later.
     pub(super) fn pop_together<const N: usize>(
         &mut self,
@@ -105,7 +105,7 @@ impl Waiting {
     }
 }
 
-/// What waits of one port, and how much of it was taken.
+/// Waiting records of one port, and the number taken of them.
 struct Merged<'a> {
     chunk: ReadChunk<'a, Record>,
     taken: usize,

@@ -1,4 +1,4 @@
-//! A run counted as one against its packets looked at one by one.
+//! A run counted as one, compared with its packets looked at one by one.
 
 use npcc_pipeline::buffer::GroupId;
 use npcc_pipeline::burst::{Record as Known, Run, RunHead};
@@ -17,24 +17,24 @@ use crate::traffic_tests::rig::{DC, Packet, QUEUE};
 const OPCODES: [u8; 11] = [
     0x01, 0x04, 0x07, 0x0e, 0x10, 0x27, 0x11, 0x0c, 0x64, 0x81, 0xa4,
 ];
-/// ACK, RNR NAK, NAK.
+/// Syndromes of an ACK, an RNR NAK and a NAK.
 const SYNDROMES: [u8; 3] = [0x1f, 0x2c, 0x60];
 
 #[derive(Debug, Clone)]
 struct Burst {
     after: u64,
-    /// Enters by the watched port, leaves by it, or neither.
+    /// Enters by the watched port (0), leaves by it, or neither.
     way: u8,
-    /// Queue pair, opcode, source port, whether a reply is asked for, payload, syndrome.
+    /// Queue pair, opcode, source port, AckReq, payload, syndrome.
     packets: Vec<(u32, usize, u16, bool, usize, usize)>,
-    /// Of these packets' flows, the control core says that they are paired, or not.
+    /// Index of a packet whose flow the control core sets to paired or not paired; `None` for no such command.
     told: Option<(usize, bool)>,
 }
 
 fn bursts() -> impl Strategy<Value = Vec<Burst>> {
     let port = prop_oneof![20 => Just(0u16), 1 => 1u16..3];
     let flows = prop_oneof![Just(6u32), Just(300)];
-    // Of messages of one packet each asks.
+    // In messages of one packet (1.0), every packet sets AckReq.
     let asks = prop_oneof![Just(0.05), Just(1.0)].prop_flat_map(prop::bool::weighted);
     let opcode = prop_oneof![6 => 0usize..5, 3 => Just(6usize), 1 => 0..OPCODES.len()];
     let syndrome = prop_oneof![8 => Just(0usize), 1 => 0..SYNDROMES.len()];
@@ -94,7 +94,7 @@ fn run(burst: &Burst) -> Run<HeapFrame> {
 }
 
 proptest! {
-    /// Counts, records and slots are as if every packet had been looked at closely.
+    /// Law: counts, records and slots are as if every packet had been looked at closely.
     #[test]
     fn a_run_is_counted_as_its_packets(bursts in bursts(), slots in prop_oneof![Just(8usize), Just(1024)]) {
         let [mut one, mut other] = [(); 2].map(|()| FlowCache::new(slots, WAN.bit(), 64, 3));

@@ -1,4 +1,4 @@
-//! One flow in a worker's cache: its key, its counts, and whether its next packet may have to be shown, in one line of 64 bytes;
+//! Slot of one flow in a worker's cache: its key, its counts, and whether its next packet may have to be shown, in one line of 64 bytes;
 //! every word has one writer. The control core reads the counts and writes the control word.
 //!
 //! The generation is the sequence of a seqlock ([`crate::seqlock`]): odd while the slot changes hands, so that counts of
@@ -9,40 +9,40 @@ use npcc_pipeline::units::Nanos;
 use super::allowance::Allowance;
 use npcc_pipeline::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Bit 0 of the control word: paired, send no details.
+/// Bit 0 of the control word ([`SlotControl::paired`]): paired, send no details.
 const PAIRED: u64 = 1;
-/// Bits 1..=11: the low bits of the generation the word is meant for.
+/// Bits 1..=11 of the control word: the low bits of the generation the word is meant for.
 const GENERATION_SHIFT: u32 = 1;
 const GENERATION_MASK: u64 = 0x7ff;
-/// Bit 12: [`SlotControl::owes`].
+/// Bit 12 of the control word: [`SlotControl::owes`].
 const OWES: u64 = 1 << 12;
-/// Bit 13: [`SlotControl::responds`].
+/// Bit 13 of the control word: [`SlotControl::responds`].
 const RESPONDS: u64 = 1 << 13;
-/// Bits 14..=21: [`SlotControl::returned`].
+/// Bits 14..=21 of the control word: [`SlotControl::returned`].
 const RETURNED_SHIFT: u32 = 14;
-/// Bits 22..: [`SlotControl::owes_from`] in units of 64 bytes.
+/// Bits 22.. of the control word: [`SlotControl::owes_from`] in units of 64 bytes.
 const FROM_SHIFT: u32 = 22;
 const FROM_UNIT: u32 = 6;
-/// Half of the range of that field: what lies further ahead lies behind.
+/// Half of the range of that field: a difference above it is negative.
 const HALF: u64 = 1 << (u64::BITS - FROM_SHIFT - 1);
 
-/// The control core's word about a flow.
+/// Control word of a flow, written by the control core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SlotControl {
-    /// No more details of its packets are wanted.
+    /// True if no more details of the flow's packets are wanted.
     pub paired: bool,
-    /// Strikes on the flow become near CNPs.
+    /// True if strikes on the flow become near CNPs.
     pub owes: bool,
-    /// So they do at `hard`: its sender's host is not below even odds of responding.
+    /// True if strikes at `hard` become near CNPs too: its sender's host is not below even odds of responding.
     pub responds: bool,
-    /// Strikes returned so far, modulo 256.
+    /// Number of strikes returned so far, modulo 256.
     pub returned: u8,
-    /// The slot's bytes from which the next strike can be owed.
+    /// Byte count of the slot from which the next strike can be owed.
     pub owes_from: u64,
 }
 
 impl SlotControl {
-    /// Of a flow that is paired or not, strikes on which stay CE.
+    /// Control word of a flow that is paired or not, strikes on which stay CE.
     #[cfg(test)]
     pub(super) fn paired(paired: bool) -> SlotControl {
         SlotControl {
@@ -63,53 +63,53 @@ impl SlotControl {
     }
 }
 
-/// Counts of a slot, read at one moment.
+/// Counts of a slot, all read at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotReading {
     /// Wire bytes of data enqueued since the slot became this flow's.
     pub bytes: u64,
-    /// Packets of any class, modulo 2^32.
+    /// Number of packets of any class, modulo 2^32.
     pub packets: u32,
     /// Sequence number of the latest request (SEND, WRITE, READ REQUEST, ATOMIC of RC).
     pub request: Option<u32>,
-    /// The latest.
+    /// Time at which the latest packet was counted.
     pub last_seen: Nanos,
 }
 
-/// A request was seen; its sequence number is below.
+/// Flag that a request was seen; its sequence number is in the bits below.
 const REQUESTED: u32 = 1 << 24;
 const PSN: u32 = REQUESTED - 1;
 
-/// Bits of [`Slot::sign`] above the port: how many more packets of any kind are shown.
+/// Shift of the count in [`Slot::sign`], above the port: packets of any kind that are still shown.
 const ANY_SHIFT: u32 = 16;
 const PORT: u32 = 0xffff;
 
-/// The worker writes all but `control`.
+/// Slot of one flow. The worker writes all words but `control`.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Slot {
     /// The first two words of the flow's key: all of an IPv4 flow's. Only the worker reads them.
     key: [AtomicU64; 2],
     bytes: AtomicU64,
-    /// In ns.
+    /// Time of the latest packet in ns.
     last_seen: AtomicU64,
     control: AtomicU64,
     generation: AtomicU32,
     packets: AtomicU32,
-    /// The latest request.
+    /// Sequence number of the latest request, with [`REQUESTED`].
     request: AtomicU32,
-    /// When a packet was last shown, as a [`stamp`](super::stamp). Only the worker reads it.
+    /// Time at which a packet was last shown, as a [`stamp`](super::stamp). Only the worker reads it.
     refreshed: AtomicU32,
     /// UDP source port, and packets of any kind still to be shown. Only the worker reads it.
     sign: AtomicU32,
-    /// [`Allowance`]. Only the worker reads it.
+    /// Packets that may still be shown, as an [`Allowance`]. Only the worker reads it.
     allowance: AtomicU32,
 }
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Slot>() == 64);
 
-/// Generations of live slots are even: their lowest bit says nothing.
+/// Tag of a generation in the control word. Generations of live slots are even: their lowest bit carries nothing.
 const fn tag_of(generation: u32) -> u64 {
     (generation as u64 >> 1) & GENERATION_MASK
 }
@@ -121,9 +121,9 @@ fn bump(word: &AtomicU64, n: u64) {
     word.store(value, Ordering::Relaxed);
 }
 
-/// What only the worker asks and says.
+/// Operations of the worker.
 impl Slot {
-    /// Makes the slot another flow's, of which `any` packets are to be shown.
+    /// Gives the slot to another flow, of which `any` packets of any kind are to be shown.
     pub(super) fn renew(&self, [first, second, ..]: &[u64; 5], now: u32, any: u8) {
         let generation = self.generation.load(Ordering::Relaxed);
         self.generation
@@ -145,20 +145,20 @@ impl Slot {
             .store(generation.wrapping_add(2), Ordering::Release);
     }
 
-    /// Whether it is the flow's with this key, as far as its first two words tell.
+    /// Returns true if the slot belongs to the flow with this key, as far as its first two words tell.
     #[inline]
     pub(super) fn is(&self, [first, second, ..]: &[u64; 5]) -> bool {
         let [a, b] = &self.key;
         a.load(Ordering::Relaxed) == *first && b.load(Ordering::Relaxed) == *second
     }
 
-    /// Whose it is.
+    /// Generation of the slot: even while it belongs to one flow.
     #[inline]
     pub(super) fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Whether a packet that is neither urgent nor notable is surely not shown: the quick answer for almost all.
+    /// Returns true if a packet that is neither urgent nor notable is surely not shown: the quick answer for almost all.
     #[inline]
     pub(super) fn is_quiet(&self, src_port: u16, now: u32, refresh: u32) -> bool {
         let (sign, port) = (self.sign.load(Ordering::Relaxed), u32::from(src_port));
@@ -166,12 +166,12 @@ impl Slot {
             && (sign == port || sign & PORT == port && self.is_paired())
     }
 
-    /// Whether a packet of a flow that [is quiet](Slot::is_quiet) is surely not shown, and counts it among the notable ones
-    /// if it is `notable` and so: what [`Entry::turn`](super::entry::Entry::turn) would say and do. Else nothing is done.
+    /// Returns true if a packet of a flow that [is quiet](Slot::is_quiet) is surely not shown, and then counts it among the notable ones
+    /// if it is `notable`, as [`Entry::turn`](super::entry::Entry::turn) would. Otherwise it changes nothing.
     #[inline]
     pub(super) fn lets_pass(&self, notable: bool, psn: u32) -> bool {
         let word = self.allowance.load(Ordering::Relaxed);
-        // Whether it is notable is hard to foretell, whether anything is left to be shown is not.
+        // The branch predictor guesses badly if a packet is notable, and well if anything is left to be shown.
         if notable & Allowance::shows_more(word) && self.is_due(Allowance::from_word(word), psn) {
             return false;
         }
@@ -180,14 +180,14 @@ impl Slot {
         true
     }
 
-    /// Whether a notable packet with this number is shown.
+    /// Returns true if a notable packet with this sequence number is shown.
     #[inline]
     fn is_due(&self, allowance: Allowance, psn: u32) -> bool {
         let due = allowance.shows_first() || allowance.shows_again(psn);
         due && !self.is_paired()
     }
 
-    /// What may still be shown.
+    /// Packets that may still be shown.
     #[inline]
     pub(super) fn allowance(&self) -> Allowance {
         Allowance::from_word(self.allowance.load(Ordering::Relaxed))
@@ -198,30 +198,30 @@ impl Slot {
         self.allowance.store(allowance.to_word(), Ordering::Relaxed);
     }
 
-    /// When a packet was last shown.
+    /// Time at which a packet was last shown, as a [`stamp`](super::stamp).
     #[inline]
     pub(super) fn refreshed(&self) -> u32 {
         self.refreshed.load(Ordering::Relaxed)
     }
 
-    /// A packet was shown.
+    /// Records that a packet was shown.
     pub(super) fn refresh(&self, now: u32) {
         self.refreshed.store(now, Ordering::Relaxed);
     }
 
-    /// Packets of any kind still to be shown.
+    /// Number of packets of any kind still to be shown.
     pub(super) fn any(&self) -> u32 {
         self.sign.load(Ordering::Relaxed) >> ANY_SHIFT
     }
 
-    /// One of those was shown.
+    /// Takes one from the packets of any kind still to be shown.
     pub(super) fn take_any(&self) {
         let sign = self.sign.load(Ordering::Relaxed);
         self.sign.store(sign - (1 << ANY_SHIFT), Ordering::Relaxed);
     }
 
-    /// Whether a packet's UDP source port is another than that of the last shown, or of the first. A CNP has one of its own. It stays
-    /// another until a packet with it is shown, however full the ring is meanwhile.
+    /// Returns true if a packet's UDP source port differs from that of the last packet shown, or else of the first. `None`, for a CNP, whose port is its
+    /// own, never differs. The port keeps differing until a packet with it is shown, however full the ring is meanwhile.
     pub(super) fn moves(&self, port: Option<u16>) -> bool {
         let known = self.sign.load(Ordering::Relaxed) & PORT;
         let Some(port) = port else {
@@ -233,14 +233,14 @@ impl Slot {
         known != 0 && known != u32::from(port)
     }
 
-    /// A packet with this UDP source port was shown.
+    /// Records that a packet with this UDP source port was shown.
     pub(super) fn set_port(&self, port: u16) {
         let sign = self.sign.load(Ordering::Relaxed);
         self.sign
             .store(sign & !PORT | u32::from(port), Ordering::Relaxed);
     }
 
-    /// Counts a packet; says when the one before was counted.
+    /// Counts a packet; returns the time at which the one before was counted.
     #[inline]
     pub(super) fn count(&self, now: Nanos) -> Nanos {
         let before = self.last_seen();
@@ -251,10 +251,10 @@ impl Slot {
         before
     }
 
-    /// Keeps the sequence number of a packet, in the low 24 bits, if it is a request; without a branch.
+    /// Stores the sequence number of a packet, in the low 24 bits, if it is a request; without a branch.
     #[inline]
     pub(super) fn note_request(&self, is_request: bool, ack_psn: u32) {
-        // Whoever reads it asks for these bits only.
+        // Readers mask these bits.
         let before = self.request.load(Ordering::Relaxed);
         let latest = if is_request {
             REQUESTED | ack_psn
@@ -264,30 +264,30 @@ impl Slot {
         self.request.store(latest, Ordering::Relaxed);
     }
 
-    /// The packet contributes to congestion.
+    /// Adds the wire bytes of a packet that contributes to congestion.
     #[inline]
     pub(super) fn contribute(&self, wire_bytes: u64) {
         bump(&self.bytes, wire_bytes);
     }
 
-    /// When it was last counted.
+    /// Time at which a packet was last counted.
     #[inline]
     pub(super) fn last_seen(&self) -> Nanos {
         Nanos(self.last_seen.load(Ordering::Relaxed))
     }
 
-    /// Packets so far.
+    /// Number of packets so far, modulo 2^32.
     pub(super) fn packets(&self) -> u32 {
         self.packets.load(Ordering::Relaxed)
     }
 
-    /// Whether the control core has this flow paired.
+    /// Returns true if the control core has this flow paired.
     #[inline]
     pub(super) fn is_paired(&self) -> bool {
         self.control_for(self.generation()) & PAIRED != 0
     }
 
-    /// Whether a strike on the present flow can be owed to its sender, at `hard` or below.
+    /// Returns true if a strike on the present flow can be owed to its sender, at `hard` or below.
     pub(super) fn owes(&self, hard: bool) -> bool {
         let word = self.control_for(self.generation());
         let wanted = if hard { OWES | RESPONDS } else { OWES };
@@ -296,7 +296,7 @@ impl Slot {
         word & wanted == wanted && since < HALF
     }
 
-    /// Strikes on the present flow that were returned so far, modulo 256.
+    /// Number of strikes on the present flow that were returned so far, modulo 256.
     pub(super) fn returned(&self) -> u8 {
         let [returned, ..] = (self.control_for(self.generation()) >> RETURNED_SHIFT).to_le_bytes();
         returned
@@ -309,9 +309,9 @@ impl Slot {
     }
 }
 
-/// What the control core reads and writes.
+/// Operations of the control core.
 impl Slot {
-    /// The counts; `None` when the slot is another flow's. Any thread.
+    /// Reads the counts; `None` if the slot belongs to another flow. Any thread.
     pub(super) fn read(&self, generation: u32) -> Option<SlotReading> {
         let before = self.generation.load(Ordering::Acquire);
         let packets = self.packets.load(Ordering::Relaxed);
@@ -327,7 +327,7 @@ impl Slot {
         (before == after && before == generation).then_some(reading)
     }
 
-    /// Writes the control word; says whether the one before let strikes be owed. Control core only.
+    /// Writes the control word; returns true if the previous one let strikes be owed. Control core only.
     pub(super) fn set_control(&self, generation: u32, control: SlotControl) -> bool {
         let before = self.control.load(Ordering::Relaxed);
         self.control
@@ -342,7 +342,7 @@ mod loom_tests {
     use super::*;
     use loom::sync::Arc;
 
-    /// A word of the control core's for a flow that has gone says nothing of the one that came.
+    /// Law: a control word meant for a flow that has gone does not apply to the flow that came.
     #[test]
     fn a_word_written_late_is_ignored() {
         loom::model(|| {

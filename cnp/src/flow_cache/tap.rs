@@ -1,4 +1,4 @@
-//! How a worker counts and shows what its packet path lets through.
+//! Tap of a worker's packet path: counts the flows' packets and shows some of them to the control core.
 
 use npcc_pipeline::burst::{Record as Known, Run, RunHead};
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta, MetaFlags};
@@ -19,7 +19,7 @@ use crate::key::{FlowKey, Qpn, QueueFlow, low32, words_v4};
 use crate::sample::{Record, SlotRef};
 
 impl FlowCache {
-    /// Looks closely at a packet that is not only counted, or not by the fast loop. Returns the slot it was counted in.
+    /// Handles a packet that the fast loop leaves: counts it, and shows it if due. Returns the slot it was counted in.
     #[inline(never)]
     fn look<B: FrameBuf>(
         &mut self,
@@ -65,7 +65,7 @@ impl FlowCache {
         counted
     }
 
-    /// Whether the port's ring was found full in this turn of the control core, which is counted then.
+    /// Returns true if the port's ring was found full in this turn of the control core, and then counts a dropped sample.
     #[inline]
     fn is_full(&self, port: PortId, now: Nanos) -> bool {
         let full = self.rings.is_full(port, now);
@@ -75,7 +75,7 @@ impl FlowCache {
         full
     }
 
-    /// The slot of a packet of this key.
+    /// Finds the slot of a packet with this key.
     #[inline]
     fn find(&mut self, words: &[u64; 5], now: Nanos) -> Option<usize> {
         let (home, tag) = self.home(words);
@@ -85,7 +85,7 @@ impl FlowCache {
         self.elsewhere(home, tag, *words, now)
     }
 
-    /// Counts a packet of this key, and shows it when it is its turn.
+    /// Counts a packet with this key, and shows it if due.
     fn count_and_show(&mut self, sighting: &Sighting<'_>, words: [u64; 5]) -> FlowSlot {
         let Some(slot) = self.find(&words, sighting.now) else {
             return FlowSlot::NONE;
@@ -106,7 +106,7 @@ impl FlowCache {
         self.show_if_due(sighting, words, slot)
     }
 
-    /// Shows a counted packet when it is its turn.
+    /// Shows a counted packet if due.
     fn show_if_due(&mut self, sighting: &Sighting<'_>, words: [u64; 5], slot: usize) -> FlowSlot {
         let (Some(entry), Some(shared)) = (self.entries.get(slot), self.shared.slots.get(slot))
         else {
@@ -168,7 +168,7 @@ impl FlowCache {
         }
     }
 
-    /// Hands a QP1 packet over whole.
+    /// Hands a whole QP1 packet to the control core.
     #[cold]
     fn copy(&mut self, sighting: &Sighting<'_>) {
         let key = FlowKey::of_packet(sighting.data, sighting.parsed, Qpn::new(GSI_QPN));
@@ -184,7 +184,7 @@ impl FlowCache {
         }
     }
 
-    /// Counts one RoCEv2 frame that was accepted into a queue, and shows it when it is its turn. Returns the slot it was
+    /// Counts one RoCEv2 frame that was accepted into a queue, and shows it if due. Returns the slot it was
     /// counted in.
     #[inline(never)]
     pub fn see(&mut self, sighting: &Sighting<'_>) -> FlowSlot {
@@ -262,7 +262,7 @@ impl FlowTap for FlowCache {
     }
 }
 
-/// Reads a frame again and shows it, if it is RoCEv2.
+/// Parses a frame again and shows it, if it is RoCEv2.
 fn sighting<B: FrameBuf>(
     head: &RunHead,
     (buf, known): (&B, &Known),
@@ -285,7 +285,7 @@ fn sighting<B: FrameBuf>(
     })
 }
 
-/// What the packet path would have known of a frame.
+/// Record that the packet path would have made of a frame.
 fn known(sighting: &Sighting<'_>) -> Known {
     let known = Known::of(sighting.parsed, sighting.meta.len);
     let syndrome = sighting
@@ -300,7 +300,7 @@ fn known(sighting: &Sighting<'_>) -> Known {
     }
 }
 
-/// Counts a packet of `len` bytes in its slot; of a flow that has paused, says since when, and how much it contributes.
+/// Counts a packet of `len` bytes in its slot; of a flow that had paused, returns the time of its packet before, and the bytes it contributes.
 #[inline(always)]
 fn tally(
     shared: &Slot,

@@ -309,7 +309,7 @@ fn a_negative_answer_too_soon_to_be_shown_loses_no_port() {
     assert_eq!(reader.pop().unwrap().udp_port, DATA.port + 1);
 }
 
-/// SRv6: until the last station the destination address is a station's, and no CNP may come from there.
+/// On an SRv6 path, the destination address is a segment's until the last segment, and no CNP may come from there.
 #[test]
 fn packets_on_their_way_by_a_routing_header_are_not_counted() {
     let address = |last| std::net::IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, last]);
@@ -371,7 +371,7 @@ fn live_flows_are_not_displaced_and_idle_ones_are() {
     assert_eq!(reader.read(now).unwrap().packets, 1);
 }
 
-/// A flood of names that each have a packet filled the sets, and new flows went uncounted.
+/// Regression: a flood of names with a packet each filled the sets, and new flows went uncounted.
 #[test]
 fn a_flow_of_a_single_packet_makes_room_and_one_of_two_does_not() {
     let (mut cache, reader) = small(8, 1024);
@@ -386,7 +386,7 @@ fn a_flow_of_a_single_packet_makes_room_and_one_of_two_does_not() {
     assert_eq!(reader.counters().replaced.get(), 99);
 }
 
-/// A strike is owed while the control word says so, from the byte it names on, and is not of the flow that comes next in the slot.
+/// Law: a strike is owed while the control word says so, from the byte it names on, and is not charged to the next flow in the slot.
 #[test]
 fn a_strike_is_owed_by_the_word_and_its_successor_owes_nothing() {
     let (mut cache, mut reader) = small(8, 1024);
@@ -458,7 +458,7 @@ fn returned_strikes_are_redeemed_once_each() {
     assert!(!cache.redeem(FlowSlot::NONE));
 }
 
-/// Both halves at once: what the control core reads is of one flow, whatever the worker replaces meanwhile.
+/// Law, with both halves at work at once: a reading of the control core is of one flow, whatever the worker replaces meanwhile.
 #[test]
 fn both_halves_work_on_their_own_threads() {
     const PACKETS: u32 = if cfg!(miri) { 60 } else { 20_000 };
@@ -505,7 +505,7 @@ fn both_halves_work_on_their_own_threads() {
     assert!(seen > 0);
 }
 
-/// Its time comes in seconds, and by then its numbers would have left their bucket.
+/// The flow's refresh is due only after seconds, and by then its sequence numbers would have left their bucket.
 #[test]
 fn a_fast_flow_among_many_is_shown_by_its_packets() {
     let (mut cache, mut reader) = small(1 << 17, 1 << 20);
@@ -550,14 +550,14 @@ fn the_first_cnp_is_shown_at_once_and_the_next_after_a_gap() {
     }
 }
 
-/// The frame as no card takes it.
+/// Makes the packet's frame with a wrong ICRC, which no card accepts.
 fn wrong(packet: &Packet) -> HeapFrame {
     let mut frame = packet.frame();
     *frame.data_mut().last_mut().unwrap() ^= 1;
     frame
 }
 
-/// What no card takes was shown, and believed: anybody who can open a UDP socket can write it.
+/// Regression: a packet with a wrong ICRC, which no card accepts, was shown and believed: anybody who can open a UDP socket can write one.
 #[test]
 fn a_packet_with_a_wrong_icrc_is_counted_and_not_shown() {
     let (mut cache, mut reader) = small(64, 64);
@@ -591,13 +591,13 @@ fn jumbo(qpn: u32) -> Packet {
     }
 }
 
-/// Jumbo frames of a source that are checked at once while nobody else needs the reserve.
+/// Number of jumbo frames of a source that are checked at once while nobody else needs the reserve.
 fn burst() -> u64 {
     let each = jumbo(1).frame().data().len() as u64;
     (1 << 18) / each + (1 << 26) / each
 }
 
-/// At line rate each would cost an ICRC, and whoever else comes by that port was not shown either.
+/// Regression: at line rate each wrong packet would cost an ICRC, and other packets by that port were not shown either.
 #[test]
 fn packets_of_one_source_with_a_wrong_icrc_take_nothing_from_others() {
     let (mut cache, mut reader) = small(1 << 18, 64);
@@ -622,7 +622,7 @@ fn packets_of_one_source_with_a_wrong_icrc_take_nothing_from_others() {
     assert!(reader.pop().is_some(), "and its own in the next turn");
 }
 
-/// A known flow has the pace instead: what else its source begins is not held against it.
+/// A known flow is limited by the pace instead: other flows that its source begins are not held against it.
 #[test]
 fn a_known_flow_is_refreshed_whatever_its_source_begins() {
     let (mut cache, mut reader) = small(1 << 18, 1 << 14);

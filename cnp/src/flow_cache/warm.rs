@@ -1,8 +1,8 @@
-//! Brings the lines of a burst's flows in before they are counted.
+//! Prefetches the cache lines of a burst's flows before they are counted.
 //!
 //! Each packet waits for its flow's line, from the second-level cache where flows are few and from memory where they are many, and
-//! a wrong guess about what it holds keeps the next packet's from being asked for. So they are all asked for first, by loads
-//! that nothing depends on. Of few flows nearly all are at home; of many the tags of a set tell where each is.
+//! a branch mispredicted on its contents keeps the next packet's load from being issued. So all lines are loaded first, by loads
+//! that nothing depends on. With few flows nearly all are at home; with many the tags of a set tell where each is.
 
 use std::hint::black_box;
 
@@ -12,18 +12,18 @@ use npcc_pipeline::frame::FlowSlot;
 use super::{FlowCache, WAYS, matching, place};
 use crate::key::{low32, words_v4};
 
-/// So many flows fit into a core's second-level cache, at 64 bytes each.
+/// Number of flows that fit into a core's second-level cache, at 64 bytes each.
 const FEW: usize = 4_096;
 
 impl FlowCache {
-    /// Whether there are more flows than stay in the core's own cache.
+    /// Returns true if there are more flows than stay in the core's own cache.
     #[inline]
     pub(super) fn has_many(&self) -> bool {
         self.taken > FEW
     }
 
-    /// Notes in each of these records of one run the slot its hash names, and loads it. Any class of packet: it costs little to
-    /// be wrong.
+    /// Notes in each of these records of one run the slot that its hash names, and loads it. The class of packet does not matter: a useless
+    /// load costs little.
     #[inline(never)]
     pub(super) fn note_home(&self, records: &mut [Record], queue: u64) {
         let (slots, hasher) = (&*self.shared.slots, self.hasher.v4());
@@ -42,7 +42,7 @@ impl FlowCache {
         black_box(sum);
     }
 
-    /// Notes in each of these records of one run the slot its tag names. Any class of packet: it costs little to be wrong.
+    /// Notes in each of these records of one run the slot that its tag names. The class of packet does not matter: a useless load costs little.
     #[inline(never)]
     pub(super) fn note(&self, records: &mut [Record], queue: u64) {
         for record in records {
@@ -56,8 +56,8 @@ impl FlowCache {
         }
     }
 
-    /// Loads slots. A loop of few instructions, so that the core sees the loads of many frames at a time and has as many lines on
-    /// their way as it can.
+    /// Loads the slots of these records. The loop has few instructions, so that the core sees the loads of many frames at a time and has as
+    /// many lines on their way as it can.
     #[inline]
     pub(super) fn warm(&self, records: &[Record]) {
         let slots = records
@@ -67,7 +67,7 @@ impl FlowCache {
     }
 }
 
-/// The first way whose tag matches, in turn from `home`; `home` when none does. Without a branch, which would be guessed wrong
+/// First way whose tag matches, in turn from `home`; `home` when none does. Without a branch, which would be mispredicted
 /// for one flow in a few, and wait for its tags to find out.
 const fn first_way(matches: u64, home: usize) -> usize {
     let from_home = matches.rotate_right(low32(home as u64) * 8);

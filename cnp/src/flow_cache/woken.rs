@@ -1,4 +1,4 @@
-//! Which flows send again: a worker says so of every flow whose packet of data comes after [`PAUSE`] of silence.
+//! Ring of flows that send again: a worker reports every flow whose packet of data comes after [`PAUSE`] of silence.
 //!
 //! ```text
 //!   worker:        a packet, the one before it long ago  ->  its slot's number into the ring
@@ -10,21 +10,21 @@
 use npcc_pipeline::sync::{AtomicU32, Ordering};
 use npcc_pipeline::units::Nanos;
 
-/// A packet after so much silence wakes its flow.
+/// Silence after which a packet wakes its flow.
 pub(super) const PAUSE: Nanos = Nanos::from_micros(64);
-/// A flow silent for so long has surely paused, as its worker will see it: a burst is counted within the difference.
+/// Silence after which a flow has surely paused, as its worker will see it: a burst is counted within the difference.
 pub(crate) const ASLEEP: Nanos = Nanos::from_micros(128);
-/// Numbers in the ring, a power of two.
+/// Capacity of the ring, a power of two.
 #[cfg(not(loom))]
 const LENGTH: usize = 16_384;
 #[cfg(loom)]
 const LENGTH: usize = 8;
 
-/// The ring. The worker writes, the control core reads.
+/// Ring of slot numbers. The worker writes, the control core reads.
 #[derive(Debug)]
 pub(super) struct Woken {
     slots: Box<[AtomicU32]>,
-    /// Numbers written so far, modulo 2^32.
+    /// Number of entries written so far, modulo 2^32.
     written: AtomicU32,
 }
 
@@ -36,7 +36,7 @@ impl Woken {
         }
     }
 
-    /// A slot's flow sends again. Worker only.
+    /// Reports that a slot's flow sends again. Worker only.
     #[inline]
     pub(super) fn note(&self, slot: u32) {
         let written = self.written.load(Ordering::Relaxed);
@@ -47,12 +47,12 @@ impl Woken {
             .store(written.wrapping_add(1), Ordering::Release);
     }
 
-    /// The next number after so many, which are counted on; with them those that were overwritten before.
+    /// Takes the entry after the first `taken`, and advances `taken`; entries that were overwritten before are added to `lost`.
     pub(super) fn take(&self, taken: &mut u32, lost: &mut u64) -> Option<u32> {
         let written = self.written.load(Ordering::Acquire);
         let waiting = written.wrapping_sub(*taken);
         if waiting as usize > LENGTH {
-            // The oldest that are left may be overwritten while they are read: an eighth of the ring is skipped too.
+            // The oldest entries that are left may be overwritten while they are read: an eighth of the ring is skipped too.
             let skipped = waiting - LENGTH_32 / 8 * 7;
             *taken = taken.wrapping_add(skipped);
             *lost += u64::from(skipped);

@@ -1,4 +1,4 @@
-//! Whole histories of a host: cards that respond, with noise, and traces that go on as they were recorded whatever is sent to them.
+//! Whole histories of a host: cards that respond, with noise, and traces whose rates stay as recorded whatever CNPs are sent.
 
 use super::*;
 use crate::cards::Cards;
@@ -6,12 +6,12 @@ use crate::key::Qpn;
 use crate::response::{ResponseConfig, ResponseWatch};
 
 const FRAME: f64 = 4_096.0;
-/// Bytes in a microsecond at the line rate of 100G.
+/// Bytes per microsecond at the line rate of 100G.
 const LINE: f64 = 12_500.0;
-/// Between two looks, in microseconds.
+/// Time between two looks, in microseconds.
 const LOOK: u64 = 4;
 
-/// SplitMix64.
+/// Random numbers by SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -31,13 +31,13 @@ impl Random {
     }
 }
 
-/// A sender: its rate as a share of the line, by the microsecond.
+/// A sender: its rate as a share of the line, microsecond by microsecond.
 trait Sender {
     fn cnp(&mut self);
     fn rate(&mut self, now: u64, random: &mut Random) -> f64;
 }
 
-/// DCQCN, by the microsecond.
+/// Model of DCQCN, microsecond by microsecond.
 struct Dcqcn {
     alpha: f64,
     rate: f64,
@@ -49,7 +49,7 @@ struct Dcqcn {
     told: bool,
     restarts: bool,
     published: bool,
-    /// Bytes between two increases, and bytes since the last.
+    /// Byte counter: bytes between two increases, and bytes since the last.
     counter: Option<(f64, f64)>,
 }
 
@@ -117,17 +117,17 @@ impl Sender for Dcqcn {
     }
 }
 
-/// What does not hear CNPs.
+/// Senders that ignore CNPs.
 enum Trace {
-    /// The same at all times.
+    /// Constant rate.
     Constant,
-    /// Another one of this range every so many microseconds.
+    /// Steps: a new rate in this range, each time after this many microseconds.
     Steps(u64, f64, f64),
-    /// Times or over up to `1 + .1` every so many microseconds.
+    /// Walk: the rate is multiplied or divided by a factor up to `1 + .1`, each time after this many microseconds.
     Walk(u64, f64, f64),
-    /// Halves at times of its own, and wins half of it back every 300 us.
+    /// Sawtooth: the rate halves at times of its own, and wins half of it back every 300 us.
     Sawtooth(u64, f64),
-    /// Sends and pauses for so long.
+    /// Bursts: sends for this time, then pauses for as long.
     Bursts(u64),
 }
 
@@ -175,7 +175,7 @@ impl Sender for Trace {
     }
 }
 
-/// The lowest and highest odds in a history of so many milliseconds, in which trains of so many CNPs at most come at times of their own, and
+/// Lowest and highest odds in a history of `millis` milliseconds, in which trains of at most `most` CNPs come at times of their own, and
 /// a thousandth of them is lost.
 fn history(sender: &mut dyn Sender, millis: u64, most: u64, seed: u64) -> (MilliNats, MilliNats) {
     let mut random = Random(seed);
@@ -183,7 +183,7 @@ fn history(sender: &mut dyn Sender, millis: u64, most: u64, seed: u64) -> (Milli
     let flow = FlowKey::new([10, 0, 1, 3].into(), [10, 0, 2, 2].into(), Qpn::new(7));
     let place = hosts.remember(&flow, u32::MAX, || 1, &view);
     let (mut cards, mut watch) = (Cards::new(), ResponseWatch::default());
-    // A loop a little shorter than what is known of it.
+    // A loop a little shorter than the known one.
     let near = 14 + random.below(6);
     let config = ResponseConfig {
         feedback: Nanos::from_micros(20),
@@ -237,7 +237,7 @@ fn history(sender: &mut dyn Sender, millis: u64, most: u64, seed: u64) -> (Milli
     (lowest, highest)
 }
 
-/// Of a thousand histories of such senders: how many come below even odds, and how many above these.
+/// Runs a thousand histories of such senders; returns how many come below even odds, and how many above `believed_at`.
 fn of_a_thousand<S: Sender>(
     (millis, most): (u64, u64),
     believed_at: MilliNats,
@@ -261,7 +261,7 @@ fn a_card_that_responds_is_doubted_in_one_of_a_thousand_histories_at_most() {
     }
 }
 
-/// A capture that is replayed, whose rates change as they did; and a card whose byte counter takes it back within microseconds.
+/// Covers, beside the traces, a replayed capture whose rates change as they did, and a card whose byte counter takes it back within microseconds.
 #[test]
 fn what_does_not_respond_is_doubted_and_hardly_ever_believed() {
     type Row = (&'static str, u32, fn() -> Trace);

@@ -1,11 +1,11 @@
-//! How each host's network card answers CNPs: the odds that it responds, and as which kind of card.
+//! Responsiveness of each host's network card to CNPs: the odds that it responds, and the kind of card it most likely is.
 //!
-//! A card is one for all queue pairs of its host, so that what one flow showed counts for the others. What is kept is, for each kind of card that
-//! responds ([`crate::cards`]), the logarithm of how much likelier it makes what was measured than a sender that does not respond
-//! ([`crate::likelihood`]); the host's odds are the prior's and those of the kind that fits best. They stay within [`MOST`] and drift back to the prior, as
-//! cards, paths and applications change.
+//! A card is one for all queue pairs of its host, so that a measurement of one flow counts for the others. The state of a host is, for each kind of
+//! card that responds ([`crate::cards`]), the logarithm of how much likelier it makes the measurements than a sender that does not respond
+//! ([`crate::likelihood`]); the host's odds are the prior's times those of the kind that fits best. They stay within [`MOST`] and drift back to the
+//! prior, as cards, paths and applications change.
 //!
-//! Laws: what flows of a host show within [`APART`] counts once, in whatever order it comes. What could not be measured moves nothing. One
+//! Laws: measurements of a host's flows within [`APART`] count once, in whatever order they come. A measurement that failed moves nothing. One
 //! host's measurements move no other's odds.
 
 mod view;
@@ -20,43 +20,43 @@ use crate::likelihood::{MilliNats, odds};
 use crate::response::{Measured, Outcome, Unmeasured};
 pub use view::{HostResponse, HostResponseView};
 
-/// Hosts remembered; the one not told for longest is forgotten for another.
+/// Capacity of the table of hosts; the one not signalled for longest is replaced.
 const HOSTS: usize = 4_096;
-/// The most that is remembered for a host or against it: e^6 is 400 to 1.
+/// Limit of the log-odds kept for or against a host: e^6 is 400 to 1.
 const MOST: MilliNats = 6_000;
-/// Flows of a host that are measured closer together than this saw the same, and count once.
+/// Time within which measurements of a host's flows saw the same event, and count once.
 const APART: Nanos = Nanos::from_micros(200);
-/// What is remembered fades to a third in this time, ...
+/// Time in which a host's log-odds fade to a third of their distance from the prior, ...
 const FADES: Nanos = Nanos::from_millis(1_000);
-/// ... in steps of so long.
+/// ... in steps of this duration.
 const FADE_STEP: Nanos = Nanos::from_millis(10);
-/// Prior odds of a host of which the operator says that it responds, to one.
+/// Prior odds, to one, of a host that the operator lists as responding.
 pub(crate) const ANSWERING: u16 = 1_000;
-/// Odds from which a host is said to answer.
+/// Log-odds from which a host is said to answer.
 const ANSWERS: MilliNats = 100;
-/// Odds this far below even are below even, and not what rounding left.
+/// Log-odds below which a host is below even odds; smaller deficits may be rounding.
 const BELOW: MilliNats = -50;
-/// Another kind of card fits clearly better: one clear hit more does.
+/// Difference at which another kind of card fits clearly better: that of one clear hit.
 const CLEARLY: MilliNats = 500;
-/// Most that a flow may be allowed to send, in 65,536ths of what it sends.
+/// Maximum that a flow may be allowed to send, in 65,536ths of the bytes it sends.
 const MOST_HEADROOM: u32 = 256 << 16;
 
 named! {
-    /// What is believed of a host, by its odds.
+    /// Responsiveness class of a host, by its odds.
     #[derive(Default)]
     pub enum Standing {
-        /// Even odds, or little more: nothing was measured, or as much for it as against it.
+        /// Unknown: even odds, or little more; nothing was measured, or as much for it as against it.
         #[default]
         Unknown = "unknown",
-        /// Below even odds: its flows get the CNPs of marks alone.
+        /// Doubted: below even odds; its flows get the CNPs of marks alone.
         Doubted = "doubted",
-        /// Its flows slow down when signalled, and stay slow.
+        /// Answers: its flows slow down when signalled, and stay slow.
         Answers = "answers",
     }
 }
 
 impl Standing {
-    /// Below even odds.
+    /// Returns true if the host is below even odds.
     pub(crate) const fn is_doubted(self) -> bool {
         matches!(self, Standing::Doubted)
     }
@@ -65,24 +65,24 @@ impl Standing {
 /// Log-likelihood ratio of each kind of card against a sender that does not respond.
 type OfKinds = [MilliNats; KINDS];
 
-/// What is known of one host.
+/// Responsiveness state of one host.
 #[derive(Debug, Clone, Copy, Default)]
 struct HostState {
     prior: MilliNats,
-    /// Of the times before the latest measurements that count once.
+    /// Log-odds by kind from the time before `latest`.
     before: OfKinds,
-    /// Sum of those, and how many they are.
+    /// Sum and number of the latest measurements, which together count once.
     latest: (OfKinds, i32),
-    /// When the first of them was taken.
+    /// Time at which the first of `latest` was taken.
     since: Option<Nanos>,
-    /// Until when odds have faded.
+    /// Time up to which fading was applied.
     faded: Nanos,
-    /// Measurements that spoke for it, and against it.
+    /// Number of measurements that spoke for the host (`worked`), and against it (`vain`).
     worked: u32,
     vain: u32,
-    /// What could not be measured, by reason.
+    /// Number of failed measurements by reason.
     unmeasured: [u32; Unmeasured::COUNT],
-    /// What its contributors put into watched queues in a window, as added up in the call of this time.
+    /// Bytes that its contributors put into watched queues in a window, added up in the call of this time.
     sum: (Nanos, u64),
 }
 
@@ -95,7 +95,7 @@ impl HostState {
         kinds
     }
 
-    /// The logarithm of its odds of responding.
+    /// Logarithm of the host's odds of responding.
     fn odds(&self) -> MilliNats {
         let best = self.kinds().into_iter().max();
         self.prior + best.unwrap_or(0)
@@ -109,7 +109,7 @@ impl HostState {
         }
     }
 
-    /// What was remembered drifts back to the prior.
+    /// Fades the log-odds toward the prior.
     fn fade(&mut self, now: Nanos) {
         let passed = now.since(self.faded);
         if passed < FADE_STEP {
@@ -146,7 +146,7 @@ impl HostState {
     }
 }
 
-/// The control core's side.
+/// Table of hosts' responsiveness: the control core's side.
 #[derive(Debug)]
 pub(crate) struct HostResponses {
     map: FixedMap<(Bits, bool), HostState>,
@@ -166,19 +166,19 @@ impl HostResponses {
             .filter(|_| self.map.key(place) == Some(host))
     }
 
-    /// What is believed of the sender of `flow`; `place` is what [`HostResponses::remember`] said last.
+    /// Responsiveness class of the sender of `flow`; `place` is the last result of [`HostResponses::remember`].
     pub(crate) fn standing(&self, flow: &FlowKey, place: u32) -> Standing {
         self.known(flow, place)
             .map_or(Standing::Unknown, HostState::standing)
     }
 
-    /// Strikes on flows of this sender may become CNPs unless it is below even odds and never slowed down after one.
+    /// Returns true if strikes on flows of this sender may become CNPs: unless it is below even odds and never slowed down after one.
     pub(crate) fn may_be_owed(&self, flow: &FlowKey, place: u32) -> bool {
         let never_fell = |state: &HostState| state.standing().is_doubted() && state.worked == 0;
         !self.known(flow, place).is_some_and(never_fell)
     }
 
-    /// The kind of card that the sender of `flow` most likely has, if it responds: the first, unless it fits clearly worse.
+    /// Index of the kind of card that the sender of `flow` most likely has, if it responds: the first, unless it fits clearly worse.
     pub(crate) fn kind(&self, flow: &FlowKey, place: u32) -> usize {
         let kinds = self.known(flow, place).map_or([0; KINDS], HostState::kinds);
         let best = kinds.into_iter().max().unwrap_or(0);
@@ -186,7 +186,7 @@ impl HostResponses {
         kinds.iter().position(fits).unwrap_or(0)
     }
 
-    /// The sender of `flow` is to be remembered: says where. `prior` is the odds, to one, that it responds, as long as nothing was measured.
+    /// Makes or keeps an entry for the sender of `flow`; returns its place. `prior` is the odds, to one, that it responds, as long as nothing was measured.
     pub(crate) fn remember(
         &mut self,
         flow: &FlowKey,
@@ -222,7 +222,7 @@ impl HostResponses {
         place
     }
 
-    /// A contributor whose host is remembered at `place` put so many bytes into a watched queue in a window. Says what is believed of the host.
+    /// Adds the bytes that a contributor of the host at `place` put into a watched queue in a window. Returns the host's class.
     pub(crate) fn add(&mut self, place: u32, bytes: u64, now: Nanos) -> Standing {
         let Some(state) = self.map.get_mut(place) else {
             return Standing::Unknown;
@@ -235,7 +235,7 @@ impl HostResponses {
         state.standing()
     }
 
-    /// What the host's contributors send together, in 65,536ths of these bytes of one of them, as added up in this call: one of them alone
+    /// Bytes that the host's contributors send together, in 65,536ths of these bytes of one of them, as added up in this call: one of them alone
     /// may be allowed to send as much.
     pub(crate) fn headroom(&self, place: u32, bytes: u64, now: Nanos) -> u32 {
         let state = self.map.get(place).filter(|state| state.sum.0 == now);
@@ -246,7 +246,7 @@ impl HostResponses {
             .clamp(1 << 16, MOST_HEADROOM)
     }
 
-    /// Takes what was measured of a flow, or that nothing could be.
+    /// Takes the outcome of a flow's measurement, failed ones included.
     pub(crate) fn learn(
         &mut self,
         flow: &FlowKey,

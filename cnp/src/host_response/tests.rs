@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::key::Qpn;
 
-/// As many as there is room for.
+/// Number of hosts the table has room for.
 const ALL: u32 = 4_096;
 
 fn flow(last: u8) -> FlowKey {
@@ -19,7 +19,7 @@ fn vainly() -> Outcome {
     Outcome::of_half(false)
 }
 
-/// A host of which this was measured, so far apart.
+/// A host after these measurements, `apart` from each other.
 fn after_each(all: &[Outcome], apart: Nanos) -> (HostResponses, HostResponseView, u32) {
     let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
     let place = hosts.remember(&flow(3), u32::MAX, || 1, &view);
@@ -53,7 +53,7 @@ fn one_clear_miss_leaves_a_stranger_below_even_odds_and_what_it_shows_brings_it_
     assert_eq!(standing(&history), Standing::Doubted);
     history.extend([worked(); 5]);
     assert_eq!(standing(&history), Standing::Answers);
-    // One that has shown a lot is not doubted for one miss.
+    // A host that has shown a lot is not doubted for one miss.
     let mut known = vec![worked(); 9];
     known.push(vainly());
     assert_eq!(standing(&known), Standing::Answers);
@@ -87,7 +87,7 @@ fn odds_drift_back_to_the_prior_within_seconds() {
     assert_eq!(hosts.standing(&flow(3), place), Standing::Doubted);
 }
 
-/// Kinds that are refuted do not speak against the one that fits.
+/// Law: kinds that are refuted do not speak against the one that fits.
 #[test]
 fn the_kind_that_fits_best_counts() {
     let published = [Outcome::of_published(); 4];
@@ -106,7 +106,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 }
 
 proptest! {
-    /// Within the time in which samples count once, their order does not matter.
+    /// Law: within the time in which samples count once, their order does not matter.
     #[test]
     fn the_order_within_a_window_does_not_matter(
         (before, mut window, other) in (proptest::collection::vec(outcome(), 0..8), proptest::collection::vec(outcome(), 1..12))
@@ -125,7 +125,7 @@ proptest! {
         prop_assert_eq!(of(&window).kinds(), of(&other).kinds());
     }
 
-    /// Odds are bounded whatever is measured, what could not be measured moves nothing, and no other host's odds move.
+    /// Law: odds are bounded whatever is measured, failed measurements move nothing, and no other host's odds move.
     #[test]
     fn odds_are_bounded_and_a_hosts_own(all in proptest::collection::vec((outcome(), 0u64..400_000), 0..200)) {
         let (mut hosts, view, place) = after(&[]);
@@ -159,7 +159,7 @@ fn what_is_shown_of_a_host() {
     assert_eq!(host.standing, Standing::Doubted);
 }
 
-/// Each of eight queue pairs at the line rate of their host sends an eighth of what its limiter allows: of each an eighth is seen, and all
+/// Each of eight queue pairs at the line rate of their host sends an eighth of the rate that its limiter allows: an eighth is seen of each, and all
 /// of the host's link may be allowed.
 #[test]
 fn queue_pairs_of_a_host_have_each_others_bytes_as_headroom() {
@@ -178,12 +178,12 @@ fn queue_pairs_of_a_host_have_each_others_bytes_as_headroom() {
         1 << 16,
         "a host of one flow"
     );
-    // What was added up in another call says nothing, nor does a host that is not known.
+    // A sum of another call says nothing, nor does a host that is not known.
     assert_eq!(hosts.headroom(place, 1_000, Nanos(8)), 1 << 16);
     hosts.add(place, 3_000, Nanos(8));
     assert_eq!(hosts.headroom(place, 1_000, Nanos(8)), 3 << 16);
     assert_eq!(hosts.headroom(u32::MAX, 1_000, now), 1 << 16);
-    // Of a flow that sends next to nothing no more is allowed for than can be.
+    // For a flow that sends next to nothing, no more is allowed for than is possible.
     assert_eq!(hosts.headroom(place, 1, Nanos(8)), MOST_HEADROOM);
 }
 

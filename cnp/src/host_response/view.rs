@@ -1,4 +1,4 @@
-//! What is known of hosts, for readers on other threads.
+//! View of hosts' responsiveness, for readers on other threads.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,24 +11,24 @@ const WORDS: usize = 7;
 const LIVE: u64 = 1;
 const V6: u64 = 2;
 
-/// One host.
+/// Responsiveness of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostResponse {
-    /// Whose.
+    /// Address of the host.
     pub address: IpAddr,
-    /// What is believed of it.
+    /// Responsiveness class of the host.
     pub standing: Standing,
-    /// The natural logarithm of its odds of responding, in thousandths.
+    /// Natural logarithm of its odds of responding, in thousandths.
     pub odds: i32,
-    /// Measurements that spoke for it: its flow slowed down and stayed slow.
+    /// Number of measurements that spoke for it: its flow slowed down and stayed slow.
     pub worked: u32,
-    /// Measurements that spoke against it.
+    /// Number of measurements that spoke against it.
     pub vain: u32,
-    /// Measurements that say nothing, by [`Unmeasured`].
+    /// Number of failed measurements, by [`Unmeasured`].
     pub unmeasured: [u32; Unmeasured::COUNT],
 }
 
-/// The readers' side.
+/// The readers' side of the table of hosts' responsiveness.
 #[derive(Debug)]
 pub struct HostResponseView {
     cells: Box<[SeqCell<WORDS>]>,
@@ -43,7 +43,7 @@ impl Default for HostResponseView {
 }
 
 impl HostResponseView {
-    /// All hosts of which something was measured, or of which the operator says that they answer.
+    /// All hosts with a measurement, or listed by the operator as answering.
     pub fn hosts(&self) -> impl Iterator<Item = HostResponse> + '_ {
         self.cells.iter().filter_map(|cell| {
             let [meta, high, low, counts, a, b, c] = cell.read()?;

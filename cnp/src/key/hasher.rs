@@ -1,4 +1,4 @@
-//! The hash of flows, with a seed of its owner.
+//! Hash of flows, seeded by its owner.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -6,11 +6,11 @@ use foldhash::fast::FixedState;
 
 use super::is_v4;
 
-/// The hash used everywhere here: foldhash with a seed of its owner.
+/// Hasher used throughout the crate: foldhash, seeded by its owner.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyHasher {
     fold: FixedState,
-    /// Odd.
+    /// Seeds of the word hash; each is odd.
     seeds: [u64; 3],
 }
 
@@ -26,7 +26,7 @@ impl KeyHasher {
         self.fold.hash_one(value)
     }
 
-    /// The hash of a queue flow's words, in two multiplications where the addresses are IPv4 and four where not. The high
+    /// Hash of a queue flow's words, in two multiplications if the addresses are IPv4 and four if not. The high
     /// bits are the good ones.
     ///
     /// One multiplication is not enough: numbers that follow one another then give an arithmetic progression, which may
@@ -42,13 +42,13 @@ impl KeyHasher {
         multiply(addresses ^ tail, b).wrapping_mul(SPREAD)
     }
 
-    /// The hash of an IPv4 flow's first two words, which are all that it has.
+    /// Hash of an IPv4 flow's first two words, which are all that it has.
     #[inline]
     pub(crate) fn of_v4(&self, [tail, addresses]: [u64; 2]) -> u64 {
         self.v4().hash([tail, addresses])
     }
 
-    /// The hasher of IPv4 flows by itself, to be kept in registers.
+    /// Hasher of IPv4 flows alone, to be kept in registers.
     #[inline]
     pub(crate) const fn v4(&self) -> V4Hasher {
         let [a, b, _] = self.seeds;
@@ -56,7 +56,7 @@ impl KeyHasher {
     }
 }
 
-/// [`KeyHasher::of_v4`] by itself.
+/// Hasher of [`KeyHasher::of_v4`] alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct V4Hasher {
     a: u64,
@@ -73,7 +73,7 @@ impl V4Hasher {
 /// 2^64 over the golden ratio, odd.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Both halves of a product, combined.
+/// Folds both halves of a product into one word.
 #[inline]
 fn multiply(a: u64, b: u64) -> u64 {
     let (low, high) = a.carrying_mul(b, 0);
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::key::{FlowKey, Qpn, QueueFlow};
 
-    /// An address of either family whose last 32 bits are these.
+    /// Makes an address of either family with these last 32 bits.
     fn host(v6: bool, last: u32) -> IpAddr {
         if v6 {
             Ipv6Addr::from(0x2001_0db8 << 96 | u128::from(last)).into()
@@ -101,7 +101,7 @@ mod tests {
     /// Source, destination and queue pair of flow `n`.
     type Fields = fn(u32) -> [u32; 3];
 
-    /// Flows as they come in practice: numbers follow one another in one field or in two.
+    /// Flow families as they come in practice: numbers follow one another in one field or in two.
     const FAMILIES: [(&str, Fields); 9] = [
         ("consecutive queue pairs", |n| [1, 0x0201, 0x11 + n]),
         ("every fourth queue pair", |n| [1, 0x0201, n << 2]),
@@ -122,7 +122,7 @@ mod tests {
         }),
     ];
 
-    /// As many flows do not find room in their sets of eight as when sets were drawn by lot, give or take 5 sigma.
+    /// Law: no more flows fail to fit their sets of eight than if sets were drawn by lot, give or take 5 sigma.
     #[test]
     fn flows_that_follow_one_another_crowd_no_more_than_by_chance() {
         const FLOWS: u32 = 1 << 15;

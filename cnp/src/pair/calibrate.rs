@@ -1,15 +1,15 @@
-//! Judges ends by the hash whenever the company on their port changes, and keeps the score of their address pair.
+//! Judges endpoints by the port hash whenever the set of endpoints on their port changes, and keeps the score of their address pair.
 
 use super::ends::Endpoints;
 use super::pair_state::Verdict;
 use super::port_hash::port_of;
 use crate::fixed_map::NONE;
 
-/// More ends than this on one port are not compared: whoever puts them there does not follow the hash.
+/// Number of endpoints on one port above which they are not compared: whoever puts them there does not follow the hash.
 const CROWD: u32 = 8;
 
 impl Endpoints {
-    /// Renews the verdicts of a group and of those opposite, and starts their count of steady packets anew.
+    /// Renews the verdicts of a group and of its opposite, and starts their count of steady packets anew.
     pub(super) fn judge_group(&mut self, group: u32) {
         let opposite = self.opposite_index(group);
         let size = |index: Option<u32>| {
@@ -18,7 +18,7 @@ impl Endpoints {
                 .map_or(0, |group| group.ends.len)
         };
         let (own, other) = (size(Some(group)), size(opposite));
-        // Past the crowd's edge all verdicts are silent already.
+        // Beyond the crowd limit all verdicts are silent already.
         if own > CROWD + 1 || other > CROWD + 1 {
             return;
         }
@@ -56,7 +56,7 @@ impl Endpoints {
         }
     }
 
-    /// What the hash says of an end, and who fits it when that is one.
+    /// Verdict of the hash on an endpoint, and the endpoint that fits it if exactly one does.
     fn verdict_of(&self, end: u32) -> (Verdict, u32) {
         if self.end(end).is_none_or(|state| state.labelled) {
             return (Verdict::Silent, NONE);
@@ -71,7 +71,7 @@ impl Endpoints {
         }
     }
 
-    /// Ends with this one's port in the other direction whose queue pair gives that port.
+    /// Endpoints with this one's port in the other direction whose queue pair gives that port by the hash.
     fn all_fitting(&self, end: u32) -> impl Iterator<Item = u32> + '_ {
         let own = self.key(end).map(|key| key.dest_qp());
         let port = self.port(end);

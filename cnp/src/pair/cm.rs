@@ -4,12 +4,12 @@
 //!   REQ  A -> B   (id a, queue pair qa)      remembered by (A, B, a)
 //!   REP  B -> A   (id b for a, queue pair qb)    pairs (A -> B, qb) with qa and (B -> A, qa) with qb
 //! ```
-//! A LAP that an APR accepts names the same queue pairs between the other path's addresses. RTU is not waited for: it may be lost, and data imply it. Law: a name is taken back as soon as anything speaks against
-//! it. A REP that grants something else than the one before, a REQ that uses an id or a queue pair anew, REJ, DREQ and DREP
-//! end the pair; what was contradicted stays unpaired until the next REQ. A connection over a queue pair that is in use, of
-//! another connection or of packets seen before the REP, is a dispute: neither is believed, and no other until the queue pair
-//! has been silent for [`LIVE`](super::ends::LIVE) or its connection was ended by name. So forged messages can take evidence away, and pair what both sides of a
-//! made-up connection claim, but not turn an existing pair into another.
+//! A LAP that an APR accepts names the same queue pairs between the other path's addresses. RTU is not waited for: it may be lost, and data imply
+//! it. Law: a name is taken back as soon as anything speaks against it. A REP that grants something else than the one before, a REQ that uses an id
+//! or a queue pair anew, REJ, DREQ and DREP end the pair; a contradicted connection stays unpaired until the next REQ. A connection over a queue
+//! pair that is in use, of another connection or of packets seen before the REP, is a dispute: neither is believed, and no other until the queue
+//! pair has been silent for [`LIVE`](super::ends::LIVE) or its connection was ended by name. So forged messages can take evidence away, and pair
+//! what both sides of a made-up connection claim, but not turn an existing pair into another.
 
 mod room;
 
@@ -23,11 +23,11 @@ use crate::fixed_map::FixedMap;
 use crate::holdings::{Holder, Holdings};
 use crate::key::{FlowKey, Qpn};
 
-/// List of connections not granted.
+/// List of connections requested and not granted.
 const ASKED: u8 = 0;
 /// List of connections granted.
 const GRANTED: u8 = 1;
-/// One in so many connections may be asked for and not granted: requests without end push out requests only.
+/// Share of the table (1/8) that connections requested and not granted may take: a flood of requests pushes out requests only.
 const ASKED_SHARE: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
@@ -37,11 +37,11 @@ struct Connection {
     said: Said,
     flow_label: u32,
     at: Nanos,
-    /// Granted twice, differently, or over a queue pair in use: nobody is paired by it.
+    /// True if granted twice, differently, or over a queue pair in use: it pairs nobody.
     disputed: bool,
-    /// Whose it is while it is not granted.
+    /// Holder of the entry while it is not granted.
     holder: Holder,
-    /// The other path: from the asker's other address to the granter's, who proposed it, and whether it was accepted.
+    /// Alternate path, if one was proposed.
     other: Option<OtherPath>,
 }
 
@@ -60,23 +60,23 @@ impl Connection {
     }
 }
 
-/// A path a connection may change over to (LAP), in the direction of [`Id`].
+/// Alternate path of a connection (LAP), in the direction of [`Id`].
 #[derive(Debug, Clone, Copy)]
 struct OtherPath {
     way: FlowKey,
     flow_label: u32,
-    /// Proposed by the asker.
+    /// True if the requesting side proposed it.
     by_asker: bool,
     accepted: bool,
 }
 
-/// What a message changed.
+/// Change that a message made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Nothing,
-    /// These two ends of this transport belong together.
+    /// Two endpoints of this transport belong together.
     Paired(FlowKey, FlowKey, Transport),
-    /// The connection of these two ends has ended.
+    /// The connection of these two endpoints has ended.
     Over(FlowKey, FlowKey),
 }
 
@@ -84,12 +84,12 @@ pub(crate) enum Change {
 pub(crate) struct CmTable {
     connections: FixedMap<Id, Connection>,
     names: Names,
-    /// Those that are asked for and not granted, and how many they are at most.
+    /// Holdings of connections requested and not granted, and their maximum number.
     asked: Holdings,
     most_asked: usize,
-    /// Pairs doubted or taken back because something spoke against them.
+    /// Number of pairs doubted or taken back because something spoke against them.
     pub(crate) contradicted: u64,
-    /// Messages refused because every entry was in use.
+    /// Number of messages refused because every entry was in use.
     pub(crate) refused: u64,
 }
 
@@ -106,7 +106,7 @@ impl CmTable {
         }
     }
 
-    /// Takes in a message that came in by `ingress`; `way` holds its addresses, `life` says whether packets of an end are seen.
+    /// Processes a message that came in by `ingress`; `way` holds its addresses, `life` says if packets of an endpoint are seen.
     pub(crate) fn observe(
         &mut self,
         (way, ingress): (&FlowKey, PortId),
@@ -188,8 +188,8 @@ impl CmTable {
         Change::Nothing
     }
 
-    /// Pairs two queue pairs known by other means, the operator's word or a list; `false` when there is no room. The operator's
-    /// word stands above what was known before, a list's does not.
+    /// Pairs two queue pairs known by other means, from the operator or a list; returns `false` if there is no room. The operator's
+    /// word overrides what was known before, a list's does not.
     pub(crate) fn give(
         &mut self,
         to_receiver: &FlowKey,
@@ -212,7 +212,7 @@ impl CmTable {
         if known(to_receiver).is_some_and(is_same) || said == Said::List && others {
             return true;
         }
-        // No id of the connection manager's has a queue pair.
+        // Ids of the connection manager have no queue pair.
         let id = Id {
             way: to_receiver.with_qp(sender),
             id: to_receiver.dest_qp().get(),
@@ -226,14 +226,14 @@ impl CmTable {
         )
     }
 
-    /// What passes speaks against the connection of this end.
+    /// Disputes the connection of this endpoint, because its packets speak against it.
     pub(crate) fn refute(&mut self, key: &FlowKey) {
         if let Some(named) = self.names.of(key) {
             self.dispute(named.id);
         }
     }
 
-    /// Forgets what is known of packets to this end; `false` when nothing is.
+    /// Deletes the pair of this endpoint; returns `false` if there is none.
     pub(crate) fn take_back(&mut self, key: &FlowKey) -> bool {
         let Some(named) = self.names.of(key) else {
             return false;
@@ -254,7 +254,7 @@ impl CmTable {
             }
             self.end(id, None);
         }
-        // The asker's queue pair begins anew: what it was before is over.
+        // The requesting side's queue pair begins anew: its connection before is over.
         self.disown(&Owner::source(&id.way, asked.asker));
         if !self.make_room(asked.holder, now, life) {
             self.refused += 1;
@@ -307,7 +307,7 @@ impl CmTable {
         self.pair(id, id.way.with_qp(qpn), connection.flow_label)
     }
 
-    /// Whether a queue pair is another connection's that is in use, or had packets before it was granted.
+    /// Returns true if a queue pair belongs to another connection that is in use, or had packets before it was granted.
     fn is_in_use(&self, key: &FlowKey, life: &impl Fn(&FlowKey) -> Life) -> bool {
         let owner = self.names.owner(&Owner::destination(key));
         let owned = owner
@@ -320,7 +320,7 @@ impl CmTable {
         owned || life(key) == Life::Living
     }
 
-    /// Names both ends of a granted connection on one of its paths.
+    /// Names both endpoints of a granted connection on one of its paths.
     fn pair(&mut self, id: Id, to_granter: FlowKey, flow_label: u32) -> Change {
         let known = self.connections.find(&id);
         let Some(known) = known.and_then(|index| self.connections.get(index).copied()) else {
@@ -342,7 +342,7 @@ impl CmTable {
         Change::Nothing
     }
 
-    /// Something speaks against a connection: nobody is paired by it any more. It stays known, so that what is said again of it
+    /// Marks a connection as disputed: it pairs nobody any more. Its entry stays, so that a repeated message
     /// does not begin it anew.
     fn dispute(&mut self, id: Id) {
         let index = self.connections.find(&id);
@@ -360,7 +360,7 @@ impl CmTable {
         self.forget_names(&id, &known);
     }
 
-    /// The connection between these ids, if it was granted and nothing speaks against it.
+    /// Connection between these ids, if it was granted and nothing speaks against it.
     fn granted(&mut self, id: Id, granter: u32) -> Option<&mut Connection> {
         let index = self.connections.find(&id)?;
         let known = self.connections.get_mut(index)?;
@@ -368,7 +368,7 @@ impl CmTable {
         (fits && !known.disputed).then_some(known)
     }
 
-    /// Notes another path; one in use stays until the new one is accepted.
+    /// Records a proposed alternate path; one in use stays until the new one is accepted.
     fn propose(&mut self, id: Id, granter: u32, path: OtherPath) {
         if let Some(known) = self.granted(id, granter)
             && known.other.is_none_or(|other| !other.accepted)
@@ -377,7 +377,7 @@ impl CmTable {
         }
     }
 
-    /// The side that did not propose the other path answers.
+    /// Applies the answer to an alternate path, of the side that did not propose it.
     fn accept(
         &mut self,
         id: Id,
@@ -404,7 +404,7 @@ impl CmTable {
             return Change::Nothing;
         };
         let to_granter = other.way.with_qp(qpn);
-        // Whoever else has these queue pairs at these addresses keeps them: a made-up path takes nothing from anybody.
+        // Whatever connection has these queue pairs at these addresses keeps them: a made-up path takes nothing from anybody.
         let taken = |key: &FlowKey| {
             self.names.owner(&Owner::destination(key)).is_some() || life(key) == Life::Living
         };
@@ -415,14 +415,14 @@ impl CmTable {
         self.pair(id, to_granter, other.flow_label)
     }
 
-    /// Ends a connection, if its granting side's name is this one (or none was given). The ends it had, where they were named
+    /// Ends a connection, if its granting side's id is this one (or none was given). Returns its endpoints, if they were named
     /// until now.
     fn end(&mut self, id: Id, granter: Option<u32>) -> Option<(FlowKey, FlowKey)> {
         let index = self.connections.find(&id)?;
         let known = self.connections.get(index).copied()?;
         let fits = match (granter, known.granter) {
             (Some(said), Some((_, granted))) => said == granted,
-            // A refusal before any grant names only the asker.
+            // A REJ before any grant names only the requesting side.
             _ => true,
         };
         if !fits {
@@ -447,24 +447,24 @@ impl CmTable {
         }
     }
 
-    /// A queue pair is used anew: the connection it was part of is over.
+    /// Ends the connection of a queue pair that is used anew.
     fn disown(&mut self, owner: &Owner) {
         if let Some((_, named)) = self.names.owner(owner) {
             self.end(named.id, None);
         }
     }
 
-    /// What is known of packets to this end, while it is believed.
+    /// Name of this endpoint, while it is believed.
     pub(crate) fn named(&self, key: &FlowKey, now: Nanos) -> Option<Named> {
         self.names.of(key).filter(|named| named.is_believed(now))
     }
 
-    /// Notes what the packets of an end were like until it was named: they may be of a connection that only paused.
+    /// Records the packets that an endpoint had until it was named: they may be of a connection that only paused.
     pub(crate) fn remember(&mut self, key: &FlowKey, before: Option<Like>) {
         self.names.remember(key, before);
     }
 
-    /// Takes in a packet of an end; `request`: its number, when it is one, and how many packets the end has had.
+    /// Checks a packet of an endpoint against its name; `request`: its sequence number, if it is one, and the endpoint's number of packets.
     pub(crate) fn see(
         &mut self,
         key: &FlowKey,

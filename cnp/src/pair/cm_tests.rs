@@ -3,7 +3,7 @@ use super::*;
 const NOW: Nanos = Nanos::from_millis(1);
 
 impl CmTable {
-    /// A message while no packets are seen.
+    /// Processes a message while no packets are seen.
     fn hear(&mut self, way: &FlowKey, message: &Message, now: Nanos) -> Change {
         self.observe((way, PortId(0)), message, now, &|_| Life::Silent)
     }
@@ -45,7 +45,7 @@ fn sender(table: &CmTable, way: &FlowKey, qpn: u32) -> Option<u32> {
     named.map(|named| named.sender.get())
 }
 
-/// A connects from 0x18 as 7; B grants 0x11 as 9.
+/// Table after a set-up: A connects from 0x18 as 7; B grants 0x11 as 9.
 fn connected() -> CmTable {
     let mut table = CmTable::new(64, 3);
     assert_eq!(table.hear(&there(), &req(7, 0x18), NOW), Change::Nothing);
@@ -77,12 +77,12 @@ fn a_request_and_its_grant_pair_both_ways_without_rtu_and_on_ipv6() {
     assert_eq!(sender(&table, &back, 0x18), Some(0x11));
 }
 
-/// The other path: from 10.8.0.1 to 10.8.0.2.
+/// Alternate path: from 10.8.0.1 to 10.8.0.2.
 fn other() -> FlowKey {
     way("10.8.0.1", "10.8.0.2")
 }
 
-/// A LAP of the asker's, or of the granter's.
+/// LAP of the requesting side, or of the granting side.
 fn lap(by_asker: bool) -> (FlowKey, Message) {
     let way = other().with_qp(Qpn::default());
     let (from, local, remote, way) = if by_asker {
@@ -183,7 +183,7 @@ fn a_lap_refused_or_of_nobody_names_nothing() {
 #[test]
 fn a_lap_takes_no_queue_pair_from_another() {
     let mut table = connected();
-    // Somebody else between those addresses has the granter's number.
+    // Another connection between those addresses has the granting side's number.
     let theirs = other().with_qp(Qpn::new(1));
     table.hear(&theirs, &req(3, 0x55), NOW);
     table.hear(&theirs.reversed(Qpn::new(1)), &rep(4, 3, 0x11), NOW);
@@ -216,7 +216,7 @@ fn a_disputed_grant_takes_the_other_path_along() {
     assert_eq!(other_named(&table), [None; 2]);
 }
 
-/// The granter asks for time; the RTU never comes.
+/// The granting side asks for time; the RTU never comes.
 #[test]
 fn an_mra_and_a_lost_rtu_change_nothing() {
     let mut table = CmTable::new(64, 3);
@@ -341,7 +341,7 @@ fn a_queue_pair_used_again_ends_what_it_was_part_of() {
     );
 }
 
-/// Packets of the connection to B's 0x11, on a port with this number of a request.
+/// Shows packets of the connection to B's 0x11, on a port with this number of a request.
 fn sees(table: &mut CmTable, port: u16, number: u32, now: Nanos) -> bool {
     let key = there().with_qp(Qpn::new(0x11));
     table.see(&key, port, Some((number, 0)), now);
@@ -378,7 +378,7 @@ fn a_name_is_doubted_where_numbers_jump_until_they_are_back() {
     assert!(sees(&mut table, 50_000, 9, ms(13_001)));
 }
 
-/// `life` of the ends of the connection from 0x18 to 0x11.
+/// Processes a message with `life` for the endpoints of the connection from 0x18 to 0x11.
 fn granted_over(life: Life, table: &mut CmTable, message: &Message, back_too: bool) -> Change {
     let (there, back) = (there(), back());
     let living = [there.with_qp(Qpn::new(0x11)), back.with_qp(Qpn::new(0x18))];
@@ -397,7 +397,7 @@ fn granted_over(life: Life, table: &mut CmTable, message: &Message, back_too: bo
     )
 }
 
-/// A connection that somebody makes up over one in use, with a queue pair of his choice.
+/// An attacker makes up a connection over one in use, with a queue pair of its choice.
 #[test]
 fn a_grant_over_a_queue_pair_in_use_pairs_nobody() {
     for (life, paired) in [
@@ -423,7 +423,7 @@ fn a_grant_over_a_queue_pair_in_use_pairs_nobody() {
     }
 }
 
-/// Packets of a connection that was set up before the switch began, or past it.
+/// Covers packets of a connection that was set up before the switch began, or past it.
 #[test]
 fn a_grant_over_packets_seen_before_it_pairs_nobody() {
     for (life, paired) in [(Life::Living, false), (Life::New, true)] {

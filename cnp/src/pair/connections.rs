@@ -1,4 +1,4 @@
-//! The table of connections' ends: takes in records, answers whose queue pair sends a flow.
+//! Table of connections' endpoints: learns from records which queue pair sends a flow.
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{Nanos, PortId};
@@ -13,11 +13,11 @@ use crate::fixed_map::{Hints, NONE, TOGETHER};
 use crate::key::{FlowKey, Qpn};
 use crate::sample::{Record, SlotRef};
 
-/// An end's place in the table, valid while its key is.
+/// Place of an endpoint in the table, valid while its key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndpointId(pub(crate) u32);
 
-/// All ends of one switch. The control core is its only user.
+/// All endpoints of one switch. The control core is its only user.
 #[derive(Debug)]
 pub struct ConnectionTable {
     pub(super) ends: Endpoints,
@@ -25,7 +25,7 @@ pub struct ConnectionTable {
 }
 
 impl ConnectionTable {
-    /// A table of at most `capacity` ends (two a connection; about 400 bytes each).
+    /// Makes a table of at most `capacity` endpoints (two a connection; about 400 bytes each).
     #[must_use]
     pub fn new(capacity: usize, seed: u64) -> ConnectionTable {
         ConnectionTable {
@@ -34,56 +34,56 @@ impl ConnectionTable {
         }
     }
 
-    /// Ends known.
+    /// Number of endpoints known.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether none is known.
+    /// Returns true if no endpoint is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.len() == 0
     }
 
-    /// Ends refused because every other was in use.
+    /// Number of endpoints refused because every other was in use.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.ends.refused
     }
 
-    /// Ends entered since the start.
+    /// Number of endpoints entered since the start.
     #[must_use]
     pub fn entered(&self) -> u64 {
         self.ends.entered
     }
 
-    /// Brings what is known of these ends into the cache, and says where it is.
+    /// Prefetches the endpoints with these keys into the cache; returns their places.
     pub(crate) fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
         self.ends.prefetch(keys)
     }
 
-    /// Brings the ends that these seem to belong to into the cache, and says which they are.
+    /// Prefetches the likely partners of these endpoints into the cache; returns their places.
     pub(crate) fn prefetch_partners(&self, ends: &[u32]) -> Hints {
         self.ends.prefetch_partners(ends)
     }
 
-    /// Brings the groups opposite to these ends' ports into the cache.
+    /// Prefetches the groups opposite to these endpoints' ports into the cache.
     pub(crate) fn prefetch_opposite(&self, ends: &[u32]) {
         self.ends.prefetch_opposite(ends);
     }
 
-    /// The entry of the flow table that may be this end's.
+    /// Entry of the flow table that may be this endpoint's.
     pub(crate) fn flow_hint(&self, end: u32) -> u32 {
         self.ends.end(end).map_or(NONE, |state| state.flow)
     }
 
-    /// Where a worker has the present sequence number of requests to it.
+    /// Reader and slot in which a worker keeps the present sequence number of requests to this endpoint.
     pub(crate) fn request_slot(&self, end: u32) -> Option<(usize, SlotRef)> {
         self.ends.request_slot(end)
     }
 
-    /// Brings ends whose place is known into the cache.
+    /// Prefetches endpoints whose place is known into the cache.
     pub(crate) fn prefetch_found(&self, ends: &[EndpointId]) {
         let ends: ArrayVec<u32, TOGETHER> = ends.iter().map(|end| end.0).take(TOGETHER).collect();
         self.ends.prefetch_found(&ends);
@@ -94,13 +94,13 @@ impl ConnectionTable {
         self.ends.touch_memory(any);
     }
 
-    /// Idle ends that made room for others.
+    /// Number of idle endpoints that made room for others.
     #[must_use]
     pub fn displaced(&self) -> u64 {
         self.ends.displaced
     }
 
-    /// Whether a record names a queue pair of a connection, or datagrams' sender.
+    /// Returns true if a record names a queue pair of a connection, or the sender of datagrams.
     #[must_use]
     pub fn teaches(record: &Record) -> bool {
         match record.class {
@@ -114,7 +114,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Whether a READ RESPONSE to an end answers no request, where the requests of its connection pass here; `live` gives the present
+    /// Returns true if a READ RESPONSE to an endpoint answers no request, where the requests of its connection pass here; `live` returns the present
     /// sequence number of requests in a worker's slot.
     pub(crate) fn is_unasked(
         &self,
@@ -125,12 +125,12 @@ impl ConnectionTable {
         self.ends.is_unasked(end.0, record, live)
     }
 
-    /// Learns from a record of the worker with this number. `None` when the table is full.
+    /// Learns from a record of the worker with this number. `None` if the table is full.
     pub fn observe(&mut self, record: &Record, reader: usize) -> Option<EndpointId> {
         self.observe_with(record, reader, |_, _| None)
     }
 
-    /// Learns from a record; `live` gives the present sequence number of requests in a worker's slot.
+    /// Learns from a record; `live` returns the present sequence number of requests in a worker's slot.
     pub fn observe_with(
         &mut self,
         record: &Record,
@@ -141,7 +141,7 @@ impl ConnectionTable {
         self.observe_known(record, reader, known, live)
     }
 
-    /// Learns from a record whose end has been looked for: `known`, or none.
+    /// Learns from a record whose endpoint has been looked for: `known`, or none.
     pub(crate) fn observe_known(
         &mut self,
         record: &Record,
@@ -163,7 +163,7 @@ impl ConnectionTable {
         let first = state.packets == 0;
         state.count(reader, record.slot, record.packets);
         if record.class == RoceClass::Cnp {
-            // Its UDP source port is not the connection's.
+            // A CNP's UDP source port is not the connection's.
             state.cnp_passed = Some(record.time);
         } else if state.transport.is_ud() {
             if let Some(sender) = record.source_qp {
@@ -197,7 +197,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Whether packets show that these ends belong to others than to each other, or to several.
+    /// Returns true if packets show that these endpoints belong to others than to each other, or to several.
     fn is_refuted(&self, one: &FlowKey, other: &FlowKey, now: Nanos) -> bool {
         let seen = |key: &FlowKey| {
             let end = self.ends.find(key)?;
@@ -215,13 +215,13 @@ impl ConnectionTable {
             })
     }
 
-    /// Pairs two queue pairs because the operator says so; `false` when there is no room.
+    /// Pairs two queue pairs by the operator's word; returns `false` if there is no room.
     pub(crate) fn give(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
         self.add(to_receiver, sender, Said::Operator, now)
     }
 
-    /// Pairs two queue pairs because a list says so, which counts only where packets say the same: the UDP source port is the hash of
-    /// both, or packets to both have the same. What the connection manager or the operator says stands above it. `false` when there is no
+    /// Pairs two queue pairs from a list, which counts only where packets agree: the UDP source port is the hash of
+    /// both, or packets to both have the same port. The connection manager's and the operator's word take precedence. Returns `false` if there is no
     /// room.
     pub(crate) fn suggest(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
         self.add(to_receiver, sender, Said::List, now)
@@ -239,12 +239,12 @@ impl ConnectionTable {
         given
     }
 
-    /// Forgets what the connection manager, or somebody, named; `false` when nothing is known.
+    /// Deletes a pair that the connection manager, the operator or a list named; returns `false` if there is none.
     pub(crate) fn take_back(&mut self, key: &FlowKey) -> bool {
         self.cm.take_back(key)
     }
 
-    /// A connection between two ends begins.
+    /// Begins a connection between two endpoints.
     fn begin(&mut self, (one, other): (FlowKey, FlowKey), transport: Transport, now: Nanos) {
         // Both are known now, though neither may have sent yet.
         let labelled = self
@@ -256,7 +256,7 @@ impl ConnectionTable {
             let was = was.and_then(|end| self.ends.like(end, now).ok()?);
             self.cm.remember(&key, was);
             if let Some(end) = self.ends.enter(&key, transport, now) {
-                // What was seen before may be of a connection that only paused: it is kept to tell.
+                // Earlier packets may be of a connection that only paused: their properties are kept to compare with.
                 if was.is_none() {
                     self.ends.renew(end, labelled, now);
                 }
@@ -265,30 +265,30 @@ impl ConnectionTable {
         }
     }
 
-    /// Pairs of the connection manager taken back because something spoke against them.
+    /// Number of pairs of the connection manager taken back because something spoke against them.
     #[must_use]
     pub const fn contradicted(&self) -> u64 {
         self.cm.contradicted
     }
 
-    /// The end of this key.
+    /// Finds the endpoint with this key.
     #[must_use]
     pub fn find(&self, key: &FlowKey) -> Option<EndpointId> {
         self.ends.find(key).map(EndpointId)
     }
 
-    /// The end of this key, looked for first where [`ConnectionTable::prefetch`] found it.
+    /// Finds the endpoint with this key, looked for first at the place that [`ConnectionTable::prefetch`] returned.
     pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<EndpointId> {
         self.ends.find_at(hint, key).map(EndpointId)
     }
 
-    /// The key of an end.
+    /// Key of an endpoint.
     #[must_use]
     pub fn key(&self, end: EndpointId) -> Option<FlowKey> {
         self.ends.key(end.0)
     }
 
-    /// Ends that packets of the other direction name, newest first, at most 64: one of them is this end's partner.
+    /// Endpoints that packets of the other direction name, newest first, at most 64: one of them is this endpoint's partner.
     pub(crate) fn candidates(&self, end: EndpointId) -> ArrayVec<EndpointId, 64> {
         let mut all = ArrayVec::new();
         let opposite = self.ends.opposite_side(end.0);
@@ -310,12 +310,12 @@ impl ConnectionTable {
         self.ends.end_mut(end.0)
     }
 
-    /// Another tick begins: so many ends may be compared by number in it.
+    /// Begins another tick, in which this many endpoints may be compared by sequence number.
     pub(crate) fn refill(&mut self, steps: usize) {
         self.ends.numbers.steps = steps;
     }
 
-    /// Forgets a few ends that are not paired and long unseen. Bounded work.
+    /// Forgets a few endpoints that are not paired and long unseen. Bounded work.
     pub fn age(&mut self, now: Nanos) {
         self.ends.forget(now, 8);
     }

@@ -2,7 +2,7 @@
 //! transport header), so no partner is looked for.
 //!
 //! Several queue pairs of a host may send to one; which of them filled the queue is not known then. When another sender is seen
-//! than before, nobody is signalled until only one has been seen for a second. Anybody can write another's number there, so as with
+//! than before, nobody is signalled until only one has been seen for a second. Anybody can write another's queue pair there, so as with
 //! connections both directions must have been seen: a sender is believed only while datagrams of the receiver's host are addressed to its
 //! queue pair, and never while that is known as one of a connection.
 
@@ -13,11 +13,11 @@ use super::Pairing;
 use super::ends::End;
 use crate::key::Qpn;
 
-/// How long no other sender may have been seen, once there were two.
+/// Time for which no other sender may have been seen, once there were two.
 pub(crate) const ALONE: Nanos = Nanos(1_000_000_000);
 
 impl End {
-    /// Takes in a datagram's sender; `first`: none was seen here before.
+    /// Records a datagram's sender; `first`: none was seen here before.
     pub(super) fn see_sender(&mut self, sender: Qpn, first: bool, now: Nanos) {
         if !first && self.sender != sender {
             self.doubted_until = self.doubted_until.max(now + ALONE);
@@ -25,7 +25,7 @@ impl End {
         self.sender = sender;
     }
 
-    /// Who sends datagrams to it; `answered`: what is known of packets to that queue pair.
+    /// Pairing with the sender of datagrams to this endpoint; `answered` is the endpoint of that sender's queue pair.
     pub(super) fn datagrams_sender(&self, answered: Option<&End>, now: Nanos) -> Pairing {
         let is_doubted = |end: &End| !end.transport.is_ud() || end.doubted_until > now;
         match answered {

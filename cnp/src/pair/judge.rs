@@ -1,7 +1,7 @@
-//! Who sends packets to an end, by the best evidence there is: the methods one after the other.
+//! Finds the sender of packets to an endpoint by the best evidence: the methods one after the other.
 //!
-//! What is asked of one end several times in one moment is asked of each method once: [`ConnectionTable::judge`] has both answers,
-//! the sender's queue pair and the end of the other direction.
+//! Both questions about an endpoint at one moment are put to each method once: [`ConnectionTable::judge`] returns both answers,
+//! the sender's queue pair and the endpoint of the other direction.
 
 use npcc_pipeline::units::Nanos;
 
@@ -9,17 +9,17 @@ use super::connections::{ConnectionTable, EndpointId};
 use super::{Evidence, Pairing, port, port_hash, psn};
 use crate::key::Qpn;
 
-/// What is known of an end at one moment.
+/// Sender and partner of an endpoint at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Judgement {
-    /// Who sends packets to it.
+    /// Sender of packets to the endpoint.
     pub(crate) pairing: Pairing,
-    /// The end of the other direction of its connection.
+    /// Endpoint of the other direction of its connection, and the evidence.
     pub(crate) partner: Option<(EndpointId, Evidence)>,
 }
 
 impl ConnectionTable {
-    /// What is known of an end at this moment.
+    /// Judges an endpoint by all evidence at this moment.
     pub(crate) fn judge(&self, end: EndpointId, now: Nanos) -> Judgement {
         let alone = |pairing| Judgement {
             pairing,
@@ -46,7 +46,7 @@ impl ConnectionTable {
             let named_end = self.find(&key.reversed(named.sender));
             let shows_another = partner.is_some_and(|(partner, _)| Some(partner) != named_end);
             if !named.wants_proof() || self.confirms(end, named_end, named.sender) {
-                // Of two that contradict each other neither is believed.
+                // Of two contradicting pairs neither is believed.
                 return if shows_another {
                     alone(Pairing::Unpaired)
                 } else {
@@ -68,7 +68,7 @@ impl ConnectionTable {
         Judgement { pairing, partner }
     }
 
-    /// Whether packets say what a list does: the UDP source port is the hash of both queue pairs, or packets to both have one that no others
+    /// Returns true if packets confirm a list's pair: the UDP source port is the hash of both queue pairs, or packets to both have one that no others
     /// have.
     fn confirms(&self, end: EndpointId, other: Option<EndpointId>, sender: Qpn) -> bool {
         let (Some(port), Some(key)) = (self.ends.port(end.0), self.key(end)) else {
@@ -79,7 +79,7 @@ impl ConnectionTable {
         other.is_some_and(alone) || port == port_hash::port_of(key.dest_qp(), sender)
     }
 
-    /// The partner that packets show.
+    /// Partner that packets show.
     fn seen_partner(&self, end: EndpointId, now: Nanos) -> Option<(EndpointId, Evidence)> {
         let by =
             |partner: Option<u32>, evidence| partner.map(|index| (EndpointId(index), evidence));
@@ -88,25 +88,25 @@ impl ConnectionTable {
             .or_else(|| by(port::partner(&self.ends, end.0, now), Evidence::Port))
     }
 
-    /// Who sends packets to this end, by the best evidence there is at this moment.
+    /// Sender of packets to this endpoint, by the best evidence at this moment.
     #[must_use]
     pub fn resolve(&self, end: EndpointId, now: Nanos) -> Pairing {
         self.judge(end, now).pairing
     }
 
-    /// The end of the other direction of this end's connection.
+    /// Endpoint of the other direction of this endpoint's connection.
     #[must_use]
     pub fn partner(&self, end: EndpointId, now: Nanos) -> Option<(EndpointId, Evidence)> {
         self.judge(end, now).partner
     }
 
-    /// Notes the outcome of [`ConnectionTable::resolve`], so that connections outlive their traffic and loose ends do not.
+    /// Applies the outcome of [`ConnectionTable::resolve`], so that connections outlive their traffic and unpaired endpoints do not.
     pub fn settle(&mut self, end: EndpointId, now: Nanos) {
         let partner = self.partner(end, now);
         self.keep_while_paired(end, partner);
     }
 
-    /// Notes who was found to be an end's partner, so that connections outlive their traffic.
+    /// Stores the partner found for an endpoint, so that connections outlive their traffic.
     pub(crate) fn keep_while_paired(
         &mut self,
         end: EndpointId,

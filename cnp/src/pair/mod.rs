@@ -1,8 +1,8 @@
-//! Whose queue pair sends a flow: the number a CNP must carry and no data packet contains (docs/pairing.md).
+//! Pairing: finds the queue pair that sends a flow, the number a CNP must carry and no data packet contains (docs/pairing.md).
 //!
-//! A datagram names its sender (`datagram`). Every packet of RC or UC from A to B names a queue pair at B: an *end*. Endpoints of A -> B and of B -> A are the two sets
-//! of names; pairing is matching them. One method a file, each a function of what is known *now*: nothing is remembered as
-//! paired, so that a second arrival, a changed port or a lost candidate demotes before the next CNP.
+//! A datagram names its sender (`datagram`). Every packet of RC or UC from A to B names a queue pair at B: an *endpoint*. Endpoints of A -> B and
+//! of B -> A are the two sets of names; pairing is matching them. There is one method per file, each a function of what is known *now*: nothing is
+//! remembered as paired, so that a second arrival, a changed port or a lost candidate demotes before the next CNP.
 //!
 //! A method answers only when the match is the only one it could give. This module does not decide which evidence is
 //! enough; the planner does.
@@ -52,19 +52,19 @@ named! {
     }
 }
 
-/// What is known of a flow's sender.
+/// Pairing of a flow with its sender's queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairing {
-    /// Its queue pair.
+    /// The sender's queue pair is known, by this evidence.
     Paired(Qpn, Evidence),
     /// Packets come back, but which of them are this flow's is not known.
     Unpaired,
-    /// No packet has come back yet: nobody can know.
+    /// No packet has come back yet: the sender cannot be known.
     Cold,
 }
 
 impl Pairing {
-    /// The evidence.
+    /// Evidence for the sender's queue pair.
     #[must_use]
     pub const fn evidence(self) -> Evidence {
         match self {

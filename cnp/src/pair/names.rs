@@ -1,8 +1,8 @@
-//! What the connection manager, the operator or an import says of ends, and how far it is believed.
+//! Names: pairs given by the connection manager, the operator or an import, and whether they are believed.
 //!
-//! Law: a name counts only while the packets of its end are like those it was first seen with: the same UDP source port, and
-//! sequence numbers that go on from there. One that is not like them may be made up, or another connection's, which has taken
-//! the number over without a word. So the name is doubted, not lost: it counts again once packets like the first ones came back
+//! Law: a name counts only while the packets of its endpoint are like those it was first seen with: the same UDP source port, and
+//! sequence numbers that go on from there. A packet that differs may be made up, or of another connection, which has taken
+//! the number over without a message. So the name is doubted, not lost: it counts again once packets like the first ones came back
 //! and none of another kind was seen for [`LIVE`], more than the longest time between two of a flow's records.
 
 use npcc_pipeline::units::Nanos;
@@ -13,14 +13,14 @@ use crate::fixed_map::{FixedMap, MapKey};
 use crate::key::{FlowKey, Qpn};
 use crate::links::NONE;
 
-/// The asking side's name of a connection between two addresses. `way` has no queue pair (0) but for pairs given by hand.
+/// Key of a connection: the requesting side's id between two addresses. `way` has no queue pair (0) except for pairs given by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id {
     pub(super) way: FlowKey,
     pub(super) id: u32,
 }
 
-/// A queue pair of one address, as packets to it name it. An RC or UC queue pair has one peer.
+/// Queue pair of one address, as packets to it name it. An RC or UC queue pair has one peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     address: [u64; 2],
@@ -49,31 +49,31 @@ impl Owner {
     }
 }
 
-/// Who says so.
+/// Source of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
     /// The connection manager, of queue pairs of this transport.
     Manager(Transport),
-    /// The operator, of this pair.
+    /// The operator, for this pair.
     Operator,
-    /// A list that was read in: it counts only where packets say the same.
+    /// A list that was read in: it counts only where packets agree.
     List,
 }
 
-/// What is said of an end.
+/// Name of an endpoint: its sender's queue pair, and the source of that knowledge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// The queue pair that sends to this end.
+    /// Queue pair that sends to this endpoint.
     pub(crate) sender: Qpn,
     pub(crate) said: Said,
-    /// The UDP source port follows from this flow label, not from the queue pairs; 0 for none.
+    /// Flow label from which the UDP source port follows, instead of from the queue pairs; 0 for none.
     pub(crate) flow_label: u32,
     pub(super) id: Id,
-    /// What its packets are like, once seen.
+    /// Properties of its packets, once seen.
     like: Option<Like>,
-    /// What the packets of its end were like before it was named: of a connection that paused, if they go on so.
+    /// Properties of the endpoint's packets before it was named: of a connection that paused, if the packets continue them.
     before: Option<Like>,
-    /// When a packet like the first ones was last seen, and one unlike them.
+    /// Time of the last packet like the first ones (`own_at`), and of the last one unlike them (`other_at`).
     own_at: Nanos,
     other_at: Nanos,
 }
@@ -92,7 +92,7 @@ impl Named {
         }
     }
 
-    /// Whether it is said of queue pairs of this transport.
+    /// Returns true if the name is of queue pairs of this transport.
     pub(crate) fn is_of(&self, transport: Transport) -> bool {
         match self.said {
             Said::Manager(said) => said == transport,
@@ -100,12 +100,12 @@ impl Named {
         }
     }
 
-    /// Whether it counts only where packets say the same: of a list, or over what was seen before.
+    /// Returns true if the name counts only where packets agree: it is from a list, or the endpoint had packets before.
     pub(crate) const fn wants_proof(&self) -> bool {
         matches!(self.said, Said::List) || self.before.is_some()
     }
 
-    /// Whether the packets of its end are those it was first seen with.
+    /// Returns true if the endpoint's packets are those it was first seen with.
     pub(crate) fn is_believed(&self, now: Nanos) -> bool {
         self.other_at == Nanos::ZERO
             || self.own_at > self.other_at && now.since(self.other_at) >= LIVE
@@ -126,27 +126,27 @@ impl Names {
         }
     }
 
-    /// What is said of packets to this end, believed or not.
+    /// Name of this endpoint, believed or not.
     pub(super) fn of(&self, key: &FlowKey) -> Option<Named> {
         self.named
             .find(key)
             .and_then(|index| self.named.get(index).copied())
     }
 
-    /// The end by which a queue pair is named, whoever its peer.
+    /// Endpoint by which a queue pair is named, whoever its peer is.
     pub(super) fn owner(&self, owner: &Owner) -> Option<(FlowKey, Named)> {
         let index = self.owners.find(owner)?;
         let key = *self.owners.get(index)?;
         Some((key, self.of(&key)?))
     }
 
-    /// `false` when there is no room.
+    /// Inserts a name; returns `false` if there is no room.
     pub(super) fn insert(&mut self, key: FlowKey, named: Named) -> bool {
         self.owners.insert(Owner::destination(&key), key).is_some()
             && self.named.insert(key, named).is_some()
     }
 
-    /// Forgets a name, if it is of this connection.
+    /// Forgets a name, if it belongs to this connection.
     pub(super) fn forget_of(&mut self, key: &FlowKey, id: &Id) {
         if self.of(key).is_none_or(|named| named.id != *id) {
             return;
@@ -159,7 +159,7 @@ impl Names {
         }
     }
 
-    /// Notes what the packets of an end were like until it was named.
+    /// Stores the properties that the packets of an endpoint had until it was named.
     pub(super) fn remember(&mut self, key: &FlowKey, before: Option<Like>) {
         let index = self.named.find(key);
         if let Some(named) = index.and_then(|index| self.named.get_mut(index)) {
@@ -167,8 +167,8 @@ impl Names {
         }
     }
 
-    /// Takes in a packet of an end; `request`: its number, when it is one, and how many packets the end has had. `true` when this is
-    /// the first that speaks against the name.
+    /// Compares a packet of an endpoint with its name; `request`: its sequence number, if it is one, and the endpoint's packet count. Returns `true` if
+    /// this is the first packet that speaks against the name.
     pub(super) fn see(
         &mut self,
         key: &FlowKey,

@@ -1,22 +1,22 @@
-//! What is known of two addresses: how many queue pairs, how their ports behave, whether the hash holds.
+//! State of an address pair: number of queue pairs, behaviour of their ports, validity of the port hash.
 
 use crate::fixed_map::MapKey;
 use crate::key::FlowKey;
 use crate::links::List;
 
-/// Two addresses, in one order.
+/// Key of an address pair: two addresses, in one order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PairKey {
     low: [u64; 2],
     high: [u64; 2],
     v6: bool,
-    /// Whether these are unreliable datagrams: a world apart, which tells nothing of connections.
+    /// True for unreliable datagrams, which are kept separately: they prove nothing about connections.
     datagrams: bool,
 }
 
 impl MapKey for PairKey {}
 
-/// The two directions: from the lower address, and from the higher.
+/// Direction between the two addresses: from the lower, or from the higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Up,
@@ -49,7 +49,7 @@ impl PairKey {
         (pair, if up { Direction::Up } else { Direction::Down })
     }
 
-    /// The key of these addresses' datagrams.
+    /// Key for the datagrams between these addresses.
     pub(crate) const fn of_datagrams(self) -> PairKey {
         PairKey {
             datagrams: true,
@@ -58,32 +58,32 @@ impl PairKey {
     }
 }
 
-/// What the hash says of an end.
+/// Verdict of the port hash on an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Verdict {
-    /// Nobody in the other direction has this port, or too many to compare.
+    /// No endpoint of the other direction has this port, or too many to compare.
     #[default]
     Silent,
-    /// Exactly one fits.
+    /// Exactly one endpoint with the port fits.
     Agree,
-    /// Somebody has the port, nobody fits.
+    /// Endpoints have the port, but none fits.
     Disagree,
-    /// More than one fits.
+    /// More than one endpoint with the port fits.
     Ambiguous,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PairState {
-    /// Ends of each direction, the latest first.
+    /// Endpoints of each direction, the latest first.
     up: List,
     down: List,
     agree: u32,
     disagree: u32,
-    /// UDP source ports of RC seen in any direction.
+    /// Number of UDP source ports of RC seen in any direction.
     pub(crate) ports: u32,
-    /// UDP source ports of RC seen in one direction only.
+    /// Number of UDP source ports of RC seen in one direction only.
     pub(crate) lonely: u32,
-    /// Queue pair numbers seen in both directions.
+    /// Number of queue pair numbers seen in both directions.
     pub(crate) common: u32,
 }
 
@@ -117,17 +117,17 @@ impl PairState {
         }
     }
 
-    /// More than 99 % of the ends that can be judged agree.
+    /// Returns true if more than 99 % of the endpoints that can be judged agree.
     pub(crate) fn hash_holds(&self) -> bool {
         self.agree > self.disagree.saturating_mul(99)
     }
 
-    /// More ends follow the hash than not: enough for one that is alone with its partner on their port.
+    /// Returns true if more endpoints follow the hash than not: enough for one that is alone with its partner on their port.
     pub(crate) fn hash_usual(&self) -> bool {
         self.agree > self.disagree
     }
 
-    /// Whether equal ports can only mean equal connections (see [`super::port`]).
+    /// Returns true if equal ports can only mean equal connections (see [`super::port`]).
     pub(crate) fn ports_match(&self) -> bool {
         let single = self.up.len == 1 && self.down.len == 1;
         single || self.common == 0 && self.lonely.saturating_mul(2) < self.ports

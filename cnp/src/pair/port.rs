@@ -1,10 +1,10 @@
 //! Evidence `port`: exactly one queue pair in each direction on this UDP source port, unchanged for 50 ms and 64 packets.
 //!
-//! Equal ports alone mislead where a network card takes the port from its *own* queue pair: then equal ports belong to
-//! different connections whose queue pairs happen to have equal numbers. So with several queue pairs between two addresses
-//! it is refused while any number occurs in both directions, and while half of the ports or more are seen in one direction
-//! only; both must have been seen since, and an answer must have had the number of a request in flight, to the packet, and none another. Never for UC, whose reverse packets are not
-//! acknowledgements; never where the hash is believed and says otherwise.
+//! Equal ports alone mislead where a network card takes the port from its *own* queue pair: then equal ports belong to different connections whose
+//! queue pairs happen to have equal numbers. So with several queue pairs between two addresses the evidence is refused while any number occurs in
+//! both directions, and while half of the ports or more are seen in one direction only. Both directions must have been seen since, and an answer
+//! must have had the number of a request in flight, to the packet, and none another. Never for UC, whose reverse packets are not acknowledgements;
+//! never where the hash is believed and says otherwise.
 
 use npcc_pipeline::units::Nanos;
 
@@ -12,9 +12,9 @@ use super::ends::Endpoints;
 use super::ends::psn_state::PortFit;
 use super::pair_state::Verdict;
 
-/// How long nothing may have changed on the port.
+/// Time for which nothing may have changed on the port.
 pub(crate) const STEADY: Nanos = Nanos::from_millis(50);
-/// How many packets of the flow must have passed meanwhile.
+/// Number of the flow's packets that must have passed meanwhile.
 pub(crate) const STEADY_PACKETS: u64 = 64;
 
 pub(super) fn partner(ends: &Endpoints, end: u32, now: Nanos) -> Option<u32> {
@@ -29,7 +29,7 @@ pub(super) fn partner(ends: &Endpoints, end: u32, now: Nanos) -> Option<u32> {
     let changed = own.changed.max(opposite.changed);
     let steady =
         now.since(changed) >= STEADY && state.packets - state.packets_at_change >= STEADY_PACKETS;
-    // One that went quiet when the other began is another connection's, by chance: their numbers were never compared.
+    // A partner that went quiet when the other began is another connection's, by chance: their numbers were never compared.
     let partner = ends.end(opposite.ends.head)?;
     let both = partner.last_seen > changed;
     let fit = [state, partner]

@@ -1,10 +1,10 @@
 //! Evidence `port-hash`: the same UDP source port in both directions, and it is the hash of both queue pairs.
 //!
 //! Linux's convention for RoCEv2 with flow label 0 (`rdma_calc_flow_label`, `rdma_flow_label_to_udp_sport` in
-//! include/rdma/ib_verbs.h). Symmetric, so both ends compute the same port.
+//! include/rdma/ib_verbs.h). Symmetric, so both endpoints compute the same port.
 //!
-//! A network card may follow another rule, so the formula is believed per address pair only where it holds: of the ends
-//! that share their port with somebody in the other direction, more than 99 % must have a partner that fits, or most, where the two
+//! A network card may follow another rule, so the formula is believed per address pair only where it holds: of the endpoints
+//! that share their port with one in the other direction, more than 99 % must have a partner that fits, or most, where the two
 //! are alone on their port (others there, with ports of their own, may be another application's). A partner
 //! must be the only one that fits, seen from both sides.
 
@@ -12,7 +12,7 @@ use super::ends::Endpoints;
 use super::pair_state::Verdict;
 use crate::key::Qpn;
 
-/// The UDP source port of a connection between these queue pairs with flow label 0.
+/// UDP source port of a connection between these queue pairs with flow label 0.
 #[must_use]
 pub const fn port_of(a: Qpn, b: Qpn) -> u16 {
     let mut v = a.get() as u64 * b.get() as u64;
@@ -24,7 +24,7 @@ pub const fn port_of(a: Qpn, b: Qpn) -> u16 {
     u16::from_le_bytes([low, high]) | 0xc000
 }
 
-/// The only end whose queue pair fits `end`, where the formula is believed.
+/// Returns the only endpoint whose queue pair fits `end`, where the formula is believed.
 pub(super) fn partner(ends: &Endpoints, end: u32) -> Option<u32> {
     let state = ends.end(end)?;
     if state.verdict != Verdict::Agree {

@@ -5,14 +5,14 @@
 //!   reply   to end X with PSN q                                   (ACK, READ RESPONSE FIRST or ONLY, ATOMIC ACK)
 //!   => X and Y are the two ends of one connection, three times over
 //! ```
-//! A reply supports a match only if its number is, to the bit, one that was seen to ask for a reply, and no other end of that
-//! direction can have sent it ([`super::senders`]): where connections move in lock step numbers say nothing, and nothing is
-//! concluded. A reply far from where its partner is, or that fits another end, or two ends that claim the same one, undo the
+//! A reply supports a match only if its number is exactly one that was seen to ask for a reply, and no other endpoint of that
+//! direction can have sent it ([`super::senders`]): where connections move in lock step numbers prove nothing, and nothing is
+//! concluded. A reply far from where its partner is, or that fits another endpoint, or two endpoints that claim the same one, undo the
 //! match. Numbers are 24 bits and wrap.
 //!
-//! What is not seen cannot be compared, so two things more are asked for. Numbers must be random: an end whose first number is
+//! Unseen packets cannot be compared, so two more conditions hold. Numbers must be random: an endpoint whose first number is
 //! below [`SMALL`] may have begun at 0, as all of NCCL's do, and one such connection of which only the data are seen and one of
-//! which only the answers are seen would fit to the bit. And few replies may fit nobody: each is of a connection whose
+//! which only the answers are seen would fit exactly. And few replies may fit nobody: each is of a connection whose
 //! data take another path, and by chance its number is one that another was seen to ask for, once in 2^22 for each of the
 //! others. Where the two together come to more than 1 in 2^14, no match between these addresses is believed.
 
@@ -29,35 +29,36 @@ use npcc_pipeline::wire::bth::{RoceClass, is_request};
 
 /// Opcode of an RC READ REQUEST.
 const READ_REQUEST: u8 = 0x0c;
-/// Replies that must fit.
+/// Number of replies that must fit.
 const SUPPORTS: u8 = 3;
-/// Ends without a sender times ends of a direction, above which chance is too likely: four marks each, of 2^24 numbers.
+/// Limit on the product of endpoints without a sender and endpoints of a direction, above which chance is too likely: four marks each, of 2^24
+/// numbers.
 const CHANCE: u64 = 1 << 8;
 
-/// Whether a request with this opcode is answered even without AckReq, or is the last of a message.
+/// Returns true if a request with this opcode is answered even without AckReq, or is the last of a message.
 const fn ends_message(opcode: u8) -> bool {
     matches!(opcode, 0x02..=0x05 | 0x08..=0x0c | 0x13 | 0x14 | 0x16 | 0x17)
 }
 
-/// Replies whose number is one of a request's: ACK, READ RESPONSE FIRST and ONLY, ATOMIC ACK.
+/// Returns true for a reply that carries a request's number: ACK, READ RESPONSE FIRST and ONLY, ATOMIC ACK.
 const fn is_reply(opcode: u8) -> bool {
     matches!(opcode, 0x0d | 0x10..=0x12)
 }
 
-/// Data that answer a READ REQUEST.
+/// Returns true for data that answer a READ REQUEST.
 const fn is_read_response(opcode: u8) -> bool {
     matches!(opcode, 0x0d..=0x10)
 }
 
-/// ACK and no NAK: a NAK's number is one not received.
+/// Syndrome bits that are 0 in an ACK and not in a NAK, whose number is one not received.
 const ACK_MASK: u8 = 0b0110_0000;
 
-/// Whether a record is of a request that is answered with its own number, if with any.
+/// Returns true if a record is of a request that is answered with its own number, if with any.
 pub(crate) const fn asks(record: &Record) -> bool {
     is_request(record.opcode) && (record.asks_for_reply() || ends_message(record.opcode))
 }
 
-/// Whether a record is of a reply that has its request's number.
+/// Returns true if a record is of a reply that carries its request's number.
 pub(crate) fn is_answer(record: &Record) -> bool {
     let positive = |syndrome| syndrome & ACK_MASK == 0;
     is_reply(record.opcode)
@@ -66,8 +67,8 @@ pub(crate) fn is_answer(record: &Record) -> bool {
 }
 
 impl Endpoints {
-    /// Takes in the number of a packet to `end`; `live` says the present number of requests in a slot. Returns the number of a
-    /// request, and how many packets the end has had, where numbers count packets.
+    /// Processes the sequence number of a packet to `end`; `live` returns the present number of requests in a slot. Returns a request's number
+    /// and the endpoint's packet count, where numbers count packets.
     pub(super) fn see_psn(
         &mut self,
         end: u32,
@@ -100,7 +101,7 @@ impl Endpoints {
         None
     }
 
-    /// Takes in a request. One whose number does not go on from the last is another connection's, of the same queue pair number and
+    /// Processes a request. One whose number does not go on from the last is another connection's, with the same queue pair number and
     /// UDP source port.
     fn see_request(&mut self, end: u32, record: &Record, reader: usize) {
         let Some(state) = self.end_mut(end) else {
@@ -113,7 +114,7 @@ impl Endpoints {
             self.forget_psn(end);
             self.unsettle(end, record.time);
             if !self.note_change(end, record.time) {
-                // Nor does its port, which is another's then and not looked at again.
+                // Nor does its port prove anything, which is another's then and not looked at again.
                 self.set_port(end, None, record.time);
             }
         }
@@ -123,7 +124,7 @@ impl Endpoints {
         }
     }
 
-    /// Whether a READ RESPONSE to `end` answers nobody: packets of its connection's other direction pass here, and none of their requests
+    /// Returns true if a READ RESPONSE to `end` answers no request: packets of its connection's other direction pass here, and none of their requests
     /// can have its number, or one that the answer to a long READ comes to.
     pub(super) fn is_unasked(
         &self,
@@ -151,7 +152,7 @@ impl Endpoints {
         })
     }
 
-    /// The end of the other direction that packets to `end` most likely belong with: its partner, or the only one on its port.
+    /// Endpoint of the other direction that packets to `end` most likely belong with: its partner, or the only one on its port.
     fn other_end(&self, end: u32) -> Option<u32> {
         let state = self.end(end)?;
         let is_partner = |other: &u32| {
@@ -181,13 +182,13 @@ impl Endpoints {
             .end(candidate)
             .is_some_and(|state| state.serial == serial);
         if candidate != NONE && !same {
-            // It is gone, and another end is in its place.
+            // The candidate is gone, and another endpoint is in its place.
             self.part(end);
         }
         let candidate = if same { candidate } else { NONE };
         if let Some(present) = self.number(candidate, live) {
             if self.is_far(candidate, present, number, now) {
-                // Where its partner is not, or no longer is.
+                // The reply is far from where its partner is.
                 self.part(end);
             } else if partner(self, end) == Some(candidate) {
                 return;
@@ -198,7 +199,7 @@ impl Endpoints {
                 self.set_orphan(end, false);
                 let marked =
                     |state: &End| state.sent.first >= SMALL && state.psn.marks.contains(&number);
-                // Whatever hashes addresses and ports sends all of a port one way: of one whose answers are seen the data are.
+                // A network that hashes addresses and ports sends all packets of a port one way: where a connection's answers are seen, so are its data.
                 let port = self.port(end);
                 if port.is_some() && port == self.port(fits) && self.end(fits).is_some_and(marked) {
                     self.support(end, fits, number);
@@ -223,7 +224,7 @@ impl Endpoints {
         }
         let claimed = self.end(fits).map_or(NONE, |state| state.psn.claimed);
         if claimed != NONE && claimed != end {
-            // Two that fit it: one is made up, or of the connection before.
+            // Two endpoints fit it: one is made up, or of the connection before.
             self.part(claimed);
             self.part(end);
             return;
@@ -243,7 +244,7 @@ impl Endpoints {
         }
     }
 
-    /// Undoes what replies to this end seemed to fit.
+    /// Undoes the match of replies to this endpoint.
     fn part(&mut self, end: u32) {
         let Some(state) = self.end_mut(end) else {
             return;
@@ -257,7 +258,7 @@ impl Endpoints {
         }
     }
 
-    /// Forgets all numbers of an end: another connection begins, or none is left.
+    /// Forgets all numbers of an endpoint: another connection begins, or none is left.
     pub(super) fn forget_psn(&mut self, end: u32) {
         let claimed = self.end(end).map_or(NONE, |state| state.psn.claimed);
         self.part(claimed);
@@ -269,7 +270,7 @@ impl Endpoints {
         }
     }
 
-    /// Whether a reply's number is none that requests to this end can have in flight.
+    /// Returns true if a reply's number is none that requests to this endpoint can have in flight.
     fn is_far(&self, requests: u32, present: u32, number: u32, now: Nanos) -> bool {
         distance(present, number) > NEAR
             && self
@@ -277,9 +278,9 @@ impl Endpoints {
                 .is_some_and(|state| !state.sent.holds(present, number, now))
     }
 
-    /// Compares a reply with the only end opposite with the same UDP source port: of one that it does not answer the port says nothing.
+    /// Compares a reply with the only opposite endpoint on the same UDP source port: if it does not answer that one, the equal port proves nothing.
     ///
-    /// Where the worker's present number is at hand the reply's must be among those of the last requests, to the packet: cards that take
+    /// If the worker's present number is at hand, the reply's must be among those of the last requests, to the packet: cards that take
     /// the port from their own queue pair bring the data of one connection and the answers of another to one port, and of those
     /// one in 128 are near. What is in flight is known once requests were seen for 20 ms; an answer that fits then is needed.
     fn weigh_port(
@@ -301,7 +302,7 @@ impl Endpoints {
             .and_then(|(reader, slot)| live(reader, slot));
         let (number, now) = (reply.psn, reply.time);
         let fits = sent.holds(at_hand.unwrap_or(sent.last), number, now);
-        // What was shown last may be long ago.
+        // The last number shown may be old.
         let refuted = !fits && (at_hand.is_some() || distance(sent.last, number) > NEAR);
         if !(refuted || fits && sent.is_known(now)) {
             return;
@@ -320,7 +321,7 @@ impl Endpoints {
     }
 }
 
-/// The end that replies fit, from either side, if both sides do not differ.
+/// Returns the endpoint that replies fit, from either side, if both sides do not differ.
 pub(super) fn partner(ends: &Endpoints, end: u32) -> Option<u32> {
     let state = ends.end(end)?;
     if ends.chance(end) > CHANCE {

@@ -1,12 +1,12 @@
-//! Which end's requests a sequence number can be one of: what every end has sent lately, and an index to find it by.
+//! Finds the endpoint whose requests can include a sequence number: the numbers lately sent to every endpoint, and an index of them.
 //!
-//! Law: an end that may have sent a number is never passed over. What it has in flight lies between its number of 20 to 40 ms
+//! Law: an endpoint that may have been sent a number is never passed over. Its numbers in flight lie between its number of 20 to 40 ms
 //! ago (more than a round trip of 2,000 km) and its present one, which the worker's flow cache has of every packet; while it
 //! has been seen for less than that, within [`NEAR`] of its present one.
 //!
 //! Numbers begin anywhere, so a thousand connections lie apart from each other, and of those at random few are near. Where
-//! more are near than so, they began together (NCCL begins all at 0) or follow another rule, and nothing is concluded.
-//! Work is bounded: ends are kept in buckets by their number, and only three buckets are looked into.
+//! more are near than that, they began together (NCCL begins all at 0) or follow another rule, and nothing is concluded.
+//! Work is bounded: endpoints are kept in buckets by their number, and only three buckets are looked into.
 
 use npcc_pipeline::units::Nanos;
 
@@ -16,24 +16,24 @@ use super::pair_state::PairKey;
 use crate::links::{Links, NONE, link, unlink};
 use crate::sample::{Record, SlotRef};
 
-/// Ends looked at for one number, at most.
+/// Maximum number of endpoints looked at for one number.
 const MOST: usize = 192;
-/// One in so many ends may be near by chance: four times as many as there are when numbers are random.
+/// Share of endpoints (1/32) that may be near by chance: four times as many as there are when numbers are random.
 const CROWD: u32 = 32;
 
-/// Who can have sent a number.
+/// Endpoints whose requests can include a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Senders {
-    /// Several ends may have, or which one did is not known.
+    /// Several endpoints, or it is not known which one.
     Unknown,
-    /// Nobody seen.
+    /// No endpoint seen.
     Nobody,
-    /// This end alone.
+    /// One endpoint alone.
     One(u32),
 }
 
 impl Endpoints {
-    /// Takes in the number of a request to `end`.
+    /// Records the number of a request to `end`.
     pub(super) fn see_number(&mut self, end: u32, record: &Record, reader: usize) {
         let Some(state) = self.end_mut(end) else {
             return;
@@ -55,11 +55,11 @@ impl Endpoints {
         }
     }
 
-    /// Forgets what was sent to an end.
+    /// Forgets the numbers sent to an endpoint.
     pub(super) fn forget_numbers(&mut self, end: u32) {
         self.leave_place(end);
         if let Some(state) = self.end_mut(end) {
-            // That numbers were small is not forgotten: more that count from 0 may follow.
+            // The fact that numbers were small is kept: more that count from 0 may follow.
             let first = Some(state.sent.first).filter(|first| *first < SMALL);
             state.sent = Sent::new();
             state.sent.first = first.unwrap_or(NONE);
@@ -79,13 +79,13 @@ impl Endpoints {
         }
     }
 
-    /// Where the worker has the present number of requests to an end.
+    /// Reader and slot in which a worker keeps the present number of requests to an endpoint.
     pub(super) fn request_slot(&self, end: u32) -> Option<(usize, SlotRef)> {
         let sent = &self.end(end)?.sent;
         (sent.reader != NONE).then_some((sent.reader as usize, sent.slot))
     }
 
-    /// The present number of requests to an end.
+    /// Present number of requests to an endpoint.
     pub(super) fn number(
         &self,
         end: u32,
@@ -95,7 +95,7 @@ impl Endpoints {
         live(reader, slot).or_else(|| Some(self.end(end)?.sent.last))
     }
 
-    /// Whose request a reply to `end` with this number answers.
+    /// Finds the endpoint whose request a reply to `end` with this number answers.
     pub(super) fn senders(
         &mut self,
         end: u32,

@@ -1,4 +1,4 @@
-//! What a policy knows of its queue, and what it answers.
+//! Input and output of a policy: the state of its queue, and its decision.
 
 use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos};
@@ -6,21 +6,21 @@ use npcc_pipeline::units::{BitRate, Nanos};
 use crate::detector::Reading;
 
 named! {
-    /// How many contributors are signalled.
+    /// Amount of contributors that are signalled.
     #[derive(PartialOrd, Ord, Default)]
     pub enum Amount {
-        /// Nobody.
+        /// No contributor.
         #[default]
         None = "none",
-        /// The heaviest few.
+        /// The heaviest few contributors.
         Few = "few",
-        /// Every one.
+        /// Every contributor.
         Many = "many",
     }
 }
 
 named! {
-    /// Why a policy decided as it did.
+    /// Reason for a policy's decision.
     #[derive(Default)]
     pub enum Reason {
         /// The queue is idle.
@@ -28,21 +28,21 @@ named! {
         Idle = "idle",
         /// The rise is too short to count.
         Jitter = "jitter",
-        /// Shallow and falling.
+        /// The queue is shallow and falling.
         Emptying = "emptying",
-        /// Shallow and rising.
+        /// The queue is shallow and rising.
         Filling = "filling",
-        /// Deep and rising.
+        /// The queue is deep and rising.
         Overfull = "overfull",
-        /// Deep and falling.
+        /// The queue is deep and falling.
         Draining = "draining",
         /// The senders signalled before recover only once in this time.
         Recovery = "recovery",
         /// The effect of the round before is still on its way.
         Feedback = "feedback",
-        /// More comes in, or is left from before, than the queue drains.
+        /// The arrival rate, or the backlog, exceeds what the queue drains.
         Overload = "overload",
-        /// What comes in fits, once those signalled before have slowed down.
+        /// The arrival rate fits, once the senders signalled before have slowed down.
         Balanced = "balanced",
         /// The depth is at the set-point, or on its way there.
         SetPoint = "set-point",
@@ -53,36 +53,36 @@ named! {
     }
 }
 
-/// Which of the contributors an amount means.
+/// Selection among the contributors of an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Choice {
-    /// All it reaches, heaviest first.
+    /// All contributors that the amount reaches, heaviest first.
     #[default]
     All,
-    /// Those above the water level, fastest first, until what they are expected to give up adds up to this: the level is what is left to
+    /// Contributors above the water level, fastest first, until the sum of their expected cuts reaches this rate: the level is the rate left to
     /// each of them when they give up the sum together.
     Cut(BitRate),
 }
 
-/// A policy's answer for one tick.
+/// Decision of a policy for one tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// What the table says, before the policy's own pauses.
+    /// Amount by the table, before the policy's own pauses.
     pub wanted: Amount,
-    /// What is to be done now.
+    /// Amount to signal now.
     pub amount: Amount,
-    /// Which of those an amount reaches.
+    /// Selection among the contributors of the amount.
     pub choice: Choice,
-    /// Share of the contributors that are few, in thousandths.
+    /// Share of the contributors that counts as few, in thousandths.
     pub few: u16,
     /// Shortest time between two CNPs to one flow.
     pub spacing: Nanos,
-    /// Why.
+    /// Reason for the decision.
     pub reason: Reason,
 }
 
 impl Decision {
-    /// Nobody is signalled.
+    /// Decision to signal nobody.
     #[must_use]
     pub const fn none(wanted: Amount, reason: Reason) -> Decision {
         Decision {
@@ -97,7 +97,7 @@ impl Decision {
 }
 
 impl Decision {
-    /// The CNP that stands for a mark: no policy decided it, and each queue has its own.
+    /// Decision that stands for a mark: no policy made it, and each queue has its own.
     pub(crate) const fn of_mark() -> Decision {
         Decision {
             amount: Amount::Few,
@@ -106,29 +106,29 @@ impl Decision {
     }
 }
 
-/// What a policy knows of its queue at one look.
+/// State of a policy's queue at one look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueContext {
-    /// The detector's latest look.
+    /// Result of the detector's latest look.
     pub reading: Reading,
-    /// Whether that look is of this moment; between two ticks it is not.
+    /// True if that look is of this moment; between two ticks it is not.
     pub fresh: bool,
     /// Wire bytes waiting at this moment, without those that a pause kept ([`crate::control::level`]).
     pub depth: u64,
     /// Wire bytes from which the queue is deep.
     pub deep: u64,
-    /// The rate the queue drains at while it stands: its own, or its share of the port where others are served before it or beside it.
+    /// Rate at which the queue drains while it stands: its own, or its share of the port where others are served before it or beside it.
     pub drain: BitRate,
-    /// What came in since the look before, if the queue drained at its rate meanwhile.
+    /// Arrival rate since the last look, if the queue drained at its rate meanwhile.
     pub arrival: BitRate,
     /// Largest frame on the wire in bytes.
     pub mtu: u64,
-    /// Whether every flow of the queue is read often enough, while frames wait, for its rate to be known.
+    /// True if every flow of the queue is read often enough, while frames wait, for its rate to be known.
     pub rates_known: bool,
 }
 
 impl QueueContext {
-    /// A queue that was not looked at yet.
+    /// Context of a queue that was not looked at yet.
     pub(crate) fn unseen() -> QueueContext {
         QueueContext {
             reading: Reading::default(),
@@ -143,21 +143,21 @@ impl QueueContext {
     }
 }
 
-/// What became of a decision.
+/// Outcome of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
-    /// CNPs that left.
+    /// Number of CNPs that left.
     pub sent: u32,
-    /// What those signalled are expected to give up together.
+    /// Sum of the cuts expected of those signalled.
     pub cut: BitRate,
-    /// The rate of the fastest contributor that was looked at; 0 when none was.
+    /// Rate of the fastest contributor that was looked at; 0 if none was.
     pub fastest: BitRate,
-    /// The longest time until the effect is seen in the queue, of those signalled.
+    /// Longest time until the effect shows in the queue, among those signalled.
     pub feedback: Nanos,
 }
 
 impl Default for Round {
-    /// Nobody was signalled.
+    /// Round in which nobody was signalled.
     fn default() -> Round {
         Round {
             sent: 0,

@@ -1,4 +1,4 @@
-//! Rounds of CNPs whose effect is not all to be seen yet: a policy that asks for them again would ask twice.
+//! Rounds of CNPs whose effect does not all show yet: a policy that wants the same cut again would cut twice.
 //!
 //! A round counts in full until its feedback delay has passed, then with the part of the time over which the queue's growth
 //! is measured that lies before.
@@ -8,28 +8,28 @@ use npcc_pipeline::units::Nanos;
 
 use super::Round;
 
-/// A growth is measured over no less than this: of frames that come in bursts, what comes in less says nothing of a rate.
+/// Shortest time over which a growth is measured: frames come in bursts, and over less time bytes show no rate.
 pub(super) const SHORTEST: Nanos = Nanos::from_micros(2);
-/// Rounds remembered; further ones count with the latest.
+/// Number of rounds remembered; further ones are added to the latest.
 const ROUNDS: usize = 64;
 
-/// A round whose effect is not all in the growth yet.
+/// A round whose effect does not all show in the growth yet.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     seen_from: Nanos,
     rate: u64,
 }
 
-/// The rounds of CNPs whose effect is still on its way.
+/// Rounds of CNPs whose effect is still on its way.
 #[derive(Debug, Clone, Default)]
 pub(super) struct InFlight {
     cuts: ArrayVec<Cut, ROUNDS>,
-    /// The growth that the cuts remembered are taken from, in bit/s.
+    /// Growth from which the cuts remembered are taken, in bit/s.
     from: i64,
 }
 
 impl InFlight {
-    /// A round left at `now`.
+    /// Adds a round that left at `now`.
     pub(super) fn add(&mut self, round: &Round, now: Nanos) {
         let cut = Cut {
             seen_from: now + round.feedback,
@@ -52,8 +52,8 @@ impl InFlight {
         self.add(round, now);
     }
 
-    /// As [`InFlight::unseen`], and not more than what the `growth` has not fallen by since the first of them. Also, by how
-    /// much it has fallen more than that.
+    /// Returns [`InFlight::unseen`], limited to the part of the cuts by which the `growth` has not fallen since the first of them; and the amount by
+    /// which it has fallen more than by the cuts.
     pub(super) fn unseen_in(
         &mut self,
         growth: i64,
@@ -64,7 +64,7 @@ impl InFlight {
         let before = self.sum();
         let by_time = self.unseen(over, longest, now);
         let all = self.sum();
-        // A round forgotten is one that the growth shows.
+        // The growth already shows the effect of a round that is forgotten.
         let from = self.from.saturating_sub(before - all);
         self.from = from.min(growth.saturating_add(all));
         let shown = self.from.saturating_sub(growth).max(0);
@@ -78,8 +78,8 @@ impl InFlight {
         rates.fold(0, i64::saturating_add_unsigned)
     }
 
-    /// What those signalled will give up that a growth measured `over` the time until `now` does not show yet, in bit/s.
-    /// Rounds all of whose effect has shown for `longest` are forgotten.
+    /// Cut that a growth measured `over` the time until `now` does not show yet, in bit/s. Rounds all of whose effect has shown for `longest` are
+    /// forgotten.
     pub(super) fn unseen(&mut self, over: Nanos, longest: Nanos, now: Nanos) -> i64 {
         self.cuts
             .retain(|cut| now < cut.seen_from || now.since(cut.seen_from) < longest);
@@ -93,7 +93,7 @@ impl InFlight {
     }
 }
 
-/// Bits per second from one depth to another.
+/// Rate of change from one depth to another in bit/s.
 pub(super) fn per_second(to: u64, from: u64, over: Nanos) -> i64 {
     let bits = (i128::from(to) - i128::from(from)) * 8 * 1_000_000_000;
     let rate = bits / i128::from(over.0.max(1));
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use npcc_pipeline::units::BitRate;
 
-    /// A fall too fast for the unit was the fastest rise.
+    /// Regression: a fall too fast for the unit became the fastest rise.
     #[test]
     fn a_rate_beyond_the_unit_keeps_its_sign() {
         let [rise, fall] =

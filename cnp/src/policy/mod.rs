@@ -1,7 +1,7 @@
 //! Policies in slots: how many senders are signalled, given what a queue is doing.
 //!
 //! A policy is one small file against [`Policy`]; one value of it serves one queue and keeps that queue's state. A policy
-//! does not know flows: it says how many, how often and by how much, the planner ([`crate::plan`]) says who.
+//! does not know flows: it decides how many, how often and by how much; the planner ([`crate::plan`]) decides which.
 //!
 //! To add one, five files change, CHANGELOG among them, and code that is left out does not compile or fails a test:
 //!
@@ -42,7 +42,7 @@ macro_rules! policies {
         }
 
         impl Default for PolicyName {
-            /// The first of the table.
+            /// Returns the first policy of the table.
             fn default() -> PolicyName {
                 let [first, ..] = PolicyName::ALL;
                 first
@@ -50,7 +50,7 @@ macro_rules! policies {
         }
 
         impl PolicyName {
-            /// The policy for a queue, nothing having happened yet.
+            /// Makes the policy for a queue, in its initial state.
             fn make(self, settings: &QueueSettings) -> Box<dyn Policy> {
                 match self { $( PolicyName::$Name => Box::new(<$law>::new(settings.into())), )+ }
             }
@@ -72,7 +72,7 @@ policies! {
 }
 
 impl PolicyName {
-    /// The policy with the parameters that a queue gives it.
+    /// Kind of this policy with the parameters that follow from a queue's settings.
     #[must_use]
     pub const fn for_queue(self, settings: &QueueSettings) -> PolicyKind {
         PolicyKind {
@@ -83,59 +83,59 @@ impl PolicyName {
         }
     }
 
-    /// The policy with the parameters that [`QueueSettings::default`] gives it.
+    /// Kind of this policy with the parameters that follow from [`QueueSettings::default`].
     #[must_use]
     pub fn defaults(self) -> PolicyKind {
         self.for_queue(&QueueSettings::default())
     }
 }
 
-/// A policy by its name, with the settings of its queue and the parameters that are written for it: all that is needed to make one.
+/// A policy by its name, with the settings of its queue and its explicit parameters: all that is needed to make one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyKind {
     which: PolicyName,
     settings: QueueSettings,
-    /// Bit n: its n-th parameter is written. The others follow from the settings.
+    /// Bit n is set if the n-th parameter is explicit. The others follow from the settings.
     written: u8,
     values: [u64; PARAMETERS],
 }
 
 impl PolicyKind {
-    /// Its name.
+    /// Name of the policy.
     #[must_use]
     pub const fn which(&self) -> PolicyName {
         self.which
     }
 
-    /// Whether it is the same policy with the same settings of its queue: written parameters are all that may differ.
+    /// Returns true if it is the same policy with the same settings of its queue: only explicit parameters may differ.
     #[must_use]
     pub fn is_like(&self, other: &PolicyKind) -> bool {
         (self.which, self.settings) == (other.which, other.settings)
     }
 
-    /// A slot with this policy, nothing having happened yet.
+    /// Makes a slot with this policy, in its initial state.
     #[must_use]
     pub fn slot(&self) -> Box<dyn Policy> {
         let mut slot = self.which.make(&self.settings);
         for (place, (parameter, value)) in slot.parameters().iter().zip(self.values).enumerate() {
             if self.written & (1 << place) != 0 {
-                // `set` took it.
+                // Cannot fail: the same `set` accepted it before.
                 let _ = slot.set(parameter.name, value);
             }
         }
         slot
     }
 
-    /// Its parameters: names, units, ranges and values.
+    /// Parameters of the policy: names, units, ranges and values.
     #[must_use]
     pub fn parameters(&self) -> Parameters {
         self.slot().parameters()
     }
 
-    /// Writes a parameter.
+    /// Sets an explicit parameter.
     ///
     /// # Errors
-    /// There is none of this name, or the value is out of its range.
+    /// No parameter has this name, or the value is out of its range.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter> {
         let mut slot = self.slot();
         slot.set(name, value)?;
@@ -149,39 +149,39 @@ impl PolicyKind {
     }
 }
 
-/// The law of one queue.
+/// Law by which one queue is controlled.
 pub trait Policy: std::fmt::Debug + Send {
-    /// What to do now. Called once a look, also while idle.
+    /// Decides what to do now. Called at every look, also while idle.
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision;
 
-    /// What became of the decision just made.
+    /// Takes the outcome of the decision just made.
     fn sent(&mut self, context: &QueueContext, decision: &Decision, round: &Round, now: Nanos);
 
-    /// CNPs left for the queue that it did not decide: marks sent as CNPs.
+    /// Takes CNPs that left for the queue without its decision: marks sent as CNPs.
     fn signalled(&mut self, _round: &Round, _now: Nanos) {}
 
-    /// Time between two looks, where that is less than a tick.
+    /// Time between two looks, if that is less than a tick.
     fn look(&self) -> Option<Nanos> {
         None
     }
 
-    /// Whether it wants to be asked again [`npcc::CLOSEST`] from now, between two looks.
+    /// Returns true if it wants another call [`npcc::CLOSEST`] from now, between two looks.
     fn urgent(&self) -> bool {
         false
     }
 
-    /// Whether another law answered in its stead at the last look, because it did not know enough.
+    /// Returns true if another law decided in its stead at the last look, because it did not know enough.
     fn fell_back(&self) -> bool {
         false
     }
 
-    /// Its parameters at this moment.
+    /// Parameters at this moment.
     fn parameters(&self) -> Parameters;
 
     /// Changes a parameter while running.
     ///
     /// # Errors
-    /// There is none of this name, or the value is out of its range.
+    /// No parameter has this name, or the value is out of its range.
     fn set(&mut self, name: &str, value: u64) -> Result<(), BadParameter>;
 }
 
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    /// What the configuration writes is what the policy has, and what it leaves out follows from the queue.
+    /// Law: a parameter that the configuration sets reaches the policy, and one that it leaves out follows from the queue.
     #[test]
     fn a_written_parameter_reaches_the_policy_and_a_wrong_one_changes_nothing() {
         for which in PolicyName::ALL {

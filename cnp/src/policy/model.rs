@@ -1,24 +1,23 @@
-//! `model`: as many CNPs as bring what comes in down to what the queue drains, and no more.
+//! `model`: as many CNPs as bring the arrival rate down to the queue's drain rate, and no more.
 //!
 //! ```text
 //!   excess = growth - cuts on their way + (depth - set_point) / horizon
 //! ```
-//! `growth` is what comes in above what goes out, read off the depth itself over the shortest time in which it moved by
-//! eight frames. It starts at the second look at a queue that is not empty, long before `shallow`: a queue that was empty
-//! may have begun to grow at any time since the look before, and what is divided by a whole look then is too little.
-//! `cuts on their way` is what those signalled are expected to give up and cannot be seen yet: all of it until the feedback delay
-//! has passed, then the part of the growth's time that still lies before; and never more than what the growth has not
-//! fallen by since they were signalled, as the delay is not known at first and the default is many times too long for a near
-//! sender. A growth that falls by a quarter of the drain rate more than was asked for is let fall.
-//! The last term takes the queue to the set-point, a little above empty so that the link never idles,
-//! slowly, because a sender that was cut too far comes back only every 300 us.
+//! `growth` is the arrival rate less the departure rate, measured by the depth itself over the shortest time in which it moved by eight frames. It
+//! starts at the second look at a queue that is not empty, long before `shallow`: a queue that was empty may have begun to grow at any time since
+//! the last look, and dividing by a whole look then gives too little. `cuts on their way` is the rate that those signalled are expected to give up
+//! and that does not show yet: all of it until the feedback delay has passed, then the part of the growth's time that still lies before; and never
+//! more than the part by which the growth has not fallen since they were signalled, as the delay is not known at first and the default is many
+//! times too long for a near sender. A growth that falls by a quarter of the drain rate more than was wanted is let fall. The last term takes the
+//! queue to the set-point, a little above empty so that the link never idles, slowly, because a sender that was cut too far comes back only every
+//! 300 us.
 //!
-//! What a flow gives up is its rate times half of its DCQCN alpha (`dcqcn.rs`): one half at the first CNP, little
-//! when it was signalled long ago, corrected by how the flow did respond. Nobody is signalled who would give up more than twice what
-//! is left to cut, so that the sum lands near the drain rate from either side. Who is cut goes by water level: those whose rate lies above
+//! A flow gives up its rate times half of its DCQCN alpha (`dcqcn.rs`): one half at the first CNP, little
+//! when it was signalled long ago, corrected by how the flow did respond. No flow is signalled that would give up more than twice the rate
+//! that is left to cut, so that the sum lands near the drain rate from either side. The choice goes by water level: flows whose rate lies above
 //! the level that is left to each when all above it give up the excess together, the fastest first.
 //!
-//! When flows are too many to be read often enough, their rates are not known and the table of [`super::npcc`] answers.
+//! When flows are too many to be read often enough, their rates are not known and the table of [`super::npcc`] decides.
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{BitRate, Nanos};
@@ -31,28 +30,28 @@ use super::{
     Reason, Round,
 };
 
-/// Looks remembered.
+/// Number of looks remembered.
 const LOOKS: usize = 16;
-/// Frames by which the depth must have moved for its movement to count as more than the order of packets.
+/// Number of frames by which the depth must have moved for its movement to count as more than the order of packets.
 const SIGNIFICANT: u64 = 8;
-/// A deep queue is drained at 1/2 of the drain rate at most: senders cut further are not back when it is empty, as their timers need
+/// Divisor of the drain rate that limits the pull on a deep queue (1/2): senders cut further are not back when it is empty, as their timers need
 /// milliseconds for that. Without a limit the worst of four seeds lost 18 % of the goodput behind a cold start, at 1/4 the median 1 %.
 const PULLS: u64 = 2;
-/// Frames below which a queue is as good as empty.
+/// Number of frames below which a queue is as good as empty.
 const EMPTY: u64 = 4;
 
-/// Parameters of the policy.
+/// Parameters of the policy `model`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelConfig {
     /// Time between two looks at the queue (default 4 us, the shortest time between two CNPs that count).
     pub look: Nanos,
-    /// Depth that is aimed at, as a time of the drain rate (default 40 us: four thirds of `shallow`).
+    /// Target depth, as a time of the drain rate (default 40 us: four thirds of `shallow`).
     pub set_point: Nanos,
     /// Time in which a depth off the set-point is to be corrected (default 300 us: the NIC's rate-increase timer).
     pub horizon: Nanos,
-    /// Excess that is let pass, in thousandths of the drain rate (default 20).
+    /// Excess that is tolerated, in thousandths of the drain rate (default 20).
     pub dead_band: u16,
-    /// What answers when rates are not known.
+    /// Parameters of the table that decides when rates are not known.
     pub fallback: NpccConfig,
 }
 
@@ -80,27 +79,27 @@ struct Look {
     depth: u64,
 }
 
-/// Bits per second above (or, negative, below) the drain rate, and over which time they were measured.
+/// Rate in bit/s above (or, negative, below) the drain rate, and the time over which it was measured.
 #[derive(Debug, Clone, Copy)]
 struct Growth {
     rate: i64,
     over: Nanos,
 }
 
-/// The state of one queue.
+/// State of the policy `model` for one queue.
 #[derive(Debug, Clone)]
 pub struct Model {
     config: ModelConfig,
     looks: ArrayVec<Look, LOOKS>,
     flight: InFlight,
-    /// The growth at the last look, in bit/s.
+    /// Growth at the last look, in bit/s.
     grew: i64,
     fallback: Npcc,
     fell_back: bool,
 }
 
 impl Model {
-    /// Nothing seen yet.
+    /// Makes the policy in its initial state.
     #[must_use]
     pub fn new(config: ModelConfig) -> Model {
         Model {
@@ -114,7 +113,7 @@ impl Model {
     }
 
     fn remember(&mut self, depth: u64, mtu: u64, now: Nanos) {
-        // What the depth was before says nothing of when it began to grow.
+        // The depth before says nothing about when it began to grow.
         if depth < EMPTY * mtu {
             self.looks.clear();
             return;
@@ -128,7 +127,7 @@ impl Model {
         }
     }
 
-    /// The growth over the shortest time in which it is significant, or over all that can be remembered.
+    /// Growth over the shortest time in which it is significant, or over all that can be remembered.
     fn growth(&self, mtu: u64) -> Option<Growth> {
         let (last, before) = self.looks.split_last()?;
         let significant = |look: &&Look| {
@@ -145,7 +144,7 @@ impl Model {
         Some(Growth { rate, over })
     }
 
-    /// What those signalled will give up that the growth does not show yet, and by how much it fell more than that.
+    /// Cut in bit/s that the growth does not show yet, and the amount by which it fell more than that.
     fn on_the_way(&mut self, growth: Growth, now: Nanos) -> (i64, i64) {
         let first = self.looks.first();
         let longest = first.map_or(Nanos::ZERO, |first| now.since(first.at));

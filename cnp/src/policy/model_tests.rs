@@ -28,7 +28,7 @@ fn looks(policy: &mut Model, from: Nanos, depth: u64, step: i64, n: u64) -> (Dec
     (decision, now)
 }
 
-/// The defaults but for a set-point of 15 us, by which depths and rates here are chosen.
+/// Default configuration except for a set-point of 15 us, for which depths and rates here are chosen.
 fn config() -> ModelConfig {
     ModelConfig {
         set_point: Nanos::from_micros(15),
@@ -54,7 +54,7 @@ fn it_answers_long_before_shallow_and_does_not_take_part_of_a_look_for_the_whole
     assert_eq!(cut(&decision), 300 * G);
 }
 
-/// Eight frames between two hastened looks 0.2 us apart are 1.3 Tb/s: everybody was told.
+/// Regression: eight frames between two early looks 0.2 us apart are 1.3 Tb/s: everybody was signalled.
 #[test]
 fn looks_close_together_find_no_rate_that_no_link_has() {
     let mut policy = Model::new(config());
@@ -86,7 +86,7 @@ fn a_depth_above_the_set_point_is_taken_down_over_the_horizon() {
     assert_eq!(cut(&decision), 10 * G);
 }
 
-/// Those signalled at a look would give up so much together, 12 us from then.
+/// Reports a round whose flows would give up this many gigabits together, 12 us from `now`.
 fn told(policy: &mut Model, decision: &Decision, gigabits: u64, now: Nanos) {
     let round = Round {
         sent: 4,
@@ -112,7 +112,7 @@ fn cuts_on_their_way_are_not_asked_for_again() {
         cut(&decision) < 10 * G,
         "no more than the set-point asks for: {decision:?}"
     );
-    // Nobody obeyed: once the effect should be seen, it is asked for again.
+    // Nobody slowed down: once the effect should show, the cut is wanted again.
     let (decision, _) = looks(&mut policy, now, 650_000, 150_000, 6);
     assert!(cut(&decision) > 290 * G, "{decision:?}");
 }
@@ -133,7 +133,7 @@ fn a_growth_that_falls_by_more_than_was_asked_for_is_let_fall() {
     let mut policy = Model::new(config());
     let (decision, now) = looks(&mut policy, Nanos::ZERO, 50_000, 150_000, 2);
     told(&mut policy, &decision, 100, now);
-    // From 300G to 100G: twice of what was foreseen, so that there may be more to come.
+    // From 300G to 100G: twice the foreseen fall, so that there may be more to come.
     let (decision, now) = looks(&mut policy, now, 250_000, 0, 1);
     assert_eq!(
         (decision.amount, decision.reason),

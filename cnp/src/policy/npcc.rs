@@ -12,11 +12,11 @@
 //! ```text
 //!   excess = growth over the tick + (depth - deep) / recovery - cuts on their way
 //! ```
-//! Senders that obey the first round end the rise before there is a second; what was signalled is what they did, not
-//! what they are believed to be.
+//! Senders that slow down at the first round end the rise before there is a second; the rounds follow their actual response, not
+//! the one expected of them.
 //!
 //! Never two CNPs to a flow within 4 us: network cards ignore the second. After a round in the shallow zone
-//! the next waits one feedback delay, so that the effect is seen before more is asked; the hard zone does not wait.
+//! the next waits one feedback delay, so that the effect shows before more is cut; the hard zone does not wait.
 //!
 //! Mode `low-latency` halves `shallow` and `deep` ([`super::Mode::thresholds`]) and makes `few` 20 %: shorter queues, bought with
 //! some utilisation. Mode `high-throughput` is the table as it stands.
@@ -31,10 +31,10 @@ use super::{
 };
 use crate::detector::{Reading, Trend, Zone};
 
-/// Two CNPs to one flow closer than this are wasted.
+/// Shortest useful time between two CNPs to one flow: network cards ignore closer ones.
 pub const CLOSEST: Nanos = Nanos::from_micros(4);
 
-/// Parameters of the policy.
+/// Parameters of the policy `npcc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NpccConfig {
     /// Time between ticks (default 20 us).
@@ -45,7 +45,7 @@ pub struct NpccConfig {
     pub min_cnp_interval: Nanos,
     /// Time from a CNP to its effect in the queue (default 20 us).
     pub feedback: Nanos,
-    /// Share of the contributors that are few, in thousandths (default 50).
+    /// Share of the contributors that counts as few, in thousandths (default 50).
     pub few: u16,
 }
 
@@ -76,7 +76,7 @@ const PARAMETERS: &[Declared<NpccConfig>] = &[
     per_mille("few", |_| 1, 1_000, |config| &mut config.few),
 ];
 
-/// The table's answer for a reading: a pure function, monotone in depth.
+/// Decision of the table for a reading: a pure function, monotone in depth.
 #[must_use]
 pub fn table(reading: &Reading) -> (Amount, Reason) {
     if reading.zone == Zone::Idle {
@@ -91,25 +91,25 @@ pub fn table(reading: &Reading) -> (Amount, Reason) {
     }
 }
 
-/// The state of one queue.
+/// State of the policy `npcc` for one queue.
 #[derive(Debug, Clone)]
 pub struct Npcc {
     config: NpccConfig,
     few_round: Option<Nanos>,
     shallow_round: Option<Nanos>,
-    /// The tick before: when, and the depth.
+    /// Time and depth of the previous tick.
     before: Option<(Nanos, u64)>,
     flight: InFlight,
-    /// What is still to be given up in this tick, in bit/s.
+    /// Rate still to be given up in this tick, in bit/s.
     excess: i64,
-    /// Rounds of many that this tick may still have.
+    /// Number of rounds of many that this tick may still have.
     rounds: u64,
-    /// Ticks in a row that called for many.
+    /// Number of ticks in a row that called for many.
     rising: u64,
 }
 
 impl Npcc {
-    /// Nothing sent yet.
+    /// Makes the policy in its initial state.
     #[must_use]
     pub fn new(config: NpccConfig) -> Npcc {
         Npcc {
@@ -126,7 +126,7 @@ impl Npcc {
 }
 
 impl Npcc {
-    /// What a tick finds: how much is too much, and how many rounds it may have.
+    /// Begins a tick: computes its excess, and the number of rounds it may have.
     fn begin(&mut self, wanted: Amount, context: &QueueContext, now: Nanos) {
         let before = self.before.replace((now, context.depth));
         let (at, depth) = before.unwrap_or((now, context.depth));
@@ -144,7 +144,7 @@ impl Npcc {
         self.rounds = self.rising.min(self.config.tick.0 / CLOSEST.0);
     }
 
-    /// Between two ticks: everyone once more, where the tick has called for it.
+    /// Decision between two ticks: every contributor once more, if the tick has called for it.
     fn again(&self) -> Decision {
         if !self.urgent() {
             return Decision::none(Amount::None, Reason::Feedback);
@@ -183,7 +183,7 @@ impl Policy for Npcc {
             return Decision::none(wanted, Reason::Recovery);
         }
         let spacing = match wanted {
-            // The tick before may have had rounds until just now.
+            // The previous tick may have had rounds until just now.
             Amount::Many if self.rising > 1 => CLOSEST,
             // A tick that comes an eighth early is still a tick.
             Amount::Many => Nanos(config.tick.0 - config.tick.0 / 8),

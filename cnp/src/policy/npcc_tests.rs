@@ -136,7 +136,7 @@ fn parameters_change_within_their_range() {
         policy.set("min_cnp_interval", 3_999),
         Err(BadParameter::Range(Unit::Nanos, 4_000, 1_000_000_000))
     );
-    // The file demands a tick; with 0 what is to be given up was without bounds.
+    // The configuration requires a tick; with 0 the excess had no bound.
     let tick = NpccConfig::default().tick.0;
     assert_eq!(
         policy.set("recovery", tick - 1),
@@ -149,7 +149,7 @@ fn parameters_change_within_their_range() {
     );
 }
 
-/// Eight frames between two hastened looks 0.2 us apart are 1.3 Tb/s: everybody was told again and again.
+/// Regression: eight frames between two early looks 0.2 us apart are 1.3 Tb/s: everybody was signalled again and again.
 #[test]
 fn looks_close_together_find_no_rate_that_no_link_has() {
     let mut policy = Npcc::new(NpccConfig::default());
@@ -171,7 +171,7 @@ fn looks_close_together_find_no_rate_that_no_link_has() {
     );
 }
 
-/// The rounds of each of `ticks` ticks in which the queue grows by `step` bytes a tick, a round costing `cut`.
+/// Number of rounds in each of `ticks` ticks in which the queue grows by `step` bytes a tick, a round costing `cut`.
 fn rounds(policy: &mut Npcc, ticks: u64, step: u64, cut: u64) -> Vec<u32> {
     let mut rounds = Vec::new();
     for tick in 1..=ticks {

@@ -1,4 +1,4 @@
-//! A policy's parameters as operators see and change them: a name, a unit, a range, a value.
+//! Parameters of a policy as operators see and change them: a name, a unit, a range, a value.
 //!
 //! A law declares its parameters as a table of [`Declared`]; listing, reading and changing them follow from the table.
 
@@ -10,22 +10,22 @@ use npcc_pipeline::quantity::UnitError;
 use npcc_pipeline::units::{Bytes, Nanos, PerMille};
 
 named! {
-    /// What a parameter's number means.
+    /// Unit of a parameter's number.
     pub enum Unit {
-        /// Nanoseconds.
+        /// Time in nanoseconds.
         Nanos = "ns",
-        /// Wire bytes.
+        /// Size in wire bytes.
         Bytes = "bytes",
-        /// Thousandths.
+        /// Ratio in thousandths.
         PerMille = "per-mille",
     }
 }
 
 impl Unit {
-    /// Reads a value with its unit, such as `300us`, `64KB`, `50/1000` or `5%`.
+    /// Parses a value with its unit, such as `300us`, `64KB`, `50/1000` or `5%`.
     ///
     /// # Errors
-    /// What is wrong with the text, and what would have been accepted.
+    /// A description of what is wrong with the text, and of what would have been accepted.
     pub fn parse(self, text: &str) -> Result<u64, UnitError> {
         match self {
             Unit::Nanos => text.parse().map(|Nanos(value)| value),
@@ -34,7 +34,7 @@ impl Unit {
         }
     }
 
-    /// A value with its unit, as [`Unit::parse`] reads it.
+    /// Formats a value with its unit, as [`Unit::parse`] reads it.
     #[must_use]
     pub fn text(self, value: u64) -> String {
         match self {
@@ -45,31 +45,31 @@ impl Unit {
     }
 }
 
-/// One parameter.
+/// One parameter of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name in `set` and in the configuration.
+    /// Name in `set` and in the configuration.
     pub name: &'static str,
-    /// What the number means.
+    /// Unit of the number.
     pub unit: Unit,
-    /// Its value.
+    /// Value at this moment.
     pub value: u64,
-    /// Smallest and largest value it takes.
+    /// Smallest and largest valid value.
     pub range: (u64, u64),
 }
 
-/// Most parameters a policy has.
+/// Maximum number of parameters of a policy.
 pub const PARAMETERS: usize = 8;
 
 /// All parameters of a policy.
 pub type Parameters = ArrayVec<Parameter, PARAMETERS>;
 
-/// Why a parameter was not changed.
+/// Reason why a parameter was not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadParameter {
-    /// The policy has none of this name.
+    /// The policy has no parameter of this name.
     Unknown,
-    /// Smallest and largest value it takes, in this unit.
+    /// The value is outside of this range, in this unit.
     Range(Unit, u64, u64),
 }
 
@@ -90,13 +90,13 @@ impl fmt::Display for BadParameter {
     }
 }
 
-/// The place of a parameter's value in the settings `C` of a law, by which its unit is known.
+/// Accessor of a parameter's value in the settings `C` of a law; its variant gives the unit.
 enum Field<C> {
     Time(fn(&mut C) -> &mut Nanos),
     PerMille(fn(&mut C) -> &mut u16),
 }
 
-/// A parameter of a law with settings `C`. Its default is what the law's settings are made with.
+/// Declaration of a parameter of a law with settings `C`. Its default is the value that the law's settings are made with.
 pub(super) struct Declared<C> {
     name: &'static str,
     field: Field<C>,
@@ -104,7 +104,7 @@ pub(super) struct Declared<C> {
     most: u64,
 }
 
-/// A time of at most a second; `least` in ns.
+/// Declares a time of at most a second; `least` in ns.
 pub(super) const fn time<C>(
     name: &'static str,
     least: fn(&C) -> u64,
@@ -118,7 +118,7 @@ pub(super) const fn time<C>(
     }
 }
 
-/// A number of thousandths.
+/// Declares a number of thousandths.
 pub(super) const fn per_mille<C>(
     name: &'static str,
     least: fn(&C) -> u64,
@@ -150,12 +150,12 @@ impl<C: Copy> Declared<C> {
     }
 }
 
-/// All parameters of a table, with the values of these settings.
+/// Lists all parameters of a table, with the values of these settings.
 pub(super) fn list<C: Copy>(table: &[Declared<C>], settings: &C) -> Parameters {
     table.iter().map(|one| one.parameter(settings)).collect()
 }
 
-/// Changes the parameter of this name, if the value is within its range.
+/// Sets the parameter of this name, if the value is within its range.
 pub(super) fn set<C: Copy>(
     table: &[Declared<C>],
     settings: &mut C,

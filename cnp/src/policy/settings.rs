@@ -1,4 +1,4 @@
-//! What the configuration says of a watched queue, from which each policy takes its parameters.
+//! Settings of a watched queue, from which each policy takes its parameters.
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
@@ -19,7 +19,7 @@ pub enum Mode {
 
 impl Mode {
     /// Thresholds `(shallow, deep)` in bytes as this mode uses them. None is halved to less than four frames of `mtu` bytes: below that a
-    /// depth tells of packet sizes, not of congestion.
+    /// depth shows packet sizes, not congestion.
     #[must_use]
     pub fn thresholds(self, shallow: u64, deep: u64, mtu: u64) -> (u64, u64) {
         let half = |depth: u64| (depth / 2).max(depth.min(mtu.saturating_mul(4)));
@@ -29,7 +29,7 @@ impl Mode {
         }
     }
 
-    /// Share of the contributors that are few, in thousandths.
+    /// Share of the contributors that counts as few, in thousandths.
     #[must_use]
     pub const fn few(self) -> u16 {
         match self {
@@ -40,14 +40,14 @@ impl Mode {
 }
 
 npcc_pipeline::defaults! {
-    /// The settings of one watched queue that policies share; by default those of a queue of 100G.
+    /// Settings of one watched queue that policies share; the defaults are those of a queue of 100G.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct QueueSettings {
-        /// The mode of its port.
+        /// Mode of the queue's port.
         pub mode: Mode = Mode::HighThroughput,
         /// Time between ticks.
         pub tick: Nanos = Nanos::from_micros(20),
-        /// The network card's rate-increase timer.
+        /// Time of the network card's rate-increase timer.
         pub recovery: Nanos = Nanos::from_micros(300),
         /// Shortest time between two CNPs to one flow.
         pub min_cnp_interval: Nanos = Nanos::from_micros(60),
@@ -61,7 +61,7 @@ npcc_pipeline::defaults! {
 }
 
 impl QueueSettings {
-    /// How long the queue takes to drain so many bytes, rounded down.
+    /// Time in which the queue drains this many bytes, rounded down.
     pub(super) fn time_of(&self, bytes: u64) -> Nanos {
         let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(self.drain.0.max(1));
         Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -1,8 +1,8 @@
-//! The three lists of a watched queue: all flows that are read round and round, those that send, and those that put bytes in last.
+//! Three lists of a watched queue: all flows that are read round and round, those that send, and those that put bytes in last.
 //!
-//! All are links in the flows themselves: nothing is allocated, every step is a few stores. The round keeps its order, so
-//! that each flow is read as often as any other, and so do those that send: who was read goes to the end. The recent ones are newest first and at most [`RECENT`]: the newest pushes
-//! the oldest out, so that a decision weighs no more than that, however many flows there are.
+//! All are links in the flows themselves: nothing is allocated, every step is a few stores. The round keeps its order, so that each flow is read as
+//! often as any other, and so do the flows that send: a flow that was read goes to the end. The recent ones are newest first and at most
+//! [`RECENT`]: the newest pushes the oldest out, so that a decision weighs no more than that, however many flows there are.
 
 use std::hint::black_box;
 
@@ -11,27 +11,27 @@ use npcc_pipeline::units::Nanos;
 use super::{Flow, FlowTable};
 use crate::links::{Links, List, NONE};
 
-/// Flows that a decision weighs, at most: those read last of them.
+/// Maximum number of flows that a decision weighs: those read last.
 ///
-/// With 512 flows read a tick more never come together in a window of five ticks. In one of 100 us they can at ticks of less
+/// With 512 flows read per tick, no more ever come together in a window of five ticks. In a window of 100 us they can at ticks of less
 /// than 14 us, if each puts a packet in: of less than 305 bytes on the wire at 100G, 1,220 at 400G.
 pub(crate) const RECENT: usize = 4_096;
 
-/// A flow's place in the lists of its queue.
+/// Place of a flow in the lists of its queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places {
     round: Links,
     active: Links,
     recent: Links,
     listed: [bool; 3],
-    /// Who was read a batch later in the last round; a hint.
+    /// Index of the flow read a batch later in the last round; a hint.
     ahead: u32,
-    /// When it was last found to have put bytes in.
+    /// Time at which the flow was last found to have put bytes in.
     contributed: Nanos,
 }
 
 impl Places {
-    /// In no list.
+    /// Place of a flow that is in no list.
     pub(super) const NOWHERE: Places = Places {
         round: Links::NONE,
         active: Links::NONE,
@@ -41,7 +41,7 @@ impl Places {
         contributed: Nanos::ZERO,
     };
 
-    /// The neighbours in a list, and whether there are any.
+    /// Neighbours in a list, and the flag that the flow is in it.
     const fn of(&mut self, which: Which) -> (&mut Links, &mut bool) {
         let [round, active, recent] = &mut self.listed;
         match which {
@@ -59,11 +59,11 @@ enum Which {
     Recent,
 }
 
-/// The flows of one queue that contributed lately.
+/// Lists of the flows of one queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueueList {
     round: List,
-    /// Who is read next; none for the first.
+    /// Index of the flow read next; [`NONE`] for the first.
     cursor: u32,
     active: List,
     recent: List,
@@ -77,12 +77,12 @@ impl QueueList {
         recent: List::EMPTY,
     };
 
-    /// Flows that are read round and round.
+    /// Number of flows that are read round and round.
     pub(crate) const fn len(&self) -> usize {
         self.round.len as usize
     }
 
-    /// Flows that send.
+    /// Number of flows that send.
     pub(crate) const fn active(&self) -> usize {
         self.active.len as usize
     }
@@ -97,12 +97,12 @@ impl QueueList {
 }
 
 impl FlowTable {
-    /// Puts a flow among those of its queue that are read, if it is not there.
+    /// Adds a flow to those of its queue that are read, if it is not there.
     pub(crate) fn list(&mut self, list: &mut QueueList, index: u32) {
         self.push(list, Which::Round, index);
     }
 
-    /// Puts a listed flow behind those of its queue that send; `false` when it is among them.
+    /// Adds a listed flow at the end of those of its queue that send; returns `false` if it is among them already.
     pub(crate) fn activate(&mut self, list: &mut QueueList, index: u32) -> bool {
         let new = self.set_listed(Which::Active, index, true);
         if new {
@@ -124,7 +124,7 @@ impl FlowTable {
         Some(index)
     }
 
-    /// Notes that a flow was found to have put bytes in.
+    /// Records that a flow was found to have put bytes in.
     pub(crate) fn contributed(&mut self, list: &mut QueueList, index: u32, now: Nanos) {
         let Some(flow) = self.flows.get_mut(index) else {
             return;
@@ -147,7 +147,7 @@ impl FlowTable {
         }
     }
 
-    /// The next flow to be read, round and round.
+    /// Returns the next flow to be read, round and round.
     pub(crate) fn advance(&self, list: &mut QueueList) -> Option<u32> {
         if list.cursor == NONE {
             list.cursor = list.round.head;
@@ -157,7 +157,7 @@ impl FlowTable {
         Some(index)
     }
 
-    /// The flows that were found to have put bytes in at this time or later, newest first; at most [`RECENT`].
+    /// Flows that were found to have put bytes in at this time or later, newest first; at most [`RECENT`].
     pub(crate) fn recent(&self, list: &QueueList, since: Nanos) -> impl Iterator<Item = u32> + '_ {
         let mut at = list.recent.head;
         std::iter::from_fn(move || {
@@ -168,7 +168,7 @@ impl FlowTable {
         })
     }
 
-    /// Brings in the places of the flows that were read a batch after these in the last round: the list is followed from
+    /// Prefetches the places of the flows that were read a batch after these in the last round: the list is followed from
     /// one to the next, and each step would wait for the one before.
     pub(crate) fn prefetch_ahead(&self, read: &[u32]) {
         let ahead = read.iter().filter_map(|index| {
@@ -178,7 +178,7 @@ impl FlowTable {
         black_box(ahead.fold(0, |sum, next| sum ^ next));
     }
 
-    /// Notes which flows are read a batch after which.
+    /// Records which flows are read a batch after which.
     pub(crate) fn note_ahead(&mut self, read: &[u32], after: &[u32]) {
         for (index, ahead) in read.iter().zip(after) {
             if let Some(flow) = self.flows.get_mut(*index) {
@@ -201,7 +201,7 @@ impl FlowTable {
         }
     }
 
-    /// Notes whether a flow is in a list; `false` when that is nothing new, or there is no such flow.
+    /// Sets or clears a flow's membership in a list; returns `false` if that changes nothing, or there is no such flow.
     fn set_listed(&mut self, which: Which, index: u32, listed: bool) -> bool {
         let flow = self.flows.get_mut(index);
         flow.is_some_and(|flow| std::mem::replace(flow.places.of(which).1, listed) != listed)

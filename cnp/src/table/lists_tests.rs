@@ -38,7 +38,7 @@ fn a_queue_list_goes_round() {
     assert_eq!((list.len(), table.advance(&mut list)), (0, None));
 }
 
-/// Who contributes is noted in the middle of a round, and the round goes on as it was.
+/// Law: contributions are recorded in the middle of a round, and the round goes on as it was.
 #[test]
 fn contributing_does_not_change_the_round() {
     let (mut table, flows) = table(5);
@@ -67,7 +67,7 @@ fn the_newest_pushes_the_oldest_out() {
     let newest_first: Vec<_> = flows.iter().skip(2).rev().copied().collect();
     assert_eq!(recent(&table, &list, ALWAYS), newest_first);
     assert_eq!(list.len(), flows.len(), "they are still read");
-    // One that is in the list already takes nobody's place.
+    // A flow that is in the list already displaces none.
     table.contributed(&mut list, flows[2], Nanos(9_000));
     assert_eq!(recent(&table, &list, ALWAYS).len(), RECENT);
     assert_eq!(recent(&table, &list, Nanos(9_000)), [flows[2]]);
@@ -96,7 +96,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens, the lists are what two queues of numbers would be, and every step of the round leads to a listed flow.
+    /// Law: whatever happens, the lists equal two queues of numbers, and every step of the round leads to a listed flow.
     #[test]
     fn the_lists_are_what_a_model_says(steps in prop::collection::vec(step(), 0..60)) {
         let (mut table, flows) = table(6);
@@ -111,7 +111,7 @@ proptest! {
                         round.push_front(flows[n]);
                     }
                 }
-                // As the ledger does: of listed flows only.
+                // Like the ledger: of listed flows only.
                 Step::Contributed(n) => if round.contains(&flows[n]) {
                     table.contributed(&mut list, flows[n], Nanos(now));
                     last.retain(|(index, _)| *index != flows[n]);

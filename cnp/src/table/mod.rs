@@ -1,9 +1,9 @@
-//! The flow table: data flows in watched queues. The control core is its only writer; readers on other threads take
+//! Flow table: data flows in watched queues. The control core is its only writer; readers on other threads take
 //! consistent snapshots and never make it wait.
 //!
 //! Fixed capacity, of which flows without evidence have three quarters: anybody can make them up. When there is no room, the flow longest
-//! idle that has none goes first, if unseen for [`UNPROVEN_IDLE`] or of a port or source that [holds more](crate::holdings) than the
-//! newcomer's, then the one longest idle; a flow with evidence seen within [`IDLE`] is never displaced, and the newcomer is refused.
+//! idle that has no evidence goes first, if unseen for [`UNPROVEN_IDLE`] or of a port or source that [holds more](crate::holdings) than the
+//! newcomer's, then the longest idle with evidence; a flow with evidence seen within [`IDLE`] is never displaced, and the newcomer is refused.
 
 mod lists;
 
@@ -26,29 +26,29 @@ use crate::window::Window;
 use lists::Places;
 pub(crate) use lists::{QueueList, RECENT};
 
-/// A flow unseen for this long contributes to nothing and may be displaced.
+/// Time unseen after which a flow contributes to nothing and may be displaced.
 pub const IDLE: Nanos = Nanos::from_millis(3_000);
-/// A flow that nobody has answered may be displaced after so long already: anybody can make them up.
+/// Time unseen after which a flow without an answer may be displaced: anybody can make such flows up.
 pub const UNPROVEN_IDLE: Nanos = Nanos::from_millis(100);
 const WORDS: usize = 13;
 const LIVE: u64 = 1 << 63;
 
 /// Private state of one flow.
 ///
-/// In the order of use, a line of 64 bytes a paragraph: what every record and every reading needs, what else is shown and
-/// listed, and what readings alone need.
+/// In the order of use, a line of 64 bytes a paragraph: fields that every record and every reading needs, further fields that are shown and
+/// listed, and fields that readings alone need.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Flow {
     pub(crate) end: Option<EndpointId>,
-    /// Which worker's cache, and which slot of it.
+    /// Index of the worker's cache (`reader`), and the flow's slot in it.
     pub(crate) reader: usize,
     pub(crate) slot: SlotRef,
-    /// The slot's bytes when last read.
+    /// Byte count of the slot when last read.
     pub(crate) slot_bytes: u64,
     pub(crate) bytes: u64,
     pub(crate) last_seen: Nanos,
-    /// When its pairing was last looked at.
+    /// Time at which its pairing was last judged.
     pub(crate) settled: Nanos,
     /// [`Flow::bytes`] at its last CNP.
     pub(crate) bytes_at_cnp: u64,
@@ -56,17 +56,17 @@ pub(crate) struct Flow {
     pub(crate) first_seen: Nanos,
     /// A time soon after it last began to send after a pause, and its bytes until then.
     pub(crate) resumed: (Nanos, u64),
-    /// Bytes a window at the rate of the latest reading, if that was long enough to say.
+    /// Bytes per window at the rate of the latest reading, if that was long enough to measure one; else 0.
     pub(crate) lately: u64,
     pub(crate) cnps: u64,
     pub(crate) last_cnp: Nanos,
     pub(crate) ingress: PortId,
-    /// Whose it is while it has no evidence.
+    /// Holder of the entry while it has no evidence.
     pub(crate) holder: Holder,
-    /// Strikes returned to the worker, modulo 256.
+    /// Number of strikes returned to the worker, modulo 256.
     pub(crate) returned: u8,
     pub(crate) trusted: bool,
-    /// Its receiver is near: it is left to ECN.
+    /// True if its receiver is near: it is left to ECN.
     pub(crate) gated: bool,
     pub(crate) cold: bool,
     pub(crate) evidence: Evidence,
@@ -74,24 +74,24 @@ pub(crate) struct Flow {
     places: Places,
 
     pub(crate) response: ResponseWatch,
-    /// Where what is known of its host is kept.
+    /// Place of its host in the table of responsiveness.
     pub(crate) host: u32,
-    /// Not to be asked again before, and why.
+    /// Time until which it is not tried again, and the reason (`parked_for`).
     pub(crate) parked: Nanos,
     pub(crate) parked_for: Suppressed,
-    /// Round trips from here to the sender, and to the receiver where that was measured.
+    /// Round trips from here to the sender (`near`), and to the receiver where that was measured (`far`).
     pub(crate) near: Nanos,
     pub(crate) far: Option<Nanos>,
-    /// When last read it had paused, and nothing was left to be read.
+    /// True if it had paused when last read, and nothing was left to be read.
     pub(crate) asleep: bool,
     pub(crate) window: Window,
     pub(crate) dcqcn: DcqcnModel,
     pub(crate) would: WouldBe,
-    /// Why it was not signalled when it was last considered, and when that was last logged.
+    /// Reason why it was not signalled when last considered, and the time at which that was last logged.
     pub(crate) refused: Option<(Suppressed, Nanos)>,
 }
 
-/// CNPs that would have been sent, where nothing is.
+/// Count and time of the CNPs that would have been sent, where nothing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WouldBe {
     pub(crate) cnps: u64,
@@ -138,40 +138,40 @@ impl Flow {
     }
 }
 
-/// One flow as a reader sees it.
+/// Snapshot of one flow for readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowSnapshot {
     /// Addresses, the receiver's queue pair, egress port and queue.
     pub flow: QueueFlow,
-    /// The sender's queue pair; meaningful unless `evidence` is none.
+    /// Queue pair of the sender; meaningful unless `evidence` is none.
     pub sender_qpn: Qpn,
-    /// How it is known.
+    /// Evidence for the sender's queue pair.
     pub evidence: Evidence,
-    /// What the flow did after it was last signalled.
+    /// Response of the flow to its last measured CNPs.
     pub response: Response,
-    /// Port it comes in by.
+    /// Ingress port.
     pub ingress: PortId,
     /// Wire bytes enqueued since it was first seen.
     pub bytes: u64,
-    /// CNPs it was signalled by us.
+    /// Number of CNPs that we sent for it.
     pub cnps: u64,
-    /// CNPs it would have been signalled, while nothing was sent.
+    /// Number of CNPs that would have been sent for it, while nothing was sent.
     pub would_send: u64,
-    /// Whether nobody has answered it yet.
+    /// True if no packet has come back yet.
     pub cold: bool,
-    /// Why it was not signalled when it was last considered.
+    /// Reason why it was not signalled when last considered.
     pub refused: Option<Suppressed>,
-    /// The latest; zero when none.
+    /// Time of our latest CNP; zero if there was none.
     pub last_cnp: Nanos,
-    /// First packet.
+    /// Time of the first packet.
     pub first_seen: Nanos,
-    /// Latest packet.
+    /// Time of the latest packet.
     pub last_seen: Nanos,
-    /// Round trip from here to the sender, as it is counted with.
+    /// Round trip from here to the sender, as used in calculations.
     pub near: Nanos,
     /// Round trip from here to the receiver, where it was measured.
     pub far: Option<Nanos>,
-    /// Whether it is left to ECN because its receiver is near.
+    /// True if it is left to ECN because its receiver is near.
     pub gated: bool,
 }
 
@@ -242,27 +242,27 @@ impl FlowSnapshot {
     }
 }
 
-/// The readers' side of the table.
+/// The readers' side of the flow table.
 #[derive(Debug)]
 pub struct FlowView {
     cells: Box<[SeqCell<WORDS>]>,
 }
 
 impl FlowView {
-    /// Places that flows may have.
+    /// Number of places in the table.
     #[must_use]
     pub fn places(&self) -> usize {
         self.cells.len()
     }
 
-    /// The flow at a place, if one is there.
+    /// Snapshot of the flow at a place, if there is one.
     #[must_use]
     pub fn at(&self, place: usize) -> Option<FlowSnapshot> {
         let words = self.cells.get(place)?.read();
         words.and_then(FlowSnapshot::from_words)
     }
 
-    /// All flows, each as it was at one moment. A flow being written all the while is left out.
+    /// Snapshots of all flows, each as it was at one moment. A flow that is being written all the while is left out.
     pub fn flows(&self) -> impl Iterator<Item = FlowSnapshot> + '_ {
         self.cells
             .iter()
@@ -270,7 +270,7 @@ impl FlowView {
     }
 }
 
-/// The writer's side.
+/// The writer's side of the flow table.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
     flows: FixedMap<QueueFlow, Flow>,
@@ -297,14 +297,14 @@ impl FlowTable {
         self.flows.len()
     }
 
-    /// Brings what a record needs of these flows into the cache.
+    /// Prefetches the fields of these flows that a record needs.
     pub(crate) fn prefetch_listed(&self, found: &[u32]) {
         let look = |flow: &Flow| flow.settled.0 ^ flow.cnps ^ u64::from(flow.response.last() as u8);
         self.flows.prefetch_found(found, look);
         self.prefetch_shown(found);
     }
 
-    /// Brings what a reading needs of these flows, which is all of it, into the cache.
+    /// Prefetches the fields of these flows that a reading needs, which is all of them.
     pub(crate) fn prefetch_found(&self, found: &[u32]) {
         let look =
             |flow: &Flow| flow.settled.0 ^ flow.cnps ^ flow.window.read_at().0 ^ flow.dcqcn.look();
@@ -312,7 +312,7 @@ impl FlowTable {
         self.prefetch_shown(found);
     }
 
-    /// Brings in what readers see of these flows: it is written again.
+    /// Prefetches the snapshots of these flows: they are written again.
     fn prefetch_shown(&self, found: &[u32]) {
         let cells = found
             .iter()
@@ -330,7 +330,7 @@ impl FlowTable {
         self.flows.is_full()
     }
 
-    /// The flow of this key, looked for first at a place that it may have.
+    /// Finds the flow with this key, looked for first at a place that it may have.
     pub(crate) fn find_at(&self, hint: u32, key: &QueueFlow) -> Option<u32> {
         self.flows.find_at(hint, key)
     }
@@ -351,22 +351,22 @@ impl FlowTable {
         self.flows.insert(key, flow)
     }
 
-    /// Marks a flow as used just now, and whether it is to be kept before others.
+    /// Marks a flow as just used, and as one to be kept before others if `paired`.
     pub(crate) fn touch(&mut self, index: u32, paired: bool) {
         self.flows.set_list(index, u8::from(paired));
     }
 
-    /// The flow longest untouched of those with evidence, or of those without.
+    /// Flow longest untouched, of those with evidence if `paired`, else of those without.
     pub(crate) fn oldest(&self, paired: bool) -> Option<u32> {
         self.flows.oldest(u8::from(paired))
     }
 
-    /// The flows without evidence, from the one longest untouched.
+    /// Flows without evidence, from the one longest untouched.
     pub(crate) fn unproven(&self) -> impl Iterator<Item = u32> + '_ {
         self.flows.by_age(u8::from(false))
     }
 
-    /// Whether flows without evidence have all that they may have: three quarters.
+    /// Returns true if flows without evidence have all the places they may have: three quarters.
     pub(crate) fn is_full_of_unproven(&self) -> bool {
         let capacity = self.flows.capacity();
         self.flows.len_of(u8::from(false)) >= capacity - capacity / 4
@@ -380,7 +380,7 @@ impl FlowTable {
         self.flows.remove(index)
     }
 
-    /// Shows a flow's present state to readers.
+    /// Publishes a flow's present state to readers.
     pub(crate) fn publish(&self, index: u32) {
         let (Some(flow), Some(key), Some(cell)) = (
             self.get(index),
@@ -410,7 +410,7 @@ impl FlowTable {
         cell.write(&snapshot.to_words());
     }
 
-    /// The key of the data direction a flow belongs to.
+    /// Key of the data direction a flow belongs to.
     pub(crate) fn flow_key(&self, index: u32) -> Option<FlowKey> {
         self.key(index).map(|key| key.key)
     }

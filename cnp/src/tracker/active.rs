@@ -1,8 +1,8 @@
-//! Which flows send: those are read every tick, all others in a slow round.
+//! Flows that send: they are read every tick, all others in a slow round.
 //!
-//! A flow that is new or seen again is among them, and one whose worker says that it sends again after a pause
-//! (`flow_cache/woken.rs`). One that was silent for [`ASLEEP`] when read is not; nor is it read again before it wakes, but for the slow round. Where a worker's words were lost, the slow round is as fast as
-//! the tick allows, once round.
+//! A flow that is new or seen again is among them, and one whose worker reports that it sends again after a pause (`flow_cache/woken.rs`). A flow
+//! that was silent for [`ASLEEP`] when read is not; nor is it read again before it wakes, except in the slow round. Where reports of a worker were
+//! lost, the slow round is as fast as the tick allows, once round.
 
 use std::hint::black_box;
 
@@ -14,12 +14,12 @@ use crate::fixed_map::{Hints, NONE, TOGETHER};
 use crate::flow_cache::{ASLEEP, SlotReading};
 use crate::table::{Flow, QueueList};
 
-/// Flows woken in a call, from each worker, at most.
+/// Maximum number of flows woken in a call, from each worker.
 const WAKES: usize = 1_024;
-/// A flow signalled within this time is read on though it is silent: its answer is watched.
+/// Time after its last CNP for which a flow is read on though it is silent: its response is measured.
 const WATCHED: Nanos = Nanos::from_micros(500);
 
-/// Whether a flow, just read, is to be left alone until its worker says that it sends again.
+/// Returns true if a flow, just read, is left alone until its worker reports that it sends again.
 pub(super) fn falls_asleep(flow: &Flow, reading: Option<&SlotReading>, now: Nanos) -> bool {
     let silent = reading.is_none_or(|reading| now.since(reading.last_seen) >= ASLEEP);
     let watched = flow.cnps > 0 && now.since(flow.last_cnp) < WATCHED;
@@ -27,12 +27,12 @@ pub(super) fn falls_asleep(flow: &Flow, reading: Option<&SlotReading>, now: Nano
 }
 
 impl FlowTracker {
-    /// Flows of a queue that send.
+    /// Number of flows of a queue that send.
     pub(crate) fn active(&self, queue: usize) -> usize {
         self.lists.get(queue).map_or(0, QueueList::active)
     }
 
-    /// Remembers whose slot it is.
+    /// Records the flow that has a slot.
     pub(super) fn note_slot(&mut self, reader: usize, slot: usize, flow: u32) {
         let flows = self.slot_flows.get_mut(reader);
         if let Some(place) = flows.and_then(|flows| flows.get_mut(slot)) {
@@ -40,7 +40,7 @@ impl FlowTracker {
         }
     }
 
-    /// Takes in which flows of a worker send again.
+    /// Processes a worker's reports of flows that send again.
     pub(super) fn wake_flows(&mut self, reader: usize, now: Nanos, deadline: &Deadline<'_>) {
         let mut left = WAKES;
         let mut lost = 0;
@@ -75,7 +75,7 @@ impl FlowTracker {
         }
     }
 
-    /// The flow of this slot sends again, if it is still this one.
+    /// Wakes the flow of this slot, if it is still this one.
     fn wake(&mut self, reader: usize, slot: u32, index: u32, now: Nanos) {
         let Some(flow) = self.flows.get_mut(index) else {
             return;
@@ -85,7 +85,7 @@ impl FlowTracker {
         }
         if flow.asleep {
             flow.asleep = false;
-            // What is counted next came after the pause.
+            // Bytes counted from now on came after the pause.
             flow.window.resume(now);
         }
         let queue = self.flows.key(index).and_then(|key| self.queue_index(&key));

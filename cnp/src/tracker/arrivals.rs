@@ -1,34 +1,34 @@
-//! What came by each port lately, and whose links are full: what comes by those may be held back before it gets here.
+//! Arrivals by port, and which links are full: packets that come by those may be held back before they get here.
 //!
-//! A sender whose flow shares a full link, its host's with the host's other flows or a leaf's uplink with other hosts', may be allowed to
-//! send more than is seen of it, so that a CNP has an effect before any can be seen.
+//! A sender whose flow shares a full link (its host's link with the host's other flows, or a leaf's uplink with other hosts') may be allowed to
+//! send more than is seen of it, so that a CNP takes effect before any effect can be seen.
 
 use npcc_pipeline::units::{BitRate, Nanos, PortId};
 
-/// The shortest time over which arrivals are counted: what a burst of frames is to a fast link says nothing.
+/// Shortest time over which arrivals are counted: over less, a burst of frames on a fast link says nothing.
 const SHORTEST: Nanos = Nanos::from_micros(10);
-/// Of a link's rate this makes it full, in quarters: small frames leave out much of it for what stands between them.
+/// Share of a link's rate that makes it full, in quarters: small frames leave out much of it for the gaps between them.
 const FULL: u64 = 3;
-/// The most by which a full link is taken to hold a flow back, in 65,536ths of what it sends: three more cuts by half, and a deaf sender
-/// shows.
+/// Limit on the factor by which a full link is taken to hold a flow back, in 65,536ths of the bytes it sends: three more cuts by half, and an
+/// unresponsive sender shows.
 const MOST: u32 = 8 << 16;
-/// Counts that are kept.
+/// Number of counts that are kept.
 const COUNTS: usize = 16;
 
-/// A port's bytes in all, as they were counted, the latest first.
+/// Total bytes of a port at each count, the latest first.
 type Totals = [u64; COUNTS];
 
-/// What came by each port lately.
+/// Recent arrivals by port.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    /// Each port's wire rate, 0 where it is not known.
+    /// Wire rate of each port (0 where it is not known), and its totals.
     ports: Box<[(BitRate, Totals)]>,
-    /// When was counted, the latest first.
+    /// Times of the counts, the latest first.
     times: [Nanos; COUNTS],
 }
 
 impl Arrivals {
-    /// Of ports of these wire rates, 0 for one whose rate is not known.
+    /// Makes the counts of ports with these wire rates, 0 for one whose rate is not known.
     pub(super) fn new(rates: &[BitRate]) -> Arrivals {
         Arrivals {
             ports: rates.iter().map(|rate| (*rate, [0; COUNTS])).collect(),
@@ -36,7 +36,7 @@ impl Arrivals {
         }
     }
 
-    /// Takes the bytes that have come by each port in all.
+    /// Takes the total bytes that have come by each port.
     pub(crate) fn count(&mut self, now: Nanos, total: impl Fn(PortId) -> u64) {
         let [latest, ..] = self.times;
         if now.since(latest) < SHORTEST {
@@ -48,7 +48,7 @@ impl Arrivals {
         }
     }
 
-    /// Bytes that came by a port over a time, as far as counts go back, if its link was full in one of them: what waits before it comes later.
+    /// Bytes that came by a port over a time, as far as counts go back, if its link was full in one of them: frames that wait before it come later.
     fn of_full_link(&self, port: PortId, time: Nanos) -> Option<u64> {
         let (rate, totals) = self.ports.get(port.index())?;
         let mut spans = self.times.windows(2).zip(totals.windows(2));
@@ -73,7 +73,7 @@ impl Arrivals {
 }
 
 impl Arrivals {
-    /// What a flow of so many bytes in a time may have been allowed to send, in 65,536ths of that: as much as came by a full link.
+    /// Bytes that a flow may have been allowed to send, in 65,536ths of the bytes it sent in a time: as much as came by a full link.
     pub(super) fn allowed(&self, port: PortId, bytes: u64, time: Nanos) -> u32 {
         let came = u128::from(self.of_full_link(port, time).unwrap_or(0));
         let share = (came << 16) / u128::from(bytes.max(1));
@@ -83,7 +83,7 @@ impl Arrivals {
     }
 }
 
-/// Puts a value before the others, of which the last goes.
+/// Puts a value at the front; the last one is dropped.
 fn put<T: Copy>(all: &mut [T; COUNTS], value: T) {
     all.rotate_right(1);
     let [first, ..] = all;
@@ -94,10 +94,10 @@ fn put<T: Copy>(all: &mut [T; COUNTS], value: T) {
 mod tests {
     use super::*;
 
-    /// 12,500 bytes a microsecond.
+    /// Rate of 100 Gb/s: 12,500 bytes a microsecond.
     const RATE: BitRate = BitRate(100_000_000_000);
 
-    /// What is said of a full link after counts 20 us apart of what came.
+    /// Bytes reported of a full link after counts 20 us apart of what came.
     fn after(came: &[u64]) -> Option<u64> {
         let mut arrivals = Arrivals::new(&[RATE, BitRate(0)]);
         let (mut total, mut now) = (0, Nanos::ZERO);
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(after(&came), Some(0));
         came.extend([0; 2]);
         assert_eq!(after(&came), None);
-        // Of less the part of the time is known.
+        // Counts that cover less than the time are scaled up to it.
         assert_eq!(after(&[250_000, 250_000, 0]), Some(833_333));
     }
 

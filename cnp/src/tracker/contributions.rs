@@ -1,7 +1,7 @@
-//! Reads what flows put into their queues, and says who contributed.
+//! Reads the bytes that flows put into their queues, and returns the contributors.
 //!
-//! Law: work is bounded. A look reads so many flows, those that send before all others; a decision weighs those that a look of the last window
-//! found bytes of, at most [`RECENT`] of them, however many are in the table.
+//! Law: work is bounded. A look reads a limited number of flows, those that send before all others; a decision weighs those that a look of the last
+//! window found bytes of, at most [`RECENT`] of them, however many are in the table.
 //!
 //! [`RECENT`]: crate::table::RECENT
 
@@ -19,30 +19,30 @@ use crate::response::ResponseConfig;
 use crate::table::{IDLE, QueueList};
 use crate::window::share;
 
-/// The slow round gets at least one in so many readings.
+/// Share of readings (1/8) that the slow round gets at least.
 const ROUND: usize = 8;
 
-/// What a look found of a flow.
+/// Result of reading a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     /// Bytes in the window.
     Bytes,
-    /// None.
+    /// No bytes in the window.
     Nothing,
-    /// None, and it has paused.
+    /// No bytes, and the flow has paused.
     Pause,
-    /// None for so long that it contributes to nothing.
+    /// No bytes for so long that the flow contributes to nothing.
     Silence,
 }
 
-/// Bytes in one reading that say at what rate a flow sends, whatever the order of packets.
+/// Number of bytes in one reading that shows at what rate a flow sends, whatever the order of packets.
 const SURE: u64 = 32 << 10;
-/// Between readings closer than this the order of packets is all there is.
+/// Time between two readings below which the order of packets is all there is.
 const SHORT: Nanos = Nanos::from_micros(2);
 
 impl FlowTracker {
-    /// Hears of every regular tick or look whether it came late by more than half a tick: readings that can wait leave the next ones
-    /// on time. Half as many at once, then little by little more, as senders of TCP share a link.
+    /// Adapts the readings of quiet queues after every regular tick or look: if it came late by more than half a tick their number is halved, else it
+    /// grows by one, as senders of TCP share a link. So readings that can wait leave the next ticks on time.
     pub(crate) fn adapt_reads(&mut self, late: bool) {
         self.quiet_reads = if late {
             (self.quiet_reads / 2).max(LEAST_READS)
@@ -51,8 +51,8 @@ impl FlowTracker {
         };
     }
 
-    /// Reads flows of a queue: those that send, and some of all of them, round and round. Up to `busy` together; where that is not
-    /// given, as many as keep the window and [`SLOW`] and are left of the tick's work, of which a record and a reading take as
+    /// Reads flows of a queue: those that send, and some of all of them, round and round. Up to `busy` together; if that is `None`,
+    /// as many as keep the window and [`SLOW`] and are left of the tick's work, of which a record and a reading take as
     /// much. Never more than a tick may read, and after the deadline no more than [`LEAST_READS`].
     pub(crate) fn read_queue(
         &mut self,
@@ -73,9 +73,9 @@ impl FlowTracker {
         }
     }
 
-    /// How many flows of those that send are read, and of the slow round.
+    /// Number of flows to read among those that send, and in the slow round.
     fn shares(&self, list: &QueueList, busy: Option<usize>) -> (usize, usize) {
-        // So many a tick, that each is read once in this time.
+        // Reads per tick, so that each flow is read once in this time.
         let paced = |flows: usize, time: Nanos| {
             let flows = u64::try_from(flows).unwrap_or(u64::MAX);
             let reads = flows.saturating_mul(self.tick.0).div_ceil(time.0.max(1));
@@ -95,7 +95,7 @@ impl FlowTracker {
         (active, slow.max(self.overdue).min(left - active))
     }
 
-    /// Reads flows that send, those first that were read longest ago.
+    /// Reads flows that send, those read longest ago first.
     fn read_active(
         &mut self,
         list: &mut QueueList,
@@ -128,7 +128,7 @@ impl FlowTracker {
         }
     }
 
-    /// Reads flows of the slow round; says how many.
+    /// Reads flows of the slow round; returns their number.
     fn read_round(
         &mut self,
         list: &mut QueueList,
@@ -169,7 +169,7 @@ impl FlowTracker {
         reads - left
     }
 
-    /// Brings what is known of flows about to be read into the cache.
+    /// Prefetches the state of flows about to be read.
     fn prefetch_read(&mut self, before: &[u32], flows: &[u32]) {
         if self.connections.len() <= FEW {
             return;
@@ -188,7 +188,7 @@ impl FlowTracker {
         self.connections.prefetch_found(&ends);
     }
 
-    /// Drops what is being measured of a flow whose senders we paused meanwhile: it fell by that, and not by a CNP.
+    /// Drops the measurement of a flow whose senders we paused meanwhile: its rate fell by that, and not by a CNP.
     fn forget_stopped(&mut self, index: u32) {
         let Some(priority) = self.flows.key(index).map(|key| key.priority) else {
             return;
@@ -223,7 +223,7 @@ impl FlowTracker {
             if fresh > 0 {
                 flow.last_seen = flow.last_seen.max(reading.last_seen);
                 let last = flow.window.read_at();
-                // When it began within this reading is not known; a new flow's first packet is.
+                // The time at which it began within this reading is not known; that of a new flow's first packet is.
                 let unread = now.since(last) > self.window;
                 if unread || flow.resumed.0 <= last && flow.window.bytes(last, self.window) == 0 {
                     flow.resumed = (now, flow.bytes);
@@ -285,7 +285,7 @@ impl FlowTracker {
         let Some(list) = self.lists.get(queue) else {
             return;
         };
-        // What was found before has left every flow's window.
+        // Bytes found before this time have left every flow's window.
         let since = Nanos(now.0.saturating_sub(self.window.0));
         let mut weighed = 0;
         for index in self.flows.recent(list, since).take(out.capacity()) {

@@ -1,24 +1,24 @@
-//! Strikes that workers owe to senders: taken in, and given back where no CNP can be sent.
+//! Strikes that workers owe to senders: taken from the rings, and given back where no CNP can be sent.
 
 use npcc_pipeline::units::Nanos;
 
 use super::{FlowTracker, UNWATCHED};
 use crate::flow_cache::CacheReader;
 
-/// A worker looks for frames that carry returned strikes for so long; a flow that sends nothing meanwhile loses them.
+/// Time for which a worker looks for frames that can carry returned strikes; a flow that sends nothing meanwhile loses them.
 const RETURNS_FOR: Nanos = Nanos::from_millis(10);
 
-/// One strike owed.
+/// One owed strike.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Owed {
-    /// The watched queue that was struck.
+    /// Index of the watched queue that was struck.
     pub(crate) queue: usize,
-    /// The flow, if it is still known.
+    /// Index of the flow, if it is still known.
     pub(crate) flow: Option<u32>,
 }
 
 impl FlowTracker {
-    /// The next strike owed by any worker.
+    /// Takes the next strike owed by any worker.
     pub(crate) fn pop_debt(&mut self) -> Option<Owed> {
         let mut readers = self.readers.iter_mut().enumerate();
         let (reader, debt) =
@@ -50,7 +50,7 @@ impl FlowTracker {
         }
     }
 
-    /// Wire bytes that a flow has put into its queue until this moment, those not taken in yet included.
+    /// Wire bytes that a flow has put into its queue until this moment, including those not read yet.
     fn bytes_now(&self, index: u32) -> u64 {
         self.flows.get(index).map_or(0, |flow| {
             let reader = self.readers.get(flow.reader);
@@ -60,8 +60,8 @@ impl FlowTracker {
         })
     }
 
-    /// Whether a flow has put enough into its queue since its last CNP to earn the next. Its slot is read only where the bytes taken in
-    /// so far do not say so: between two ticks a policy may look again before they are.
+    /// Returns true if a flow has put enough into its queue since its last CNP to earn the next. Its slot is read only if the bytes read
+    /// so far do not suffice: between two ticks a policy may look again before they are.
     pub(crate) fn has_earned(&self, index: u32) -> bool {
         let (bytes, last) = self
             .flows
@@ -71,7 +71,7 @@ impl FlowTracker {
         is_enough(bytes) || is_enough(self.bytes_now(index))
     }
 
-    /// A CNP left for a flow: what it puts into its queue from now on earns the next.
+    /// Restarts the count of bytes that earn a flow's next CNP, as one has just left.
     pub(crate) fn spend_earned(&mut self, index: u32) {
         let bytes = self.bytes_now(index);
         if let Some(flow) = self.flows.get_mut(index) {

@@ -1,4 +1,4 @@
-//! CNPs to the senders of flows: what one costs, what it did, what is remembered of it.
+//! CNPs to the senders of flows: their cost, their effect, and the records kept of them.
 
 use npcc_pipeline::units::Nanos;
 
@@ -10,7 +10,7 @@ use crate::host_response::Standing;
 use crate::plan::Suppressed;
 use crate::response::{Outcome, ResponseConfig};
 
-/// A refusal for the same reason is logged again after this time.
+/// Time after which a refusal for the same reason is logged again.
 const AGAIN: Nanos = Nanos::from_millis(10);
 impl FlowTracker {
     /// Time from a CNP to a flow's sender to its effect.
@@ -20,7 +20,7 @@ impl FlowTracker {
         flow.map_or(default, |flow| flow.dcqcn.feedback(default))
     }
 
-    /// What becomes of a decision to tell a flow's sender.
+    /// Action on a decision to signal a flow's sender.
     pub(crate) fn action(&self, index: u32) -> Action {
         let flow = self.flows.key(index);
         let found = flow.and_then(|flow| Some((self.queue_index(&flow)?, flow.key)));
@@ -29,7 +29,7 @@ impl FlowTracker {
         })
     }
 
-    /// A flow's sender would have been sent so many CNPs just now. Nothing else believes that they were.
+    /// Records CNPs that would have been sent to a flow's sender just now. Nothing else takes them for sent.
     pub(crate) fn record_would_send(&mut self, index: u32, cnps: usize, now: Nanos) {
         if let Some(flow) = self.flows.get_mut(index) {
             flow.would.cnps += cnps as u64;
@@ -39,8 +39,8 @@ impl FlowTracker {
         self.flows.publish(index);
     }
 
-    /// Whether the refusal of a flow is worth an entry in the log: another reason than the last time, or the same after [`AGAIN`].
-    /// Notes it if so. That a flow was signalled a moment ago is no news.
+    /// Returns true if the refusal of a flow is worth a log entry, and then records it: another reason than the last time, or the same after [`AGAIN`].
+    /// A flow that was signalled a moment ago is not worth one.
     pub(crate) fn is_news(&mut self, index: u32, reason: Suppressed, now: Nanos) -> bool {
         let Some(flow) = self.flows.get_mut(index) else {
             return false;
@@ -54,7 +54,7 @@ impl FlowTracker {
         true
     }
 
-    /// What is believed of a flow's host.
+    /// Responsiveness class of a flow's host.
     pub(crate) fn standing(&self, index: u32) -> Standing {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
             return Standing::Unknown;
@@ -62,20 +62,20 @@ impl FlowTracker {
         self.responses.standing(&key, flow.host)
     }
 
-    /// Adds what a contributor put into its queue to what its host's did; says what is believed of the host.
+    /// Adds a contributor's bytes to those of its host; returns the host's class.
     pub(crate) fn add_to_host(&mut self, index: u32, bytes: u64, now: Nanos) -> Standing {
         self.remember_host(index);
         let host = self.flows.get(index).map_or(u32::MAX, |flow| flow.host);
         self.responses.add(host, bytes, now)
     }
 
-    /// What a flow that puts so many bytes into its queue may be allowed to send, in 65,536ths of that.
+    /// Bytes that a flow may be allowed to send, in 65,536ths of those it puts into its queue.
     pub(crate) fn headroom(&self, index: u32, bytes: u64, now: Nanos) -> u32 {
         let host = self.flows.get(index).map_or(u32::MAX, |flow| flow.host);
         self.responses.headroom(host, bytes, now)
     }
 
-    /// Share of its rate that a CNP of this moment costs a flow, in 65,536ths, with a card of the kind that its host showed to have.
+    /// Share of its rate that a CNP at this moment costs a flow, in 65,536ths, with a card of the kind that its host showed to have.
     pub(crate) fn cut_share(&self, index: u32, now: Nanos) -> u32 {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
             return 0;
@@ -86,7 +86,7 @@ impl FlowTracker {
             .unwrap_or(0)
     }
 
-    /// How a flow's response is measured.
+    /// Times over which a flow's response is measured.
     pub(crate) fn response_config(&self, index: u32) -> ResponseConfig {
         ResponseConfig {
             feedback: self.feedback(index),
@@ -94,7 +94,7 @@ impl FlowTracker {
         }
     }
 
-    /// A flow is among those that may be told: its host is remembered.
+    /// Keeps an entry for the host of a flow that may be signalled.
     pub(crate) fn remember_host(&mut self, index: u32) {
         let Some(key) = self.flows.flow_key(index) else {
             return;
@@ -106,7 +106,7 @@ impl FlowTracker {
         }
     }
 
-    /// Takes what a flow did after its CNPs, or why that could not be measured.
+    /// Takes the outcome of a flow's measurement after its CNPs, or the reason why there is none.
     pub(crate) fn learn_response(&mut self, index: u32, outcome: &Outcome, now: Nanos) {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
             return;

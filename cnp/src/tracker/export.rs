@@ -1,4 +1,4 @@
-//! What others see of the tracker.
+//! Exports of the tracker: its gauges.
 
 use npcc_pipeline::units::Nanos;
 
@@ -6,7 +6,7 @@ use super::FlowTracker;
 use crate::pair::Evidence;
 
 impl FlowTracker {
-    /// Forgets what is old; publishes gauges. Bounded work.
+    /// Forgets old entries and publishes gauges. Bounded work.
     pub(crate) fn tidy(&mut self, now: Nanos) {
         self.connections.age(now);
         self.forget_unproven(now);

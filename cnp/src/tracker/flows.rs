@@ -1,4 +1,4 @@
-//! Flows of watched queues: who is in the table, and whose queue pair sends them.
+//! Flows of watched queues: entry into the table, replacement, and pairing.
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
@@ -12,12 +12,12 @@ use crate::sample::Record;
 use crate::table::{Flow, IDLE, QueueList, UNPROVEN_IDLE};
 use crate::uncounted::Uncounted;
 
-/// A flow that nobody has answered is forgotten after so long.
+/// Time unseen after which a flow without an answer is forgotten.
 const FORGET: Nanos = Nanos::from_millis(6_000);
-/// At most so many a tick.
+/// Maximum number of flows forgotten per tick.
 const FORGOTTEN_PER_TICK: usize = 8;
 
-/// The flow of a record in its queue.
+/// Key of a record's flow in its queue.
 pub(super) const fn queue_flow(record: &Record) -> QueueFlow {
     QueueFlow {
         key: record.key,
@@ -27,7 +27,7 @@ pub(super) const fn queue_flow(record: &Record) -> QueueFlow {
 }
 
 impl FlowTracker {
-    /// Flows of a queue that contributed lately.
+    /// Number of flows of a queue that contributed lately.
     pub(crate) fn listed(&self, queue: usize) -> usize {
         self.lists.get(queue).map_or(0, QueueList::len)
     }
@@ -97,13 +97,13 @@ impl FlowTracker {
         }
         self.apply_judgement(index, Some((end, judged)), now);
         if at != Some((reader, record.slot)) {
-            // What was written there for another flow may be taken for this one's: generations come round.
+            // A control word written there for another flow may pass for this one's: generations wrap.
             self.write_control(index);
         }
         self.flows.publish(index);
     }
 
-    /// Enters a flow, if there is room: for one without evidence not in all of the table.
+    /// Enters a flow, if there is room: a flow without evidence may not take the whole table.
     fn enter(
         &mut self,
         key: QueueFlow,
@@ -130,8 +130,8 @@ impl FlowTracker {
         Ok(index)
     }
 
-    /// The flow that may go: without evidence before those with it, oldest first, idle or of one that holds more than the newcomer's.
-    /// One without makes room by others like it only, unless the table itself is full.
+    /// Returns the flow that may go: one without evidence before those with it, oldest first, if it is idle or its holder has more than the newcomer's.
+    /// A newcomer without evidence displaces only flows without it, unless the table itself is full.
     fn displaceable(&mut self, proven: bool, newcomer: Holder, now: Nanos) -> Option<u32> {
         let oldest: ArrayVec<u32, LOOKED_AT> = self.flows.unproven().take(LOOKED_AT).collect();
         let may_go = |index: &u32| {
@@ -147,7 +147,7 @@ impl FlowTracker {
         };
         let found = unproven.or_else(paired);
         if found.is_none() {
-            // The next newcomer looks at others.
+            // Moved back, so that the next newcomer looks at others.
             for index in oldest {
                 self.flows.touch(index, false);
             }
@@ -155,7 +155,7 @@ impl FlowTracker {
         found
     }
 
-    /// Whether nothing of a flow was seen for so long, by its worker either.
+    /// Returns true if no packet of a flow was seen for `time`, by its worker either.
     fn is_idle(&self, index: u32, time: Nanos, now: Nanos) -> bool {
         self.flows.get(index).is_some_and(|flow| {
             let reader = self.readers.get(flow.reader);
@@ -175,7 +175,7 @@ impl FlowTracker {
         }
     }
 
-    /// Forgets a few flows that nobody has answered and that are long unseen, as their ends are.
+    /// Forgets a few flows without an answer that are long unseen, as their endpoints are.
     pub(super) fn forget_unproven(&mut self, now: Nanos) {
         for _ in 0..FORGOTTEN_PER_TICK {
             match self.flows.oldest(false) {
@@ -198,7 +198,7 @@ impl FlowTracker {
         }
     }
 
-    /// Looks at a flow's pairing again, and says what it is at this moment.
+    /// Judges a flow's pairing again; returns it.
     pub(crate) fn refresh_pairing(&mut self, index: u32, now: Nanos) -> Pairing {
         let end = self.flows.get(index).and_then(|flow| flow.end);
         let end = end.filter(|end| self.connections.key(*end) == self.flows.flow_key(index));
@@ -206,7 +206,7 @@ impl FlowTracker {
         self.apply_judgement(index, judged, now)
     }
 
-    /// Takes over what is known of a flow's end, and says what its pairing is at this moment.
+    /// Stores the judgement of a flow's endpoint; returns its pairing at this moment.
     pub(super) fn apply_judgement(
         &mut self,
         index: u32,
@@ -238,7 +238,7 @@ impl FlowTracker {
             flow.evidence = evidence;
             flow.cold = pairing == Pairing::Cold;
             flow.trusted = settings.trusts(flow.ingress);
-            // What else the word depends on changes seldom: hosts' verdicts and settings.
+            // The other inputs of the control word change seldom: hosts' classes and settings.
             stale |= now.since(flow.settled) >= SLOW;
             flow.settled = now;
         }

@@ -1,4 +1,4 @@
-//! Takes in what workers report: packets that teach something, and messages of the connection manager.
+//! Intake of workers' reports: records of packets, and messages of the connection manager.
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{MAX_PORTS, Nanos};
@@ -16,18 +16,18 @@ use crate::pair::psn::{asks, is_answer};
 use crate::sample::{Record, RecordFlags};
 use crate::uncounted::Uncounted;
 
-/// QP1 packets taken in per tick, from each worker.
+/// Maximum number of QP1 packets processed per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;
-/// New ends per tick and worker, in equal parts of the ports that have records: entering one costs several times what an old
-/// one's record does.
+/// Maximum number of new endpoints per tick and worker, in equal parts for the ports that have records: entering one costs several times what the
+/// record of a known one does.
 const NEW_PER_TICK: usize = 64;
-/// Least part of a port.
+/// Minimum part of a port.
 const LEAST_NEW: usize = 8;
-/// Ends whose sequence numbers are compared with those of replies, per tick.
+/// Maximum number of endpoints whose sequence numbers are compared with those of replies, per tick.
 const COMPARED_PER_TICK: usize = 1_024;
 
 impl FlowTracker {
-    /// Takes in records of all workers, so many from each, until the deadline; another worker's first each time.
+    /// Processes records of all workers, a limited number from each, until the deadline; another worker's first each time.
     pub(crate) fn drain(&mut self, now: Nanos, deadline: &Deadline<'_>) {
         self.check.refresh();
         self.connections.refill(COMPARED_PER_TICK);
@@ -77,7 +77,7 @@ impl FlowTracker {
                         *quota = quota.saturating_sub(1);
                     }
                 }
-                // Every worker is heard, if only a little.
+                // Every worker is served, if only a little.
                 if deadline.is_over() {
                     break;
                 }
@@ -86,7 +86,7 @@ impl FlowTracker {
         }
     }
 
-    /// Up to `most` records of a worker, and no more than are taken in together.
+    /// Takes up to `most` records of a worker, and no more than are processed together.
     pub(super) fn pop(
         &mut self,
         reader: usize,
@@ -97,7 +97,7 @@ impl FlowTracker {
         reader.map_or_else(ArrayVec::new, |reader| reader.pop_together(most, quotas))
     }
 
-    /// Takes in messages of the connection manager.
+    /// Processes messages of the connection manager.
     pub(super) fn observe_message(&mut self, copy: &CmCopy, now: Nanos) {
         let status = &self.status;
         status.cm.heard.add(1);
@@ -127,7 +127,7 @@ impl FlowTracker {
             .observe_message((&copy.key, copy.ingress), &message, copy.time);
     }
 
-    /// Takes in a record of an end that is known or not, and whose flow may be at `hint`.
+    /// Processes a record of an endpoint that is known or not, and whose flow may be at `hint`.
     pub(super) fn observe_record(
         &mut self,
         record: &Record,
@@ -139,7 +139,7 @@ impl FlowTracker {
         if !ConnectionTable::teaches(record) {
             return;
         }
-        // No sender slows down at a CNP without it.
+        // No sender slows down at a CNP without BECN.
         if record.class == RoceClass::Cnp && !record.flags.has(RecordFlags::BECN) {
             self.status.cnps_damaged.add(1);
             return;
@@ -152,7 +152,7 @@ impl FlowTracker {
             }
         };
         self.hosts.see(record, &self.status.hosts);
-        // Nothing below changes what is known of the record's own end.
+        // Nothing below changes the state of the record's own endpoint.
         let judged = self.connections.judge(end, now);
         if matches!(record.class, RoceClass::Data | RoceClass::Datagram) {
             self.see_flow(record, reader, (end, judged), hint, now);
@@ -183,7 +183,7 @@ impl FlowTracker {
         }
     }
 
-    /// Learns from a record of an end that is known or not, unless its port, its source or the room there is forbid it.
+    /// Learns from a record of an endpoint that is known or not, unless its port, its source or a full table forbids it.
     fn observe_endpoint(
         &mut self,
         record: &Record,
@@ -194,7 +194,7 @@ impl FlowTracker {
         if !self.settings.trusts(record.ingress) {
             return Err(Uncounted::UntrustedPort);
         }
-        // Before the source's right to begin: nobody uses up another's.
+        // Checked before the source's rate limit, so that nobody uses up another's.
         if !self.check.admits(&record.key, record.ingress) {
             return Err(Uncounted::WrongPort);
         }
@@ -203,7 +203,7 @@ impl FlowTracker {
         }
         let readers = &self.readers;
         let live = |reader: usize, slot| readers.get(reader)?.read(slot)?.request;
-        // What leaves by a watched queue is asked for by what comes in there.
+        // READ RESPONSEs that leave by a watched queue answer requests that come in there.
         if self.queue_index(&queue_flow(record)).is_some()
             && known.is_some_and(|end| self.connections.is_unasked(end, record, &live))
         {
@@ -214,7 +214,7 @@ impl FlowTracker {
             .ok_or(Uncounted::NoEnd)
     }
 
-    /// A record teaches nothing: what is known stays as it is, and a contributor without an entry gets none.
+    /// Refuses to learn from a record: the state stays as it is, and a contributor without an entry gets none.
     fn refuse(&mut self, record: &Record, reader: usize, why: Uncounted) {
         match why {
             Uncounted::UntrustedPort => self.status.untrusted.add(1),

@@ -1,4 +1,4 @@
-//! What the control core knows of flows: takes in records, reads byte counts, keeps flows, ends and pairing together.
+//! Tracker of flows: processes records, reads byte counts, keeps flows, endpoints and pairing together.
 
 mod active;
 mod arrivals;
@@ -37,35 +37,35 @@ use crate::uncounted::Aside;
 use arrivals::Arrivals;
 use stops::Stops;
 
-/// Most workers.
+/// Maximum number of workers.
 pub(crate) const MAX_READERS: usize = 32;
-/// Flows of quiet queues are looked at this often.
+/// Interval at which flows of quiet queues are read.
 const SLOW: Nanos = Nanos::from_millis(10);
-/// So many flows of each quiet queue are looked at in a tick in any case, however late it is and however many records it has
-/// taken in.
+/// Number of flows of each quiet queue that are read in a tick in any case, however late it is and however many records it has
+/// processed.
 const LEAST_READS: usize = 64;
-/// No watched queue.
+/// Index that stands for no watched queue.
 const UNWATCHED: u8 = u8::MAX;
 
-/// Ends that a core's own cache holds.
+/// Number of endpoints that a core's own cache holds.
 const FEW: usize = 1_024;
 
 #[derive(Debug)]
 pub(crate) struct FlowTracker {
-    /// What the control core goes by, its other parts too.
+    /// Settings in force, also for the other parts of the control core.
     pub(crate) settings: Settings,
-    /// What came by each port.
+    /// Arrivals by port.
     pub(crate) arrivals: Arrivals,
     pub(crate) flows: FlowTable,
     pub(crate) connections: ConnectionTable,
     readers: ArrayVec<CacheReader, MAX_READERS>,
-    /// Of each of them, the flow of each slot.
+    /// Flow of each slot, by reader.
     slot_flows: ArrayVec<Box<[u32]>, MAX_READERS>,
-    /// What limits new ends, and what limits messages that begin connections.
+    /// Limits on new endpoints (`new_ends`), and on messages that begin connections (`new_connections`).
     new_ends: SourceLimit,
     new_connections: SourceLimit,
     check: SourceCheck,
-    /// Flows without evidence.
+    /// Holdings of flows without evidence.
     unproven: Holdings,
     aside: Aside,
     pub(crate) hosts: Hosts,
@@ -74,7 +74,7 @@ pub(crate) struct FlowTracker {
     stops: Stops,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
-    /// By port and priority.
+    /// Index of the watched queue by port and priority.
     queue_of: [[u8; PRIORITIES]; MAX_PORTS],
     paired: [u64; Evidence::COUNT],
     window: Nanos,
@@ -82,13 +82,13 @@ pub(crate) struct FlowTracker {
     tick: Nanos,
     records_per_tick: usize,
     reads_per_tick: usize,
-    /// Most reads of a quiet queue in a tick, as ticks were on time with so many.
+    /// Maximum number of reads of a quiet queue in a tick, adapted so that ticks are on time.
     quiet_reads: usize,
-    /// Flows to be read once more as fast as can be: some of them send, and nobody knows which.
+    /// Number of flows to be read once more as fast as possible: some of them send, and it is not known which.
     overdue: usize,
-    /// Whose records were taken in first in the last tick.
+    /// Index of the worker whose records were processed first in the last tick.
     first_reader: usize,
-    /// Records taken in by this tick.
+    /// Number of records processed by this tick.
     drained: usize,
 }
 
@@ -142,7 +142,7 @@ impl FlowTracker {
         }
     }
 
-    /// Goes by other settings from now on; what is known stays.
+    /// Replaces the settings; learned state stays.
     pub(crate) fn reconfigure(&mut self, settings: Settings, period: Nanos) {
         self.check.reconfigure(settings.source_sides);
         self.measure = Measure::new(settings.feedback, period);
@@ -152,23 +152,23 @@ impl FlowTracker {
         self.settings = settings;
     }
 
-    /// Asks these routes where sources lie from now on.
+    /// Sets the routes that say where sources lie from now on.
     pub(crate) fn know_routes(&mut self, routes: Box<dyn Routes>) {
         self.check.know_routes(routes);
     }
 
-    /// The senders behind these ports are paused in this priority now: nothing is learned from what their flows do.
+    /// Records that the senders behind these ports are paused in this priority now: nothing is learned from their flows' response.
     pub(crate) fn stop(&mut self, ports: u32, priority: Priority, now: Nanos) {
         self.stops.note(ports, priority, now);
     }
 
-    /// Takes a worker's cache; `false` when there are too many.
+    /// Attaches a worker's cache; returns `false` if there are too many.
     pub(crate) fn attach(&mut self, reader: CacheReader) -> bool {
         let flows = vec![NONE; reader.slots()].into_boxed_slice();
         self.slot_flows.try_push(flows).is_ok() && self.readers.try_push(reader).is_ok()
     }
 
-    /// Touches all memory there will ever be, so that no tick waits for the system to find a page.
+    /// Touches all memory there will ever be, so that no tick takes a page fault.
     pub(crate) fn touch_memory(&mut self) {
         let address = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let key = FlowKey::new(address, address, Qpn::default());

@@ -1,6 +1,6 @@
-//! Brings what records need into the cache before the first of them is taken in.
+//! Prefetches the state that records need before the first of them is processed.
 //!
-//! With a million flows each end, flow and count lies in memory, and most of them are known only when another has been read:
+//! With a million flows each endpoint, flow and count lies in memory, and most of them are known only when another has been read:
 //!
 //! ```text
 //!   key -> end -> its flow -> what is shown of it
@@ -8,9 +8,9 @@
 //!                             -> where its sequence numbers are
 //!              -> its port's group -> the group opposite
 //! ```
-//! Taken in one by one, every record would wait for all of it, step by step. So each step is made for a batch of records at
-//! once: by loads that nothing depends on until the last of them has been asked for. What is read here is a guess; whoever
-//! uses it looks at the keys.
+//! Processed one by one, every record would wait for all of it, step by step. So each step is made for a batch of records at
+//! once: by loads that nothing depends on until the last of them has been issued. The places read here are guesses; their
+//! users check the keys.
 
 use std::hint::black_box;
 
@@ -21,7 +21,7 @@ use crate::fixed_map::{Hints, NONE};
 use crate::pair::psn::is_answer;
 use crate::sample::Record;
 
-/// Where the ends and flows of records were found, or nearly.
+/// Places at which the endpoints and flows of records were found, or nearly.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     ends: Hints,
@@ -29,7 +29,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Those of the record at this place.
+    /// Places of the endpoint and the flow of one record.
     pub(super) fn of(&self, record: usize) -> (u32, u32) {
         let hint = |hints: &Hints| hints.get(record).copied().unwrap_or(NONE);
         (hint(&self.ends), hint(&self.flows))
@@ -37,7 +37,8 @@ impl Places {
 }
 
 impl FlowTracker {
-    /// Brings what these records need into the cache, and says where their ends and flows are. With few ends all of them stay in the core's own cache, and nothing is done.
+    /// Prefetches the state that these records need; returns the places of their endpoints and flows. With few endpoints all of them stay in the core's own
+    /// cache, and nothing is done.
     pub(super) fn prefetch(&self, records: &[Record]) -> Places {
         if self.connections.len() <= FEW {
             return Places::default();

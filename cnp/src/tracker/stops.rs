@@ -1,11 +1,11 @@
-//! When we paused the senders behind a port: what their flows did then is no answer to a CNP.
+//! Times at which we paused the senders behind a port: their flows' rates then are no response to a CNP.
 
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 
-/// A measurement that began longer ago than this is over.
+/// Time after which a measurement is over.
 const LONGEST: Nanos = Nanos::from_millis(20);
 
-/// By port and priority, when its senders were paused last.
+/// Time at which senders were last paused, by port and priority.
 #[derive(Debug)]
 pub(super) struct Stops {
     at: Box<[[Nanos; PRIORITIES]; MAX_PORTS]>,
@@ -20,7 +20,7 @@ impl Stops {
         }
     }
 
-    /// The senders behind these ports are paused in this priority now.
+    /// Records that the senders behind these ports are paused in this priority now.
     pub(super) fn note(&mut self, ports: u32, priority: Priority, now: Nanos) {
         if ports == 0 {
             return;
@@ -36,13 +36,13 @@ impl Stops {
         }
     }
 
-    /// Whether any were paused so lately that it matters.
+    /// Returns true if any senders were paused so lately that it matters.
     #[inline]
     pub(super) fn matter(&self, now: Nanos) -> bool {
         self.latest.is_some_and(|at| now.since(at) < LONGEST)
     }
 
-    /// When those behind this port were paused last.
+    /// Time at which the senders behind this port were last paused.
     pub(super) fn of(&self, port: PortId, priority: Priority) -> Nanos {
         let all = self.at.get(port.index());
         let at = all.and_then(|all| all.get(priority.index()));

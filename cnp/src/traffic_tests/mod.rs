@@ -1,6 +1,6 @@
 //! Many queue pairs between two addresses, in every manner of traffic: no CNP may carry a wrong one.
 //!
-//! What this does not prove: that a network card exists with each of these manners; `docs/` says which were captured.
+//! This does not prove that a network card exists with each of these manners; `docs/` says which were captured.
 
 pub(crate) mod rig;
 
@@ -16,16 +16,16 @@ use rig::{Packet, Rig, config};
 const A: [u8; 4] = [10, 0, 1, 3];
 const B: [u8; 4] = [10, 0, 2, 2];
 
-/// How a network card chooses UDP source ports.
+/// Choice of UDP source ports by a network card.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ports {
-    /// Linux with flow label 0.
+    /// Port by Linux with flow label 0.
     Hash,
-    /// Linux with a flow label of the connection manager: equal in both directions, no hash of the queue pairs.
+    /// Port by Linux with a flow label of the connection manager: equal in both directions, no hash of the queue pairs.
     Label,
-    /// Of its own queue pair only (older soft-RoCE).
+    /// Port from the own queue pair only (older soft-RoCE).
     Own,
-    /// One for all.
+    /// One port for all connections.
     Fixed,
 }
 
@@ -37,13 +37,13 @@ enum Traffic {
     Uc,
 }
 
-/// How the queue pair numbers of both hosts lie to each other.
+/// Relation of the queue pair numbers of both hosts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Numbers {
     Disjoint,
-    /// Shifted by one.
+    /// Numbers shifted by one.
     Shifted,
-    /// The same numbers, paired crosswise.
+    /// Equal sets of numbers, paired crosswise.
     Crossed,
     Random,
 }
@@ -60,12 +60,12 @@ fn numbers(kind: Numbers, n: u32) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// Soft-RoCE before Linux 6.1: `0xc000 + hash_32(own, 14)`.
+/// Port by soft-RoCE before Linux 6.1: `0xc000 + hash_32(own, 14)`.
 fn own_port(own: u32) -> u16 {
     0xc000 + u16::try_from(own.wrapping_mul(0x61c8_8647) >> 18).unwrap()
 }
 
-/// Ports of both directions.
+/// UDP source ports of both directions.
 fn ports(kind: Ports, a: u32, b: u32) -> (u16, u16) {
     let same = |port: u16| (port, port);
     match kind {
@@ -84,7 +84,7 @@ struct Outcome {
     evidence: HashSet<Evidence>,
 }
 
-/// 80 ms of traffic over `n` connections whose data leave by a deep and rising queue.
+/// Runs 80 ms of traffic over `n` connections whose data leave by a deep and rising queue.
 fn run(n: u32, kind: Ports, traffic: Traffic, layout: Numbers) -> Outcome {
     let tick = Nanos::from_micros(500);
     let mut rig = Rig::new(&config(tick));
@@ -280,7 +280,7 @@ fn datagrams_are_told_by_the_number_they_carry() {
     );
 }
 
-/// Of two queue pairs between the same addresses, the one whose data leave by another port is left alone; then the other.
+/// Two queue pairs between the same addresses send: the one whose data leave by another port is left alone; then the other.
 #[test]
 fn only_queue_pairs_in_the_congested_queue_are_told() {
     let tick = Nanos::from_micros(20);

@@ -18,14 +18,14 @@ use crate::host_rules::HostRules;
 use crate::plan::CnpOrder;
 use crate::policy::{PolicyName, QueueSettings};
 
-/// Toward the senders.
+/// Port toward the senders.
 pub(crate) const DC: PortId = PortId(0);
-/// The port that congests.
+/// Port that congests.
 pub(crate) const WAN: PortId = PortId(1);
 pub(crate) const QUEUE: Priority = Priority::new(3);
 pub(crate) const RATE: BitRate = BitRate(100_000_000_000);
 
-/// A RoCEv2 packet to be.
+/// Description of a RoCEv2 packet to be built.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub(crate) src: [u8; 4],
@@ -38,7 +38,7 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// The frame with this change, and the right ICRC.
+    /// Frame with this change, and the right ICRC.
     pub(crate) fn changed(&self, change: impl FnOnce(&mut [u8])) -> HeapFrame {
         let mut frame = self.frame();
         change(frame.data_mut());
@@ -85,7 +85,7 @@ pub(crate) struct Rig {
     seen: Arc<CacheShared>,
 }
 
-/// 100 KB shallow, 400 KB deep, 800 KB hard.
+/// Watched queue with thresholds of 100 KB (shallow), 400 KB (deep) and 800 KB (hard).
 pub(crate) fn queue(tick: Nanos) -> QueueConfig {
     let detector = DetectorConfig {
         shallow: 100_000,
@@ -144,12 +144,12 @@ impl Rig {
         }
     }
 
-    /// Packets with a wrong ICRC that came in by this port and would have been shown.
+    /// Number of packets with a wrong ICRC that came in by this port and would have been shown.
     pub(crate) fn damaged_by(&self, port: PortId) -> u64 {
         self.seen.damaged_by(port)
     }
 
-    /// Gives the control core its settings with this change.
+    /// Changes the control core's settings.
     pub(crate) fn configure(&mut self, change: impl FnOnce(&mut Settings)) -> Result<(), Refused> {
         let mut settings = self.core.settings().clone();
         change(&mut settings);
@@ -157,7 +157,7 @@ impl Rig {
         self.core.obey(&command, self.now)
     }
 
-    /// Strikes a frame of this slot's flow; says whether that is owed to its sender.
+    /// Strikes a frame of this slot's flow; returns true if the strike is owed to its sender.
     pub(crate) fn owes(&mut self, slot: FlowSlot, hard: bool) -> bool {
         let meta = Meta {
             slot,
@@ -166,17 +166,17 @@ impl Rig {
         self.cache.owe(&meta, hard)
     }
 
-    /// Whether the next frame of this slot's flow carries a returned strike.
+    /// Returns true if the next frame of this slot's flow carries a returned strike.
     pub(crate) fn redeems(&mut self, slot: FlowSlot) -> bool {
         self.cache.redeem(slot)
     }
 
-    /// A packet from the senders' side, queued on the port that congests.
+    /// Passes a packet from the senders' side, which is queued on the port that congests.
     pub(crate) fn out(&mut self, packet: &Packet) -> FlowSlot {
         self.pass(packet, DC, WAN)
     }
 
-    /// A packet that comes back.
+    /// Passes a packet that comes back.
     pub(crate) fn back(&mut self, packet: &Packet) -> FlowSlot {
         self.pass(packet, WAN, DC)
     }
@@ -204,12 +204,12 @@ impl Rig {
         self.cache.see(&sighting)
     }
 
-    /// Time passes, and the control core looks at a queue of this depth.
+    /// Advances time, and runs a tick at a queue of this depth; returns the number of CNPs.
     pub(crate) fn tick(&mut self, time: Nanos, depth: u64) -> usize {
         self.tick_at(time, depth.into())
     }
 
-    /// The same of a queue that may be paused.
+    /// Advances time, and runs a tick at a queue of this level, which may be paused; returns the number of CNPs.
     pub(crate) fn tick_at(&mut self, time: Nanos, level: QueueLevel) -> usize {
         self.now += time;
         let before = self.sent.len();

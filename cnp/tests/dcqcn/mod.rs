@@ -34,22 +34,22 @@ const SENDERS: u32 = 4;
 const LINE: f64 = 100e9;
 const PAYLOAD: usize = 4_096;
 
-/// What a run gave.
+/// Figures of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
-    /// Deepest the queue was, in wire bytes.
+    /// Maximum depth of the queue, in wire bytes.
     pub(crate) peak: u64,
     /// Share of the link's time in which it sent.
     pub(crate) utilisation: f64,
-    /// CNPs.
+    /// Number of CNPs.
     pub(crate) cnps: usize,
     /// Slowest and fastest sender's share of the bytes.
     pub(crate) shares: (f64, f64),
-    /// How long frames wait in the second half of the run, on average, in us.
+    /// Mean waiting time of frames in the second half of the run, in us.
     pub(crate) wait: f64,
 }
 
-/// A reaction point.
+/// A DCQCN reaction point.
 struct Sender {
     rate: f64,
     target: f64,
@@ -63,7 +63,7 @@ struct Sender {
     stage: u32,
     next_frame: u64,
     bytes: u64,
-    /// A rate back at the line frees the limiter, and the next CNP is a first one.
+    /// True if a rate back at the line frees the limiter, so that the next CNP is a first one.
     resets: bool,
 }
 
@@ -148,11 +148,11 @@ pub(crate) struct Bed {
     cache: FlowCache,
     core: ControlCore,
     phase: u64,
-    /// Wire between the senders and the switch, one way.
+    /// Delay of the wire between the senders and the switch, one way, in ns.
     near: u64,
-    /// From when until when the far end pauses the link, in ns after the first frame.
+    /// Time in which the far end pauses the link, in ns after the first frame.
     pause: Range<u64>,
-    /// Part of the link that neighbours leave to the queue, and whether the core is told of departures.
+    /// Part of the link that neighbours leave to the queue, and whether the core gets departures.
     served: (f64, bool),
     /// Frames on their way to the queue.
     coming: VecDeque<(u64, usize)>,
@@ -165,18 +165,18 @@ fn thresholds(drain: BitRate) -> [u64; 3] {
 }
 
 impl Bed {
-    /// `phase` is when the first look at the queue comes, after the first frame was sent. 5 us of wire each way.
+    /// Makes a bed with 5 us of wire each way; `phase` is the time from the first frame to the first look at the queue.
     pub(crate) fn new(policy: PolicyKind, phase: u64) -> Bed {
         Bed::with(policy, phase, (5_000, None), HostRules::all_answer())
     }
 
-    /// Of the senders nothing is known.
+    /// Makes a bed in which nothing is known of the senders.
     pub(crate) fn of_strangers(policy: PolicyKind, phase: u64) -> Bed {
         Bed::with(policy, phase, (5_000, None), HostRules::default())
     }
 
-    /// `near` is the wire to the senders, in ns; `replies` the time in which they, or somebody in their names, answered what
-    /// the far side read before.
+    /// Makes a bed with `near` ns of wire to the senders; `replies` is the time in which they, or an attacker in their names, answered
+    /// READs of the far side before.
     pub(crate) fn with_near(
         policy: PolicyKind,
         phase: u64,
@@ -245,7 +245,7 @@ impl Bed {
         }
     }
 
-    /// The senders' alpha starts anew once their rate is back at the line.
+    /// Makes the senders' alpha start anew once their rate is back at the line.
     pub(crate) fn with_resets(mut self) -> Bed {
         for sender in &mut self.senders {
             sender.resets = true;
@@ -253,19 +253,19 @@ impl Bed {
         self
     }
 
-    /// The far end pauses the link at this time, for so long.
+    /// Makes the far end pause the link at this time, for this long.
     pub(crate) fn with_pause(mut self, at_us: u64, us: u64) -> Bed {
         self.pause = at_us * 1_000..(at_us + us) * 1_000;
         self
     }
 
-    /// Neighbours leave the queue so much of the link, and the core is told of departures, or not.
+    /// Makes neighbours leave the queue this part of the link; the core gets departures if `is_told`.
     pub(crate) fn beside_others(mut self, part: f64, is_told: bool) -> Bed {
         self.served = (part, is_told);
         self
     }
 
-    /// So many microseconds from the first frame in the queue.
+    /// Runs for `us` microseconds from the first frame in the queue.
     pub(crate) fn run(mut self, us: u64) -> Figures {
         let begin = 10_000_000;
         let (step, end) = (40, begin + us * 1_000);
@@ -346,7 +346,7 @@ impl Bed {
     }
 }
 
-/// Four connections of each sender's, over which the far side has read something.
+/// Replays READs of the far side over four connections of each sender.
 fn read(cache: &mut FlowCache, core: &mut ControlCore, replies: u64) {
     let connections = 0..SENDERS * 4;
     let mut packets: Vec<_> = connections
@@ -368,7 +368,7 @@ fn read(cache: &mut FlowCache, core: &mut ControlCore, replies: u64) {
     }
 }
 
-/// Data of a sender, or the ACK that comes back to it.
+/// Frame of a sender's data, or of the ACK that comes back to it.
 fn frame(number: u32, opcode: u8, payload: usize) -> Vec<u8> {
     frame_of(number, (0x1_0018 + number, 0x11 + number), opcode, payload)
 }

@@ -22,12 +22,12 @@ const WAN: PortId = PortId(1);
 const QUEUE: Priority = Priority::new(3);
 const RATE: BitRate = BitRate(100_000_000_000);
 const TICK: Nanos = Nanos::from_micros(20);
-/// Each connection sends once a round.
+/// Time of a round, in which each connection sends once, in ns.
 const ROUND: u64 = 500_000;
-/// 60 ms and 120 packets: more than evidence `port` asks for.
+/// Number of rounds: 60 ms and 120 packets, more than evidence `port` needs.
 const ROUNDS: u32 = 120;
 
-/// How connections are set up, numbered, and what they do.
+/// Manner of traffic: set-up of connections, their numbers, their operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Manner {
     Cm,
@@ -88,13 +88,13 @@ impl Manner {
     }
 }
 
-/// What came of it.
+/// Result of one manner with one number of connections.
 pub(crate) struct Cell {
     pub(crate) wrong: usize,
     paired: usize,
     of: u32,
     evidence: BTreeSet<&'static str>,
-    /// Median packets of data until a flow was paired.
+    /// Median number of packets of data until a flow was paired.
     pub(crate) packets: Option<u32>,
 }
 
@@ -149,7 +149,7 @@ impl Bed {
         }
     }
 
-    /// Out by the port that congests, or back in by it.
+    /// Passes a frame out by the port that congests, or back in by it.
     fn pass(&mut self, frame: &[u8], out: bool) {
         let parsed = parse(frame).unwrap();
         let (ingress, egress) = if out { (DC, WAN) } else { (WAN, DC) };
@@ -183,7 +183,7 @@ fn packet(to_b: bool, port: u16, opcode: u8, qpn: u32, psn: u32) -> Vec<u8> {
     craft.frame()
 }
 
-/// A REQ or REP.
+/// Frame with a REQ or REP.
 fn message(to_b: bool, attribute: u8, fields: &[(usize, u32)]) -> Vec<u8> {
     let (src, dst) = if to_b { (1, 2) } else { (2, 1) };
     let mut craft = Craft::roce(address(src), address(dst), 0x64, 1, 264);
@@ -197,7 +197,7 @@ fn message(to_b: bool, attribute: u8, fields: &[(usize, u32)]) -> Vec<u8> {
     craft.frame()
 }
 
-/// No host sets up more than a million connections a second.
+/// Sets up connection `n` by the connection manager; no host sets up more than a million connections a second.
 fn set_up(bed: &mut Bed, n: u32, (a, b): (u32, u32)) {
     bed.now += Nanos::from_micros(1);
     let (local, remote) = (0x100 + n, 0x9_0000 + n);
@@ -212,7 +212,7 @@ fn set_up(bed: &mut Bed, n: u32, (a, b): (u32, u32)) {
     bed.core.tick(bed.now, |_, _| 0, &mut |_| Ok(()));
 }
 
-/// Both ends' queue pairs of connection `n`: no order, no number on both sides.
+/// Queue pairs of both endpoints of connection `n`: no order, no number on both sides.
 fn numbers(n: u32) -> (u32, u32) {
     let scramble = |x: u32| x.wrapping_mul(0x9e37_79b1) >> 9;
     (scramble(n + 1) | 2, scramble(n + 1_000_000) | 0x80_0002)
@@ -225,7 +225,7 @@ fn scatter(n: u32) -> u32 {
     (mixed ^ mixed >> 16) >> 8
 }
 
-/// One packet of data and its answer, in this round.
+/// Passes one packet of data and its answer, in this round.
 fn exchange(bed: &mut Bed, manner: Manner, n: u32, round: u32) {
     let (a, b) = numbers(n);
     let (forth, back) = manner.ports(a, b);
@@ -261,7 +261,7 @@ fn exchange(bed: &mut Bed, manner: Manner, n: u32, round: u32) {
     }
 }
 
-/// 60 ms of traffic over `count` connections through a queue that stays deep and rises.
+/// Runs 60 ms of traffic over `count` connections through a queue that stays deep and rises.
 pub(crate) fn run(manner: Manner, count: u32) -> Cell {
     let mut bed = Bed::new();
     let truth: HashMap<u32, u32> = (0..count)

@@ -1,14 +1,14 @@
-//! A world of four hosts, their connections and a forger, told to a pair book in random histories; and an oracle that knows who
+//! A world of four hosts, their connections and a forger, shown to a connection table in random histories; and an oracle that knows who
 //! sends.
 //!
-//! What may happen: connections by the connection manager and without, by the hash, with a port of their own, by ports of their own
-//! queue pair's number, READ, UC and datagrams; numbers taken over at once by whatever comes next, with a farewell or without; paths
-//! by source, destination and port, so that of a connection only the data or only the answers pass; records and messages lost; silence;
-//! restarts of the switch; and packets made up by somebody who does not see the others' (he knows every number and port, but no
+//! Possible events: connections by the connection manager and without, by the hash, with a port of their own, by ports of their own
+//! queue pair's number, READ, UC and datagrams; numbers reused at once by another connection, with or without a teardown message; paths
+//! by source, destination and port, so that only the data or only the answers of a connection pass; records and messages lost; silence;
+//! restarts of the switch; and packets made up by an attacker who does not see the others' (he knows every number and port, but no
 //! comm id).
 //!
-//! Law: whoever is told did send. The oracle forgives what nobody can know: until a record of a queue pair's new use came, and for
-//! [`REFRESH`] where its packets look like the old ones, or somebody's made-up ones were shown instead.
+//! Law: every queue pair that is signalled did send. The oracle forgives what cannot be known: until a record of a queue pair's new use came, and for
+//! [`REFRESH`] if its packets look like the old ones, or made-up ones were shown instead.
 
 pub(crate) mod octets;
 
@@ -25,13 +25,13 @@ use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
 
-/// A flow's packet is shown after this time at the latest, and a little more while it waits for a better one.
+/// Time after which a flow's packet is shown at the latest, and a little more while it waits for a better one.
 const REFRESH: Nanos = Nanos::from_millis(15);
-/// Until the first true packet after a made-up one came through, for so long at most.
+/// Maximum time from a made-up packet to the first true one after it that is shown.
 const HIDDEN: Nanos = Nanos::from_millis(100);
-/// A flow nobody showed a packet of for this time is told nothing.
+/// Time without a shown packet after which a flow is not signalled.
 const LISTED: Nanos = Nanos::from_millis(3_000);
-/// Queue pair numbers of a host: few, so that they are used again.
+/// Number of queue pair numbers of a host: few, so that they are reused.
 const NUMBERS: u32 = 24;
 const WRITE: u8 = 0x0a;
 const ACK: u8 = 0x11;
@@ -40,7 +40,7 @@ const READ_RESPONSE: u8 = 0x10;
 const UC_WRITE: u8 = 0x2a;
 const DATAGRAM: u8 = 0x64;
 
-/// Where chance comes from.
+/// Source of randomness.
 pub(crate) trait Dice {
     /// The next number; `None` ends the history.
     fn word(&mut self) -> Option<u32>;
@@ -48,16 +48,16 @@ pub(crate) trait Dice {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// By the connection manager; with a flow label (a port of its own) or without.
+    /// Set up by the connection manager; with a flow label (a port of its own) or without.
     Managed {
         label: u32,
         uc: bool,
     },
-    /// No connection manager, port by the hash, numbers from 0.
+    /// No connection manager, port by the hash, sequence numbers from 0.
     Hash,
-    /// READ by the hash: data are the answers.
+    /// READ with the port by the hash: the data are the answers.
     Read,
-    /// A port of the application's, random numbers.
+    /// Port chosen by the application, random sequence numbers.
     Fixed,
     /// Ports by the number of the own queue pair.
     Own,
@@ -68,23 +68,23 @@ enum Kind {
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     kind: Kind,
-    /// Whose addresses: the sender's and the receiver's.
+    /// Hosts of the sender and the receiver.
     hosts: (u32, u32),
-    /// Their queue pairs.
+    /// Queue pairs of the sender and the receiver.
     sender: u32,
     receiver: u32,
     ports: (u16, u16),
     number: u32,
     ids: Option<(u32, u32)>,
     began: Nanos,
-    /// What had its receiver's number before had the same port.
+    /// True if the previous use of its receiver's number had the same port.
     looks_old: bool,
-    /// When it last sent, and since when without a pause.
+    /// Time at which it last sent (`sent`), and since when it has sent without a pause (`run`).
     sent: Nanos,
     run: Nanos,
 }
 
-/// What the worker has of a flow.
+/// State of a flow at the worker.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     slot: u32,
@@ -95,9 +95,9 @@ struct Seen {
     request: Option<u32>,
     forged: Nanos,
     delivered: Nanos,
-    /// The last that is not made up.
+    /// Time of the last packet shown that is not made up.
     real: Nanos,
-    /// The first shown since the book may have forgotten it.
+    /// Time of the first packet shown since the table may have forgotten the flow.
     since: Nanos,
 }
 
@@ -108,18 +108,18 @@ pub(crate) struct World<D> {
     salt: u32,
     asymmetric: bool,
     forger: bool,
-    /// Percent of records and messages.
+    /// Percentage of records and messages lost.
     lost: u32,
     connections: Vec<Connection>,
     seen: HashMap<FlowKey, Seen>,
     requests: HashMap<u32, u32>,
     next_id: u32,
     last_port: HashMap<FlowKey, u16>,
-    /// Connections made up for numbers of datagrams: whom they name, and when.
+    /// Made-up connections for numbers of datagrams: the sender they name, and the time.
     made_up: HashMap<FlowKey, (u32, Nanos)>,
-    /// Decisions by evidence.
+    /// Number of decisions by evidence.
     pub(crate) told: [u64; Evidence::COUNT],
-    /// What happened, when asked for.
+    /// Log of events, if wanted.
     pub(crate) log: Option<Vec<String>>,
 }
 
@@ -173,7 +173,7 @@ impl<D: Dice> World<D> {
         })
     }
 
-    /// Up to so many events; what went wrong first.
+    /// Runs up to `events` events; returns the first error.
     pub(crate) fn run(&mut self, events: u32) -> Result<(), String> {
         for _ in 0..events {
             match self.event() {
@@ -286,7 +286,7 @@ impl<D: Dice> World<D> {
         };
         let number = match kind {
             Kind::Hash | Kind::Read => 0,
-            // From 0, the data of one and the answers of another are told apart by nothing (docs/pairing.md).
+            // From 0, the data of one and the answers of another cannot be told apart (docs/pairing.md).
             Kind::Own if !self.asymmetric => 0,
             _ => self.dice.word()? & 0xff_ffff,
         };
@@ -330,7 +330,7 @@ impl<D: Dice> World<D> {
         Some(())
     }
 
-    /// REQ and REP.
+    /// Passes a REQ and a REP.
     fn connect(
         &mut self,
         (from, to): (u32, u32),
@@ -373,7 +373,7 @@ impl<D: Dice> World<D> {
         };
         let gone = self.connections.swap_remove(at);
         self.note(|| format!("closes {gone:?}"));
-        // Of one that never sent nothing but its farewell tells that it ended.
+        // Only its teardown message shows that a connection ended that never sent.
         let shown = self.seen.get(&gone.data());
         let shown = shown.is_some_and(|seen| seen.delivered >= gone.began);
         let quiet = (self.lost, self.asymmetric);
@@ -404,7 +404,7 @@ impl<D: Dice> World<D> {
         Some(())
     }
 
-    /// Whether packets with these addresses and port pass this switch.
+    /// Returns true if packets with these addresses and port pass this switch.
     fn passes(&self, from: u32, to: u32, port: u16) -> bool {
         !self.asymmetric || mix(from ^ to << 10 ^ u32::from(port) ^ self.salt) & 1 == 0
     }
@@ -427,7 +427,7 @@ impl<D: Dice> World<D> {
         Some(Ok(()))
     }
 
-    /// All connections by the hash move together.
+    /// Makes all connections by the hash send together.
     fn lock_step(&mut self) -> Option<Result<(), String>> {
         let rounds = 1 + self.below(20)?;
         for _ in 0..rounds {
@@ -443,7 +443,7 @@ impl<D: Dice> World<D> {
         Some(Ok(()))
     }
 
-    /// A packet of data and its answer.
+    /// Passes a packet of data and its answer.
     fn exchange(&mut self, at: usize) -> Option<Result<(), String>> {
         let (now, here) = (self.now, &mut self.connections[at]);
         if now.since(here.sent) >= Nanos::from_millis(10) {
@@ -481,7 +481,7 @@ impl<D: Dice> World<D> {
         })
     }
 
-    /// What the worker does with a packet.
+    /// Processes a packet as the worker does.
     fn packet(
         &mut self,
         key: &FlowKey,
@@ -568,7 +568,7 @@ impl<D: Dice> World<D> {
         Some(())
     }
 
-    /// Who would be told for a flow that sends.
+    /// Checks the queue pair that would be signalled for a flow that sends.
     fn decide(&mut self, one: &Connection, seen: &Seen) -> Result<(), String> {
         let Some(end) = self.book.find(&one.data()) else {
             return Ok(());
@@ -600,7 +600,7 @@ impl<D: Dice> World<D> {
         ))
     }
 
-    /// Made-up packets over a connection that is known.
+    /// Passes made-up packets over a connection that is known.
     fn forge(&mut self) -> Option<()> {
         let Some(at) = self.one()? else {
             return Some(());
@@ -611,7 +611,7 @@ impl<D: Dice> World<D> {
         } else {
             0x1000 + self.below(4)?
         };
-        // What is made up before a packet was seen, or over what never answers here, cannot be told from the truth.
+        // A packet made up before any was seen, or over a flow that never answers here, cannot be told from the truth.
         let shown = |key: &FlowKey| {
             let seen = self.seen.get(key).filter(|_| self.book.find(key).is_some());
             seen.is_some_and(|seen| {

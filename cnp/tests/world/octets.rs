@@ -2,10 +2,10 @@
 
 use super::{Dice, World};
 
-/// Events of a history at most.
+/// Maximum number of events of a history.
 const EVENTS: u32 = 512;
 
-/// Chance is what the octets say; where they end the history ends.
+/// Randomness from octets; where they end the history ends.
 struct Octets<'a>(&'a [u8]);
 
 impl Dice for Octets<'_> {
@@ -23,7 +23,7 @@ impl Dice for Octets<'_> {
     }
 }
 
-/// Tells the pair book the history that these octets choose; who was told did send, or what went wrong.
+/// Shows the connection table the history that these octets choose; an error if a queue pair was signalled that did not send.
 pub(crate) fn tell(octets: &[u8]) -> Result<(), String> {
     match World::new(Octets(octets)) {
         Some(mut world) => world.run(EVENTS),

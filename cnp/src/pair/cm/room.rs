@@ -1,4 +1,4 @@
-//! Who gives way in the table of connections when it is full.
+//! Replacement in the table of connections when it is full.
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
@@ -9,12 +9,12 @@ use crate::key::{FlowKey, Qpn};
 use crate::pair::ends::Life;
 use crate::pair::names::Said;
 
-/// A REQ not granted within this time may make room for others.
+/// Time after which a REQ not granted may make room for others.
 const UNANSWERED: Nanos = Nanos::from_millis(10_000);
 
 impl CmTable {
-    /// Makes room for one that is asked for. Those not granted make room for each other: the oldest of a port or source that
-    /// [holds no less](crate::holdings) than the newcomer's. A granted one does only when neither of its queue pairs is in use.
+    /// Makes room for a connection that is requested. Those not granted make room for each other: the oldest of a port or source that
+    /// [holds no less](crate::holdings) than the newcomer's. A granted one does so only if neither of its queue pairs is in use.
     pub(super) fn make_room(
         &mut self,
         newcomer: Holder,
@@ -40,7 +40,7 @@ impl CmTable {
         let last = find(&makes_room);
         let room = stale.or_else(|| self.idle(life)).or(last);
         let Some(id) = room.and_then(|index| self.connections.key(index)) else {
-            // The next newcomer looks at others.
+            // Moved back, so that the next newcomer looks at others.
             for (index, _) in asked {
                 self.connections.touch(index);
             }
@@ -50,8 +50,8 @@ impl CmTable {
         true
     }
 
-    /// A granted connection none of whose queue pairs is in use, of those longest not looked at. What an operator said, in person or by a
-    /// list, is his to take back.
+    /// Finds a granted connection none of whose queue pairs is in use, among those longest not looked at. A pair that an operator gave, in person or
+    /// by a list, is his to take back.
     fn idle(&mut self, life: &impl Fn(&FlowKey) -> Life) -> Option<u32> {
         for _ in 0..LOOKED_AT {
             let index = self.connections.oldest(GRANTED)?;

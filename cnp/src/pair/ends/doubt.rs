@@ -1,23 +1,23 @@
-//! Doubt of an end whose packets come with several UDP source ports, and how it ends.
+//! Doubt of an endpoint whose packets come with several UDP source ports, and its end.
 //!
-//! One of two ports may be made up, and the end may be of a connection that has no port of its own. While both are seen its port says
-//! nothing. It says something again when only the port of the majority was seen for [`LIVE`], more than the longest time between two of a
+//! One of two ports may be made up, and the endpoint may be of a connection that has no port of its own. While both are seen its port proves
+//! nothing. It counts again once only the port of the majority was seen for [`LIVE`], more than the longest time between two of a
 //! flow's records: a packet with another now and then, once in that time, keeps it in doubt, and no longer than that.
 
 use npcc_pipeline::units::Nanos;
 
 use super::LIVE;
 
-/// Packets by which one port may be ahead of the others: another that comes to stay has as many to make good.
+/// Limit on the packets by which one port may be ahead of the others: another that comes to stay has as many to make good.
 const MOST_AHEAD: u8 = 4;
 
-/// Which port an end in doubt has, if one.
+/// Majority port of an endpoint in doubt.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Doubt {
-    /// The port most packets had, and by how many it is ahead.
+    /// Port that most packets had, and the number of packets by which it is ahead.
     port: u16,
     ahead: u8,
-    /// When something last spoke against it.
+    /// Time at which something last spoke against it.
     since: Nanos,
 }
 
@@ -31,12 +31,12 @@ impl Doubt {
         }
     }
 
-    /// Something but a port speaks against the end.
+    /// Restarts the doubt, because of something other than a port.
     pub(super) const fn renew(&mut self, now: Nanos) {
         self.since = now;
     }
 
-    /// Takes in the port of a packet; whether the doubt is over, and this the end's port.
+    /// Counts the port of a packet; returns true if the doubt is over, and this is the endpoint's port.
     pub(super) fn settles_on(&mut self, port: u16, now: Nanos) -> bool {
         if self.port == port {
             self.ahead = MOST_AHEAD.min(self.ahead + 1);

@@ -1,4 +1,4 @@
-//! What is known of one end.
+//! State of one endpoint.
 
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
@@ -12,7 +12,7 @@ use crate::links::{Links, NONE};
 use crate::pair::pair_state::Verdict;
 use crate::sample::{Record, SlotRef};
 
-/// The transport of the queue pair that packets name. Worlds apart: what is known of a number in one says nothing of it in another.
+/// Transport of the queue pair that packets name. The transports are separate number spaces: a number in one says nothing about it in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// Reliable connection.
@@ -24,7 +24,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Of a packet's queue pair; `None` for a CNP, which may go to any.
+    /// Transport of a packet's queue pair; `None` for a CNP, which may go to any.
     pub(crate) const fn of(record: &Record) -> Option<Transport> {
         match record.class {
             RoceClass::Cnp => None,
@@ -33,37 +33,37 @@ impl Transport {
         }
     }
 
-    /// Of a connection's queue pair.
+    /// Transport of a connection's queue pair: UC if `uc`, else RC.
     pub(crate) const fn of_connection(uc: bool) -> Transport {
         if uc { Transport::Uc } else { Transport::Rc }
     }
 
-    /// Whether it is unreliable connection.
+    /// Returns true for unreliable connection.
     pub(crate) const fn is_uc(self) -> bool {
         matches!(self, Transport::Uc)
     }
 
-    /// Whether it is datagrams.
+    /// Returns true for unreliable datagrams.
     pub(crate) const fn is_ud(self) -> bool {
         matches!(self, Transport::Ud)
     }
 }
 
-/// Whether packets of an end are seen.
+/// Activity of an endpoint, by its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// Not lately, or none but of a connection that has ended.
+    /// No packet lately, or none but of a connection that has ended.
     Silent,
-    /// Only since a moment ago.
+    /// Packets only since a moment ago.
     New,
-    /// For a while, until now.
+    /// Packets for a while, until now.
     Living,
 }
 
-/// One end: a queue pair as packets from one address to another name it.
+/// State of an endpoint: a queue pair as packets from one address to another name it.
 ///
-/// In the order of use, a line of 64 bytes a paragraph: what every record needs, what pairs by numbers and datagrams need,
-/// what requests need, and twice what is rarely asked for.
+/// In the order of use, a line of 64 bytes a paragraph: fields that every record needs, that pairs by numbers and datagrams need,
+/// that requests need, and two lines of rarely used ones.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct End {
@@ -71,64 +71,64 @@ pub(crate) struct End {
     pub(crate) packets: u64,
     pub(crate) packets_at_change: u64,
     counted: Counted,
-    /// Its address pair.
+    /// Index of the endpoint's address pair.
     pub(crate) pair: u32,
-    /// Ends with the same port and direction.
+    /// Index of the group of endpoints with the same port and direction.
     pub(crate) group: u32,
-    /// Whom it was last found to belong to.
+    /// Index of the partner last found.
     pub(in crate::pair) partner: u32,
-    /// The flow table's entry of this end, if its packets wait in a watched queue; a hint.
+    /// Index of the endpoint's entry in the flow table, if its packets wait in a watched queue; a hint.
     pub(crate) flow: u32,
-    /// The only end whose queue pair fits by the hash, while the verdict is that there is one.
+    /// Index of the only endpoint whose queue pair fits by the hash, while the verdict is that there is one.
     pub(in crate::pair) fits: u32,
     pub(crate) verdict: Verdict,
     pub(crate) transport: Transport,
-    /// The connection manager gave it a flow label: its port is no hash of queue pairs.
+    /// True if the connection manager gave it a flow label: its port is no hash of queue pairs.
     pub(crate) labelled: bool,
     pub(super) port_changes: u8,
 
-    /// Whose its sequence numbers fit.
+    /// Pairing by sequence numbers.
     pub(in crate::pair) psn: PsnState,
-    /// Who sent the last datagram to it; of no meaning for a queue pair of a connection.
+    /// Sender of the last datagram to it; meaningless for a queue pair of a connection.
     pub(in crate::pair) sender: Qpn,
     pub(super) port: Option<u16>,
-    /// The number of ends made before it: another end at this place has another.
+    /// Number of endpoints made before it: another endpoint at this place has another.
     pub(in crate::pair) serial: u32,
-    /// When its present use began, as far as is known.
+    /// Time at which its present use began, as far as is known.
     pub(in crate::pair) began: Nanos,
-    /// Until then nobody is believed to send to it: another transport or another datagrams' sender was just seen.
+    /// Time until which no sender to it is believed: another transport or another datagrams' sender was just seen.
     pub(in crate::pair) doubted_until: Nanos,
 
-    /// Sequence numbers of requests to it.
+    /// Sequence numbers of requests to the endpoint.
     pub(in crate::pair) sent: Sent,
 
-    /// Neighbours among the ends of the same direction between these addresses.
+    /// Neighbours among the endpoints of the same direction between these addresses.
     pub(in crate::pair) side: Links,
-    /// Neighbours in its group.
+    /// Neighbours in the endpoint's group.
     pub(in crate::pair) grouped: Links,
-    /// When a CNP to this queue pair passed through.
+    /// Time at which a CNP to this queue pair passed through.
     pub(crate) cnp_passed: Option<Nanos>,
-    /// When we last signalled the *sender of this end's flow*.
+    /// Time at which we last signalled the *sender of this endpoint's flow*.
     pub(crate) signalled: Option<Nanos>,
-    /// When the queue pair this end names was last signalled among all of its host's.
+    /// Time at which this endpoint's queue pair was last signalled as one of all of its host's.
     pub(crate) signalled_among: Option<Nanos>,
 
-    /// Whose it is while it is not paired.
+    /// Holder of the entry while it is not paired.
     pub(in crate::pair) holder: Holder,
-    /// Of an end whose packets had several ports.
+    /// Doubt of an endpoint whose packets had several ports.
     pub(super) doubt: Doubt,
-    /// When an answer last spoke against the only end with the same port in the other direction.
+    /// Time at which an answer last spoke against the only endpoint with the same port in the other direction.
     pub(in crate::pair) misfit: Nanos,
 }
 
 const _: () = assert!(size_of::<End>() == 320);
 
-/// Where an end's packets were last counted, and how many there.
+/// Reader and slot in which an endpoint's packets were last counted, and their number there.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
     slot: SlotRef,
     packets: u32,
-    /// [`NONE`] for nowhere.
+    /// Index of the reader; [`NONE`] if not counted yet.
     reader: u32,
 }
 
@@ -141,19 +141,19 @@ impl Counted {
 }
 
 impl End {
-    /// Something of the lines that a record needs.
+    /// Reads the lines that a record needs, to bring them into the cache.
     pub(super) fn look(&self) -> u64 {
         self.last_seen.0 ^ u64::from(self.port.is_some())
     }
 
-    /// Takes in a worker's count of this end's packets in one queue.
+    /// Adds a worker's count of this endpoint's packets in one queue.
     pub(crate) fn count(&mut self, reader: usize, slot: SlotRef, packets: u32) {
         let reader = u32::try_from(reader).unwrap_or(NONE);
         let known = self.counted;
         let fresh = if (known.reader, known.slot) == (reader, slot) {
             packets.wrapping_sub(known.packets)
         } else {
-            // Another queue, or a slot given anew: only this packet is sure to be uncounted.
+            // Another queue, or a reused slot: only this packet is sure to be uncounted.
             1
         };
         self.packets += u64::from(fresh);
@@ -164,7 +164,7 @@ impl End {
         };
     }
 
-    /// Where its packets were last counted: reader and slot.
+    /// Reader and slot in which its packets were last counted.
     pub(in crate::pair) fn counted_at(&self) -> Option<(usize, SlotRef)> {
         let Counted { slot, reader, .. } = self.counted;
         (reader != NONE).then_some((reader as usize, slot))

@@ -1,4 +1,4 @@
-//! What is kept of the ends of one direction with one UDP source port.
+//! Group: the endpoints of one direction with one UDP source port.
 
 use npcc_pipeline::units::Nanos;
 
@@ -6,7 +6,7 @@ use crate::fixed_map::MapKey;
 use crate::key::FlowKey;
 use crate::links::{List, NONE};
 
-/// A direction and a UDP source port; RC and UC apart.
+/// Key of a group: a direction and a UDP source port; RC and UC are separate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PortKey {
     src: [u64; 2],
@@ -38,14 +38,14 @@ impl PortKey {
     }
 }
 
-/// Ends of one direction with one UDP source port.
+/// Endpoints of one direction with one UDP source port.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Group {
     pub(crate) ends: List,
     pub(crate) changed: Nanos,
-    /// Ends of it whose replies fit no request seen.
+    /// Number of its endpoints whose replies fit no request seen.
     pub(in crate::pair) orphans: u32,
-    /// The group with this port in the other direction; [`NONE`] for none. It has this one here.
+    /// Group with this port in the other direction; [`NONE`] for none. That group has this one here.
     pub(super) opposite: u32,
 }
 

@@ -1,7 +1,7 @@
-//! Ends by their UDP source port: those of one direction with one port are a group.
+//! Groups of endpoints by UDP source port: the endpoints of one direction with one port are a group.
 //!
 //! Senders that hash both queue pairs into the port put both directions of a connection on the same one: the group with the
-//! port in the other direction holds an end's candidates.
+//! port in the other direction holds an endpoint's candidates.
 
 use npcc_pipeline::units::Nanos;
 
@@ -12,7 +12,7 @@ use crate::key::FlowKey;
 use crate::links::NONE;
 use crate::pair::pair_state::Verdict;
 
-/// An end that changed its port this often has none that says anything, until the [`Doubt`] is over.
+/// Number of port changes from which an endpoint's port proves nothing, until the [`Doubt`] is over.
 const MOST_PORT_CHANGES: u8 = 4;
 
 impl Endpoints {
@@ -20,7 +20,7 @@ impl Endpoints {
         self.groups.get(group)
     }
 
-    /// The group with this end's port in the other direction.
+    /// Group with this endpoint's port in the other direction.
     pub(crate) fn opposite(&self, end: u32) -> Option<&Group> {
         self.opposite_index(self.ends.get(end)?.group)
             .and_then(|group| self.groups.get(group))
@@ -31,7 +31,7 @@ impl Endpoints {
         (opposite != NONE).then_some(opposite)
     }
 
-    /// Ends of a group.
+    /// Endpoints of a group.
     pub(in crate::pair) fn members(&self, group: u32) -> impl Iterator<Item = (u32, FlowKey)> + '_ {
         let head = self.groups.get(group).map_or(NONE, |group| group.ends.head);
         let mut at = head;
@@ -42,12 +42,12 @@ impl Endpoints {
         })
     }
 
-    /// The end after this one in its group ([`NONE`] after the last); `None` when this is no end.
+    /// Endpoint after this one in its group ([`NONE`] after the last); `None` if there is no such endpoint.
     pub(in crate::pair) fn next_in_group(&self, end: u32) -> Option<u32> {
         self.ends.get(end).map(|state| state.grouped.next)
     }
 
-    /// Notes whether replies to an end fit nobody.
+    /// Sets or clears the mark that replies to an endpoint fit nobody, and counts it in the endpoint's group.
     pub(in crate::pair) fn set_orphan(&mut self, end: u32, orphan: bool) {
         let Some(state) = self.ends.get_mut(end) else {
             return;
@@ -60,7 +60,8 @@ impl Endpoints {
         group.orphans = group.orphans.saturating_add_signed(step);
     }
 
-    /// How likely a reply to an end of this port fits a request by chance: those that fit nobody, times those it is compared with.
+    /// Odds that a reply to an endpoint of this port fits a request by chance, as a product: endpoints whose replies fit nobody, times endpoints
+    /// compared with.
     pub(in crate::pair) fn chance(&self, end: u32) -> u64 {
         let own = self.ends.get(end).and_then(|end| self.group(end.group));
         let of =
@@ -69,14 +70,14 @@ impl Endpoints {
         u64::from(one.saturating_add(other)) * u64::from(ends.max(opposite))
     }
 
-    /// Whether one end has its port in its direction, and one in the other.
+    /// Returns true if this endpoint is the only one of its direction on its port, and the other direction has at most one on it.
     pub(in crate::pair) fn is_alone(&self, end: u32) -> bool {
         let own = self.ends.get(end).and_then(|end| self.group(end.group));
         let sizes = [own, self.opposite(end)];
         sizes.iter().flatten().all(|group| group.ends.len == 1)
     }
 
-    /// Something else begins on an end's port than was seen there until now.
+    /// Restarts the steady time and packet count of an endpoint's port, because something new began on it.
     pub(in crate::pair) fn unsettle(&mut self, end: u32, now: Nanos) {
         let Some(state) = self.ends.get_mut(end) else {
             return;
@@ -91,12 +92,12 @@ impl Endpoints {
         self.ends.get(end)?.port
     }
 
-    /// Packets of an end became like another connection's. `false` when they do so all the time: its port says nothing.
+    /// Records that packets of an endpoint became like another connection's. Returns `false` if they do so all the time: its port proves nothing.
     pub(in crate::pair) fn note_change(&mut self, end: u32, now: Nanos) -> bool {
         let Some(state) = self.ends.get_mut(end) else {
             return false;
         };
-        // A number used anew now and then is not one whose port is another with every packet.
+        // A queue pair number reused now and then is not one whose port changes with every packet.
         let before = self.groups.get(state.group).map(|group| group.changed);
         let seldom = before.is_some_and(|before| now.since(before) >= LIVE);
         if state.port_changes >= MOST_PORT_CHANGES {
@@ -108,7 +109,7 @@ impl Endpoints {
         state.port_changes < MOST_PORT_CHANGES
     }
 
-    /// Notes the UDP source port of an end's packets.
+    /// Records the UDP source port of an endpoint's packets.
     pub(crate) fn see_port(&mut self, end: u32, port: u16, now: Nanos) {
         let Some(state) = self.ends.get_mut(end) else {
             return;
@@ -125,7 +126,7 @@ impl Endpoints {
         }
         let mut told = true;
         if state.port.is_some() {
-            // The label was that of the connection that had the other port.
+            // The flow label was that of the connection that had the other port.
             state.labelled = false;
             self.forget_psn(end);
             told = self.note_change(end, now);
@@ -168,7 +169,7 @@ impl Endpoints {
             ..Group::EMPTY
         };
         let group = self.groups.insert(port_key, empty)?;
-        // Of a host that talks to itself it is the group itself.
+        // For a host that talks to itself it is the group itself.
         if let Some(opposite) = self.groups.find(&port_key.reversed()) {
             self.face(group, opposite);
             self.face(opposite, group);
@@ -216,7 +217,7 @@ impl Endpoints {
         }
     }
 
-    /// The first end on a port of its direction came (1), or the last one left (-1).
+    /// Counts a port of a direction, whose first endpoint came (1), or whose last one left (-1).
     fn count_port(&mut self, end: u32, uc: bool, group: u32, step: i32) {
         if uc {
             return;

@@ -1,7 +1,7 @@
-//! The ends seen between all addresses, by key, by UDP source port, and by address pair.
+//! Endpoints seen between all addresses, by key, by UDP source port, and by address pair.
 //!
-//! Fixed capacity. When full, the end longest unseen goes first, those not paired before those that are, and none seen within [`LIVE`], so
-//! made-up packets cannot push out connections in use; nor, where a quarter is not paired, those that pause. One exception: an end
+//! Fixed capacity. When full, the endpoint longest unseen goes first, those not paired before those that are, and none seen within [`LIVE`], so
+//! made-up packets cannot push out connections in use; nor, where a quarter is not paired, connections that pause. One exception: an endpoint
 //! between addresses of which one never answers makes room for the newcomer of a port or source that [holds less](crate::holdings).
 
 mod doubt;
@@ -24,25 +24,25 @@ pub(crate) use group::Group;
 use group::PortKey;
 use numbers::{Like, NumberIndex};
 
-/// An end seen this recently is in use. One that is not paired is forgotten after this time unseen: nobody is in doubt for longer
-/// because of who was once seen beside it.
+/// Time since its last packet within which an endpoint is in use. One that is not paired is forgotten after this time unseen: an endpoint once
+/// seen beside others keeps them in doubt no longer.
 pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
-/// One in so many ends may be loose before no paired one gives way to a newcomer.
+/// Share of endpoints (1/4) that may be unpaired before no paired one gives way to a newcomer.
 const LOOSE_SHARE: usize = 4;
-/// A packet of a new connection may be taken in so long before the REP that granted it: they come by different workers.
+/// Time before a REP within which a packet of the new connection may be processed: they come by different workers.
 const JUST: Nanos = Nanos::from_micros(100);
-/// Packets of a connection come for so long after its farewell.
+/// Time after its end for which packets of a connection may still arrive.
 const FAREWELL: Nanos = Nanos::from_millis(100);
-/// An end whose packets were of several kinds is named by nobody for so long after the last.
+/// Time without packets after which an endpoint whose packets were of several kinds may be named again.
 const MIXED: Nanos = Nanos::from_millis(60_000);
 
-/// Packets of an end are not of one connection.
+/// Error: packets of an endpoint are not of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mixed;
 
-/// List of ends that may go first.
+/// List of endpoints that may go first.
 const LOOSE: u8 = 0;
-/// List of ends that are paired.
+/// List of endpoints that are paired.
 const PAIRED: u8 = 1;
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Endpoints {
     groups: FixedMap<PortKey, Group>,
     pairs: FixedMap<PairKey, PairState>,
     pub(super) numbers: NumberIndex,
-    /// Ends that are not paired.
+    /// Holdings of endpoints that are not paired.
     loose: Holdings,
     pub(crate) refused: u64,
     pub(crate) displaced: u64,
@@ -72,12 +72,12 @@ impl Endpoints {
         }
     }
 
-    /// Brings what is known of these ends into the cache, and says where it is.
+    /// Prefetches the endpoints with these keys into the cache; returns their places.
     pub(crate) fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
         self.ends.prefetch(keys, End::look)
     }
 
-    /// Brings the partners that these ends were last found to have into the cache, and says which they are.
+    /// Prefetches the partners last found for these endpoints into the cache; returns their places.
     pub(crate) fn prefetch_partners(&self, ends: &[u32]) -> Hints {
         let partner = |end: &u32| self.ends.get(*end).map_or(NONE, |state| state.partner);
         let partners: Hints = ends.iter().map(partner).take(TOGETHER).collect();
@@ -86,7 +86,7 @@ impl Endpoints {
         partners
     }
 
-    /// Brings the groups of these ends' ports, and those opposite, into the cache.
+    /// Prefetches the groups of these endpoints' ports, and their opposites, into the cache.
     pub(crate) fn prefetch_opposite(&self, ends: &[u32]) {
         let group = |end: &u32| self.ends.get(*end).map_or(NONE, |state| state.group);
         let groups: Hints = ends.iter().map(group).take(TOGETHER).collect();
@@ -96,7 +96,7 @@ impl Endpoints {
             .prefetch_values(&opposite, |group| u64::from(group.ends.len));
     }
 
-    /// Brings ends known by their index into the cache.
+    /// Prefetches endpoints known by their index into the cache.
     pub(crate) fn prefetch_found(&self, ends: &[u32]) {
         self.ends.prefetch_values(ends, End::look);
     }
@@ -121,7 +121,7 @@ impl Endpoints {
         self.ends.find(key)
     }
 
-    /// The end of this key, looked for first where [`Endpoints::prefetch`] found it.
+    /// Finds the endpoint with this key, looked for first at the place that [`Endpoints::prefetch`] returned.
     pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<u32> {
         self.ends.find_at(hint, key)
     }
@@ -146,7 +146,7 @@ impl Endpoints {
         self.pairs.get_mut(pair)
     }
 
-    /// The end of this key, made for it if need be.
+    /// Returns the endpoint with this key, made if need be.
     pub(crate) fn enter(&mut self, key: &FlowKey, transport: Transport, now: Nanos) -> Option<u32> {
         match self.ends.find(key) {
             Some(end) => self.see_as(end, transport, now),
@@ -154,13 +154,13 @@ impl Endpoints {
         }
     }
 
-    /// Whose an end is that packets made which came in by `ingress`.
+    /// Holder of an endpoint whose packets came in by `ingress`.
     pub(super) fn holder(&self, key: &FlowKey, ingress: PortId) -> Holder {
         self.loose.holder(key, ingress)
     }
 
-    /// Notes that an end was seen as one of this transport: of another than before it is made anew. Where it was in use as the other
-    /// until now, one of both is made up, or its number has just changed hands: nobody is believed to send to it for a while.
+    /// Records that an endpoint was seen with this transport; with another transport than before it is made anew. If it was in use with the other
+    /// until now, one of both is made up, or its number has just changed hands: no sender to it is believed for a while.
     pub(super) fn see_as(&mut self, end: u32, transport: Transport, now: Nanos) -> Option<u32> {
         let state = self.ends.get(end)?;
         if state.transport == transport {
@@ -178,19 +178,19 @@ impl Endpoints {
         Some(end)
     }
 
-    /// Notes that an end was seen.
+    /// Records that an endpoint was seen.
     pub(super) fn see(&mut self, end: u32, now: Nanos) -> Option<u32> {
         self.ends.touch(end);
         let state = self.ends.get_mut(end)?;
         if state.port.is_none() && now.since(state.last_seen) >= LIVE {
-            // Its port may say something again.
+            // Its port may be evidence again.
             state.port_changes = state.port_changes.min(1);
         }
         state.last_seen = now;
         Some(end)
     }
 
-    /// A new end, of a key that has none.
+    /// Makes an endpoint for a key that has none.
     pub(super) fn make(
         &mut self,
         key: &FlowKey,
@@ -223,14 +223,14 @@ impl Endpoints {
         Some(end)
     }
 
-    /// Whether the number of a queue pair occurs in the other direction too, in the same world.
+    /// Returns true if the number of a queue pair occurs in the other direction too, among endpoints of the same kind (connections or datagrams).
     fn is_common(&self, key: &FlowKey, pair: u32) -> bool {
         let other = self.ends.find(&key.reversed(key.dest_qp()));
         let other = other.and_then(|other| self.ends.get(other));
         other.is_some_and(|other| other.pair == pair)
     }
 
-    /// Forgets an end. Its group's verdicts are the caller's to renew ([`Endpoints::set_port`] first).
+    /// Removes an endpoint. The caller must renew its group's verdicts ([`Endpoints::set_port`] first).
     fn remove(&mut self, end: u32, now: Nanos) {
         self.set_port(end, None, now);
         self.forget_psn(end);
@@ -253,7 +253,7 @@ impl Endpoints {
         }
     }
 
-    /// A connection begins anew on an end: what its packets said before is void.
+    /// Begins a new connection on an endpoint: evidence from its earlier packets is void.
     pub(super) fn renew(&mut self, end: u32, labelled: bool, now: Nanos) {
         self.set_port(end, None, now);
         self.forget_psn(end);
@@ -265,7 +265,7 @@ impl Endpoints {
         }
     }
 
-    /// Makes an end the newest of a list.
+    /// Makes an endpoint the newest of a list.
     fn set_list(&mut self, end: u32, list: u8) {
         let (Some(before), Some(state)) = (self.ends.list_of(end), self.ends.get(end)) else {
             return;
@@ -288,7 +288,7 @@ impl Endpoints {
                 state.is_some_and(|state| self.loose.makes_room(state.holder, newcomer));
             is_idle(end) || holds_more && self.opposite_side(*end).is_none_or(|side| side.len == 0)
         });
-        // What is paired outlives its traffic, however many newcomers there are: past a share of the table they push out each other.
+        // Paired endpoints outlive their traffic, however many newcomers there are: beyond a share of the table newcomers push out each other.
         let few_loose = self.ends.len_of(LOOSE) < self.ends.len() / LOOSE_SHARE;
         let paired = || {
             let oldest = self.ends.oldest(PAIRED).filter(is_idle);
@@ -301,7 +301,7 @@ impl Endpoints {
                 true
             }
             None => {
-                // The next newcomer looks at others.
+                // Moved back, so that the next newcomer looks at others.
                 for end in oldest {
                     self.ends.touch(end);
                 }
@@ -310,7 +310,7 @@ impl Endpoints {
         }
     }
 
-    /// Whether packets of an end are seen.
+    /// Activity of the endpoint with this key.
     pub(super) fn life(&self, key: &FlowKey, now: Nanos) -> Life {
         let state = self.find(key).and_then(|end| self.ends.get(end));
         match state {
@@ -326,12 +326,12 @@ impl Endpoints {
         }
     }
 
-    /// What the packets of an end were like that was seen before just now; `Err` when they were of several kinds, not long ago.
+    /// Properties of the packets of an endpoint that was seen before just now; `Err` if they were of several kinds, not long ago.
     pub(super) fn like(&self, end: u32, now: Nanos) -> Result<Option<Like>, Mixed> {
         let Some(state) = self.ends.get(end) else {
             return Ok(None);
         };
-        // After a farewell its last packets are still on their way: what they were like until then counts.
+        // After a connection's end its last packets are still on their way: their properties until then count.
         if state.began <= now && now.since(state.began) < JUST {
             return Ok(None);
         }
@@ -346,7 +346,7 @@ impl Endpoints {
         }))
     }
 
-    /// The connection of an end has ended: what was seen of it until now is no sign of life.
+    /// Ends the connection of an endpoint: its packets until now are no sign of life.
     pub(super) fn bury(&mut self, end: u32, now: Nanos) {
         self.renew(end, false, now);
         if let Some(state) = self.ends.get_mut(end) {
@@ -355,7 +355,7 @@ impl Endpoints {
         }
     }
 
-    /// Forgets up to `budget` ends that are not paired and long unseen.
+    /// Forgets up to `budget` endpoints that are not paired and long unseen.
     pub(crate) fn forget(&mut self, now: Nanos, budget: usize) {
         for _ in 0..budget {
             let Some(end) = self.ends.oldest(LOOSE) else {
@@ -372,7 +372,7 @@ impl Endpoints {
         }
     }
 
-    /// Notes whom an end belongs to, and that both are to be kept.
+    /// Stores an endpoint's partner, and moves both to the list of those to be kept.
     pub(super) fn settle(&mut self, end: u32, partner: Option<u32>) {
         let Some(state) = self.ends.get_mut(end) else {
             return;
@@ -394,14 +394,14 @@ impl Endpoints {
         }
     }
 
-    /// The ends of the other direction between the same addresses.
+    /// Endpoints of the other direction between the same addresses.
     pub(super) fn opposite_side(&self, end: u32) -> Option<&List> {
         let pair = self.pairs.get(self.ends.get(end)?.pair)?;
         let (_, direction) = PairKey::of(&self.ends.key(end)?);
         Some(pair.side(direction.back()))
     }
 
-    /// Packets of this end's direction that have no answer at all.
+    /// Returns true if packets of this endpoint's direction have no answer at all.
     pub(crate) fn is_cold(&self, end: u32) -> bool {
         let (Some(state), Some(key)) = (self.ends.get(end), self.ends.key(end)) else {
             return true;

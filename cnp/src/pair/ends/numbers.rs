@@ -1,4 +1,4 @@
-//! What an end has been sent lately, by sequence number, and an index to find ends by: the store of [`super::super::senders`].
+//! Sequence numbers lately sent to an endpoint, and an index to find endpoints by number: the store of [`super::super::senders`].
 
 use npcc_pipeline::units::Nanos;
 
@@ -7,31 +7,31 @@ use crate::links::{Links, NONE};
 use crate::pair::pair_state::Direction;
 use crate::sample::{Record, SlotRef};
 
-/// How far two numbers are apart for one not to be taken for the other, where no more is known: more than any queue pair has
+/// Distance of two sequence numbers from which one is not taken for the other, where no more is known: more than any queue pair has
 /// in flight.
 pub(in crate::pair) const NEAR: u32 = 1 << 16;
-/// A first number below this may be a count from 0.
+/// Limit below which a first number may be a count from 0.
 pub(in crate::pair) const SMALL: u32 = 1 << 16;
-/// A reply comes within this time of its request.
+/// Time within which a reply comes after its request.
 const FLIGHT: Nanos = Nanos::from_millis(20);
-/// Packets by which what is shown of both directions may be apart.
+/// Number of packets by which the samples of both directions may be apart.
 const SLACK: u32 = 16;
-/// Numbers in a bucket, as a power of two: no end goes further between two of its records, which are 65,536 packets
-/// apart at most (or 10 ms, of few flows).
+/// Log2 of the numbers in a bucket: no endpoint goes further between two of its records, which are 65,536 packets
+/// apart at most (or 10 ms, with few flows).
 const BUCKET: u32 = 17;
 pub(in crate::pair) const MASK: u32 = (1 << 24) - 1;
 
-/// How far apart two numbers are, either way.
+/// Distance of two sequence numbers, either way.
 pub(in crate::pair) const fn distance(a: u32, b: u32) -> u32 {
     let forth = a.wrapping_sub(b) & MASK;
     let back = b.wrapping_sub(a) & MASK;
     if forth < back { forth } else { back }
 }
 
-/// How far back requests sent again go.
+/// Distance by which requests sent again go back at most.
 const BACK: u32 = 1 << 18;
 
-/// Whether requests of one connection can go from one number to another with so many packets of it between, none of them a
+/// Returns true if requests of one connection can go from `last` to `number` with this many of its packets between, none of them a
 /// READ.
 pub(in crate::pair) const fn follows(last: u32, number: u32, packets: u32) -> bool {
     let forth = number.wrapping_sub(last) & MASK;
@@ -39,18 +39,18 @@ pub(in crate::pair) const fn follows(last: u32, number: u32, packets: u32) -> bo
     forth <= NEAR.saturating_add(packets) || back <= BACK
 }
 
-/// What the packets of one connection's end are like.
+/// Properties of the packets of one connection's endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Like {
-    /// Their UDP source port.
+    /// UDP source port of the packets.
     pub(in crate::pair) port: u16,
-    /// Number of the latest request ([`NONE`] for none), and how many packets the end had then.
+    /// Number of the latest request ([`NONE`] for none), and the endpoint's packet count at that time.
     pub(in crate::pair) last: u32,
     pub(in crate::pair) packets: u32,
 }
 
 impl Like {
-    /// Whether a packet goes on so; `request`: its number, when it is one, and how many packets the end has had.
+    /// Returns true if a packet continues them; `request`: its sequence number, if it is one, and the endpoint's packet count.
     pub(in crate::pair) fn goes_on(&self, port: u16, request: Option<(u32, u32)>) -> bool {
         let counts_on = |(number, packets): (u32, u32)| {
             self.last == NONE || follows(self.last, number, packets.wrapping_sub(self.packets))
@@ -59,31 +59,31 @@ impl Like {
     }
 }
 
-/// What is known of the numbers of requests to one end.
+/// Sequence numbers of requests to one endpoint.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::pair) struct Sent {
-    /// The first and the last shown; [`NONE`] for none.
+    /// First and last number shown; [`NONE`] for none.
     pub(in crate::pair) first: u32,
     pub(in crate::pair) last: u32,
     since: Nanos,
-    /// When `newer` was.
+    /// Time at which `newer` was seen.
     newer_at: Nanos,
-    /// Numbers of a while ago: at least one and at least two flights.
+    /// Number at `newer_at`, and a number from at least one [`FLIGHT`] before it (`older`).
     newer: u32,
     older: u32,
-    /// Where the worker has the present one; reader [`NONE`] for nowhere.
+    /// Slot in which the worker keeps the present number; `reader` is [`NONE`] if there is none.
     pub(in crate::pair) slot: SlotRef,
     pub(in crate::pair) reader: u32,
-    /// How many packets its end had had at the last shown.
+    /// Packet count of the endpoint at the last number shown.
     pub(in crate::pair) packets: u32,
-    /// Its bucket, and its neighbours there.
+    /// Bucket of the endpoint, and its neighbours there.
     pub(in crate::pair) place: Option<Place>,
     pub(in crate::pair) links: Links,
 }
 
 const _: () = assert!(size_of::<Sent>() <= 64);
 
-/// A bucket: of one direction between two addresses.
+/// Bucket of one direction between two addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::pair) struct Place {
     pair: u32,
@@ -101,7 +101,7 @@ impl Place {
         }
     }
 
-    /// The bucket so many further.
+    /// Bucket `steps` further on, wrapping around.
     pub(in crate::pair) fn further(self, steps: u8) -> Place {
         const LAST: u8 = ((1u32 << (24 - BUCKET)) - 1).to_le_bytes()[0];
         Place {
@@ -145,12 +145,12 @@ impl Sent {
         self.reader = u32::try_from(reader).unwrap_or(NONE);
     }
 
-    /// Whether all that is in flight at this moment was seen.
+    /// Returns true if everything in flight at this moment was seen.
     pub(in crate::pair) fn is_known(&self, now: Nanos) -> bool {
         now.since(self.since) >= FLIGHT
     }
 
-    /// Whether a reply of this moment can have this number, when the latest request has `present`.
+    /// Returns true if a reply at this moment can have this number, when the latest request has `present`.
     pub(in crate::pair) fn holds(&self, present: u32, number: u32, now: Nanos) -> bool {
         if !self.is_known(now) {
             return distance(present, number) <= NEAR;
@@ -169,12 +169,12 @@ impl Sent {
     }
 }
 
-/// Ends by their number.
+/// Index of endpoints by their number.
 #[derive(Debug)]
 pub(in crate::pair) struct NumberIndex {
     heads: Box<[u32]>,
     hasher: KeyHasher,
-    /// Ends that may still be looked at before the next tick.
+    /// Number of endpoints that may still be looked at before the next tick.
     pub(in crate::pair) steps: usize,
 }
 
@@ -219,7 +219,7 @@ mod tests {
         let mut sent = Sent::new();
         (sent.first, sent.since) = (MASK - 9, ms(1));
         (sent.older, sent.newer, sent.newer_at) = (MASK - 9, MASK - 9, ms(1));
-        // Seen for a short time: what was in flight before is not known.
+        // Seen for a short time: the numbers in flight before are not known.
         assert!(sent.holds(90, 60_000, ms(2)) && !sent.holds(90, 70_000, ms(2)));
         for (number, held) in [
             (MASK - 9, true),

@@ -1,28 +1,28 @@
-//! What an end keeps for evidence `psn` ([`super::super::psn`]).
+//! State of an endpoint for evidence `psn` ([`super::super::psn`]).
 
 use npcc_pipeline::units::Nanos;
 
 use super::{LIVE, MIXED};
 use crate::links::NONE;
 
-/// Requests remembered that ask for a reply.
+/// Number of requests remembered that ask for a reply.
 pub(in crate::pair) const MARKS: u8 = 4;
 
-/// What replies say of the only end with the same UDP source port in the other direction.
+/// Fit of replies to the only endpoint with the same UDP source port in the other direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pair) enum PortFit {
-    /// Nothing yet.
+    /// No reply was compared yet.
     Unknown,
-    /// One had the number of a request in flight, to the packet, and none had another.
+    /// A reply had the number of a request in flight, to the packet, and none had another.
     Fits,
-    /// One had a number that was none in flight, and one had before it.
+    /// A reply had a number that was none in flight, and one before had fitted.
     Contradicted,
-    /// One had a number that was none in flight, and none had before it.
+    /// A reply had a number that was none in flight, and none before had fitted.
     Refuted,
 }
 
 impl PortFit {
-    /// After an answer with a number that is none in flight.
+    /// State after an answer with a number that is none in flight.
     pub(in crate::pair) const fn after_misfit(self) -> PortFit {
         match self {
             PortFit::Fits | PortFit::Contradicted => PortFit::Contradicted,
@@ -30,8 +30,8 @@ impl PortFit {
         }
     }
 
-    /// After an answer that fits, so long after the last misfit. What never fitted before is long another connection's, whose numbers
-    /// come near by chance for some seconds.
+    /// State after an answer that fits, `since` after the last misfit. An endpoint that never fitted before is most likely another connection's, whose
+    /// numbers come near by chance for some seconds.
     pub(in crate::pair) fn after_fit(self, since: Nanos) -> PortFit {
         match self {
             PortFit::Contradicted if since < LIVE => self,
@@ -41,24 +41,24 @@ impl PortFit {
     }
 }
 
-/// What is known of whose numbers an end's fit.
+/// Endpoint whose sequence numbers fit those of this one, and the evidence so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PsnState {
-    /// Numbers of requests to this end that ask for a reply, the latest first; [`NONE`] for none.
+    /// Numbers of requests to this endpoint that ask for a reply, the latest first; [`NONE`] for none.
     pub(in crate::pair) marks: [u32; MARKS as usize],
-    /// The end that replies to this end fit, how often, and the last of them.
+    /// Endpoint that replies to this endpoint fit (`candidate`), the number of fits (`supports`), and the last number that fitted (`supported`).
     pub(in crate::pair) candidate: u32,
-    /// That end's [serial number](super::End::serial).
+    /// Candidate's [serial number](super::End::serial).
     pub(in crate::pair) candidate_serial: u32,
     pub(in crate::pair) supports: u8,
     pub(in crate::pair) supported: u32,
-    /// The end whose replies fit this one.
+    /// Endpoint whose replies fit this one.
     pub(in crate::pair) claimed: u32,
-    /// Whether replies fit the only end with the same UDP source port.
+    /// Fit of replies to the only endpoint with the same UDP source port.
     pub(in crate::pair) port: PortFit,
-    /// READs were among the requests: one has as many numbers as its answer has packets.
+    /// True if READs were among the requests: one takes as many numbers as its answer has packets.
     pub(in crate::pair) reads: bool,
-    /// The last reply to this end fits nobody seen.
+    /// True if the last reply to this endpoint fits nobody seen.
     pub(in crate::pair) orphan: bool,
 }
 

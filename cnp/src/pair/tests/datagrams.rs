@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A datagram of a queue pair to another.
+/// Datagram from one queue pair to another.
 fn datagram(src: &str, dst: &str, from: u32, to: u32, now: Nanos) -> Record {
     Record {
         source_qp: Some(Qpn::new(from)),
@@ -31,11 +31,11 @@ fn a_datagram_that_names_a_connections_queue_pair_names_nobody() {
         book.0.observe(&datagram(A, B, 0x51, 0x61, ms(now)), 0);
         book.0.observe(&datagram(B, A, 0x61, 0x51, ms(now)), 0);
     }
-    // Later than two senders are doubted for.
+    // Later than the doubt about two senders lasts.
     for now in 20..4_000 {
         book.data(0x888, port, ms(now));
         book.ack(bystander, port, ms(now));
-        // Nor by datagrams to it, of whoever is on the other side too.
+        // Nor by datagrams to it, from an attacker on the other side too.
         if now % 1_000 == 0 {
             book.0.observe(&datagram(B, A, 0x61, bystander, ms(now)), 0);
         }
@@ -84,7 +84,7 @@ fn datagrams_and_connections_tell_nothing_of_each_other() {
     );
 }
 
-/// A made-up datagram that names a living connection's queue pair: nobody is told until only the connection was seen for a while.
+/// A made-up datagram names a living connection's queue pair: nobody is signalled until only the connection was seen for a while.
 #[test]
 fn a_datagram_to_a_living_connection_names_nobody_and_is_got_over() {
     let mut book = Book::new();
@@ -111,7 +111,7 @@ fn a_datagram_to_a_living_connection_names_nobody_and_is_got_over() {
     );
 }
 
-/// A datagram before the first packet of a connection, and a queue pair of datagrams whose number a connection takes.
+/// Covers a datagram before the first packet of a connection, and a queue pair of datagrams whose number a connection takes.
 #[test]
 fn a_connection_on_a_number_datagrams_had_is_a_connection() {
     let mut book = Book::new();
@@ -170,7 +170,7 @@ fn what_a_number_was_as_uc_does_not_stick() {
     }
 }
 
-/// A datagrams' queue pair does not put the evidence `port` of the same addresses out for ever.
+/// Regression: a datagrams' queue pair disabled the evidence `port` of the same addresses for ever.
 #[test]
 fn numbers_of_datagrams_are_not_common_with_connections() {
     let mut book = Book::new();

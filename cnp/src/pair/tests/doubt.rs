@@ -17,11 +17,11 @@ const HOST_A: [u8; 4] = [10, 0, 1, 3];
 const HOST_B: [u8; 4] = [10, 0, 2, 2];
 const SENDER: u32 = 0x18;
 const RECEIVER: u32 = 0x11;
-/// A queue pair that has nothing to do with it.
+/// Queue pair of a bystander.
 const BYSTANDER: u32 = 0x999;
-/// In milliseconds: evidence is back after so long without a forged packet.
+/// Time in milliseconds without a forged packet after which evidence is back.
 const BACK: u64 = 4_000;
-/// A flow is known, and its numbers too.
+/// Time in milliseconds after which a flow is known, and its numbers too.
 const WARM: u64 = 500;
 
 /// A living flow that is known by one kind of evidence.
@@ -32,7 +32,7 @@ struct Flow {
     book: ConnectionTable,
     psn: u32,
     now: u64,
-    /// Whether its ICRC is right.
+    /// True if forged packets have a right ICRC.
     forged_right: bool,
 }
 
@@ -82,7 +82,7 @@ impl Flow {
         }
     }
 
-    /// Their acknowledgement.
+    /// Acknowledgement of the data.
     fn ack(&self) -> Packet {
         Packet {
             src: HOST_B,
@@ -123,14 +123,14 @@ impl Flow {
         }
     }
 
-    /// A packet that somebody made up.
+    /// Passes a packet that an attacker made up.
     fn forge(&mut self, packet: &Packet, change: impl FnOnce(&mut [u8])) {
         let mut frame = packet.changed(change);
         *frame.data_mut().last_mut().unwrap() ^= u8::from(!self.forged_right);
         self.pass(&frame, packet.src == HOST_A);
     }
 
-    /// A packet of data and its answer, and a millisecond passes.
+    /// Passes a packet of data and its answer, and a millisecond of time.
     fn lives(&mut self) {
         self.pass(&self.data().frame(), true);
         self.pass(&self.ack().frame(), false);
@@ -139,7 +139,7 @@ impl Flow {
         self.book.age(ms(self.now));
     }
 
-    /// What is known of the flow; nobody but its sender is ever named.
+    /// Evidence for the flow's sender; asserts that no other is ever named.
     fn evidence(&self) -> Evidence {
         let (a, b) = (IpAddr::from(HOST_A), IpAddr::from(HOST_B));
         let end = self.book.find(&FlowKey::new(a, b, Qpn::new(RECEIVER)));
@@ -150,7 +150,7 @@ impl Flow {
         pairing.evidence()
     }
 
-    /// Milliseconds until the evidence was there for good, of so many.
+    /// Number of milliseconds, of this many, until the evidence was there for good.
     fn lost_for(&mut self, millis: u64) -> u64 {
         let begin = self.now;
         let mut lost = 0;
@@ -164,7 +164,7 @@ impl Flow {
     }
 }
 
-/// The forgeries of the review.
+/// Forgeries that the review found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Forgery {
     /// Data of other UDP ports.
@@ -177,13 +177,13 @@ enum Forgery {
     /// A datagram to the sender's queue pair, or to the receiver's.
     AckDatagram,
     Datagram,
-    /// ACKs with odd numbers.
+    /// ACKs with wrong sequence numbers.
     AckNumbers,
     /// ACKs to many queue pairs on its port.
     AckDisagree,
     /// Data to another queue pair on its port.
     OtherPair,
-    /// Data with odd numbers.
+    /// Data with wrong sequence numbers.
     Numbers,
     /// A packet of UC.
     Unreliable,
@@ -273,7 +273,7 @@ impl Forgery {
     }
 }
 
-/// Milliseconds for which each forgery, made in each of so many milliseconds, takes each kind of evidence away, from the last on.
+/// Milliseconds for which each forgery, made in each of `turns` milliseconds, takes each kind of evidence away, counted from the last.
 fn table(turns: u32, right: bool) -> Vec<(Forgery, Evidence, u64)> {
     let cells = ALL
         .iter()
@@ -291,7 +291,7 @@ fn table(turns: u32, right: bool) -> Vec<(Forgery, Evidence, u64)> {
     lost.collect()
 }
 
-/// Four datagrams silenced a flow that did not pause for as long as it did not.
+/// Regression: four datagrams silenced a flow for as long as it did not pause.
 #[test]
 fn doubt_ends_when_its_cause_stops() {
     for turns in [1, 100] {
@@ -313,7 +313,7 @@ fn what_a_card_would_throw_away_takes_no_evidence() {
     }
 }
 
-/// The limit of doubt in docs/pairing.md: a packet a second exempts a sender, and nothing outlives it.
+/// The limit of doubt in docs/pairing.md: a packet a second exempts a sender, and its effect outlasts the packets by no more.
 #[test]
 fn a_forged_packet_a_second_keeps_a_flow_in_doubt_and_no_longer() {
     for kind in [Evidence::PortHash, Evidence::Psn, Evidence::Port] {

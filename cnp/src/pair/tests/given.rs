@@ -13,7 +13,7 @@ fn suggested(sender: u32) -> Book {
     book
 }
 
-/// The connection manager sets up a connection of `sender` to queue pair 0x11, with a flow label.
+/// Sets up, by the connection manager, a connection of `sender` to queue pair 0x11, with a flow label.
 fn connect(book: &mut Book, sender: u32, service: Service, now: Nanos) {
     let way = to_receiver().with_qp(Qpn::new(1));
     let req = Message::Req {
@@ -34,7 +34,7 @@ fn connect(book: &mut Book, sender: u32, service: Service, now: Nanos) {
     book.0.observe_message((&back, PortId(1)), &rep, now);
 }
 
-/// Both directions of it, at a port of its own.
+/// Both directions of the suggested connection are seen, at a port of its own.
 #[test]
 fn a_suggestion_counts_once_packets_say_the_same() {
     let mut book = suggested(0x18);
@@ -45,7 +45,7 @@ fn a_suggestion_counts_once_packets_say_the_same() {
     let back = book.ack(0x18, 50_000, ms(4));
     assert_eq!(book.0.resolve(data, ms(4)), paired(0x18, Evidence::Cm));
     assert_eq!(book.0.resolve(back, ms(4)), paired(0x11, Evidence::Cm));
-    // Another that has the port too: it may be this one's.
+    // Another endpoint has the port too: it may be this one's.
     book.ack(0x19, 50_000, ms(5));
     assert_eq!(book.0.resolve(data, ms(5)).evidence(), Evidence::None);
 }
@@ -58,7 +58,7 @@ fn a_suggestion_is_confirmed_by_the_hash_alone() {
     assert_eq!(book.0.resolve(data, ms(2)), paired(0x18, Evidence::Cm));
 }
 
-/// A list of a host's queue pairs without their peers: 0x999 has another peer, where 0x11 is a number too.
+/// The list has a host's queue pairs without their peers: 0x999 has another peer, where 0x11 is a number too.
 #[test]
 fn a_suggestion_that_mixes_peers_is_never_told() {
     let mut book = suggested(0x999);
@@ -84,7 +84,7 @@ fn what_the_connection_manager_says_stands_above_a_suggestion() {
     }
 }
 
-/// What the operator says is believed at once, until packets show another.
+/// Law: a pair given by the operator is believed at once, until packets show another.
 #[test]
 fn the_operators_pair_is_doubted_when_packets_contradict() {
     let mut book = Book::new();
@@ -109,7 +109,7 @@ fn the_operators_pair_is_doubted_when_the_port_contradicts() {
     assert_eq!(book.0.resolve(data, ms(60)), Pairing::Unpaired);
 }
 
-/// A connection that rdma_cm set up has a label; the next on its number has none, and nobody says that it began.
+/// A connection that rdma_cm set up has a label; the next on its number has none, and no message says that it began.
 #[test]
 fn a_flow_label_goes_with_its_connection() {
     let mut book = Book::new();
@@ -123,7 +123,7 @@ fn a_flow_label_goes_with_its_connection() {
     assert_eq!(told, paired(0x55, Evidence::PortHash));
 }
 
-/// What the connection manager says of a queue pair of one transport is not said of another that took its number.
+/// Law: a name that the connection manager gave for a queue pair of one transport does not apply to another that took its number.
 #[test]
 fn a_name_of_one_transport_is_none_of_another() {
     for (opcode, known) in [(0x2a, true), (0x0a, false)] {

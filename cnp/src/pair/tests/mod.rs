@@ -46,14 +46,14 @@ impl Book {
         Book(ConnectionTable::new(64, 5))
     }
 
-    /// Data of A to this queue pair of B.
+    /// Observes data of A to this queue pair of B.
     fn data(&mut self, qpn: u32, port: u16, now: Nanos) -> EndpointId {
         self.0
             .observe(&record(A, B, qpn, 0x0a, port, now), 0)
             .unwrap()
     }
 
-    /// An ACK of B to this queue pair of A.
+    /// Observes an ACK of B to this queue pair of A.
     fn ack(&mut self, qpn: u32, port: u16, now: Nanos) -> EndpointId {
         self.0
             .observe(&record(B, A, qpn, 0x11, port, now), 0)
@@ -187,7 +187,7 @@ fn another_arrival_on_the_port_demotes_at_once() {
     }
 }
 
-/// Network cards that take the port from their own queue pair: the ports of three connections, of which one of A's and
+/// Network cards take the port from their own queue pair: of the ports of three connections, one of A's and
 /// one of B's are equal by chance.
 #[test]
 fn one_equal_port_among_many_unequal_is_chance() {
@@ -206,7 +206,7 @@ fn one_equal_port_among_many_unequal_is_chance() {
     assert_eq!(book.0.resolve(victim, ms(70)).evidence(), Evidence::None);
 }
 
-/// Cards that take the port from their own queue pair, of whose paths this switch has half: of one connection it sees the data, of
+/// Cards take the port from their own queue pair, and this switch has half of their paths: of one connection it sees the data, of
 /// another the answers, on one port and with numbers that are near each other. An answer that goes before its request is none, nor is
 /// one so old that it came long ago (histories 706044 and 716496 of `tests/histories.rs`).
 #[test]
@@ -239,7 +239,7 @@ fn a_near_number_that_no_request_of_late_had_refutes_the_port() {
     }
 }
 
-/// The same, with numbers that occur on both sides: every port has one of each, all of them wrong.
+/// Equal ports, with numbers that occur on both sides: every port has one of each, all of them wrong.
 #[test]
 fn equal_ports_of_equal_numbers_are_no_evidence() {
     let mut book = Book::new();
@@ -254,7 +254,7 @@ fn equal_ports_of_equal_numbers_are_no_evidence() {
     assert_eq!(book.0.resolve(victim, ms(70)).evidence(), Evidence::None);
 }
 
-/// A number of both hosts puts the evidence `port` out for as long as both have it.
+/// A number that both hosts have disables the evidence `port` for as long as both have it.
 #[test]
 fn a_number_is_common_until_one_of_its_ends_is_forgotten() {
     let mut book = Book::new();
@@ -292,8 +292,8 @@ fn a_port_says_nothing_for_uc() {
     assert_eq!(book.0.resolve(data, ms(200)).evidence(), Evidence::None);
 }
 
-/// Evidence `only` (one queue pair in each direction between two addresses for a second) paired these. Nothing needed it, and a second connection
-/// whose first packet was still to come made it wrong.
+/// Regression: evidence `only` (one queue pair in each direction between two addresses for a second) paired these. Nothing needed it, and a
+/// second connection whose first packet was still to come made it wrong.
 #[test]
 fn two_alone_between_two_addresses_prove_nothing() {
     let mut book = Book::new();
@@ -372,7 +372,7 @@ fn a_flood_does_not_displace_ends_in_use() {
     assert_eq!(book.0.resolve(data, late), paired(0x18, Evidence::PortHash));
 }
 
-/// Newcomers from many made-up sources, as long as all they have pushed out are live: what is paired and pauses stays.
+/// Newcomers from many made-up sources, as long as all they have pushed out are live: paired endpoints that pause stay.
 #[test]
 fn a_flood_does_not_displace_pairs_that_pause() {
     let mut book = Book(ConnectionTable::new(256, 5));
@@ -399,7 +399,7 @@ fn a_flood_does_not_displace_pairs_that_pause() {
     }
 }
 
-/// Connections by the hash, and between the same hosts some of an application that sets ports of its own (NVSHMEM), or made up.
+/// Connections by the hash, beside some between the same hosts of an application that sets ports of its own (NVSHMEM), or made up.
 #[test]
 fn connections_by_the_hash_are_known_beside_others() {
     let mut book = Book::new();
@@ -417,12 +417,12 @@ fn connections_by_the_hash_are_known_beside_others() {
         book.0.resolve(end, ms(2)),
         paired(0x200, Evidence::PortHash)
     );
-    // One that is not alone on its port is not known by so little.
+    // An endpoint that is not alone on its port needs more evidence.
     book.ack(0x300, hash(0x200, 0x401), ms(3));
     assert_eq!(book.0.resolve(end, ms(3)).evidence(), Evidence::None);
 }
 
-/// So many ends on one port are put there by somebody: each arrival would compare all of them with each other.
+/// More endpoints than this on one port are put there by an attacker: each arrival would compare all of them with each other.
 #[test]
 fn more_than_eight_ends_on_a_port_are_not_compared() {
     let port = hash(0x18, 0x11);
@@ -444,7 +444,7 @@ fn more_than_eight_ends_on_a_port_are_not_compared() {
     }
 }
 
-/// Answers made up on ports that others have.
+/// An attacker makes up answers on ports that others have.
 #[test]
 fn made_up_answers_elsewhere_do_not_take_numbers_away() {
     let mut book = Book::new();
@@ -492,5 +492,5 @@ fn emptying_the_book_leaves_no_score_behind() {
     );
 }
 
-/// Numbers begin here: from 0 on they would say nothing.
+/// First sequence number: numbers from 0 on would prove nothing.
 const BASE: u32 = 0x20_0000;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A connection from 0x18 to 0x11 whose port says nothing: all have one.
+/// Connections whose ports prove nothing, as all have one.
 struct Numbers {
     connections: ConnectionTable,
     now: Nanos,
@@ -29,7 +29,7 @@ impl Numbers {
         self.connections.observe(&record, 0).unwrap()
     }
 
-    /// Data of A to `b`, acknowledged to `a`.
+    /// Passes data of A to `b`, acknowledged to `a`.
     fn exchange(&mut self, a: u32, b: u32, psn: u32) -> EndpointId {
         let end = self.packet(A, B, b, 0x0a, psn);
         self.packet(B, A, a, 0x11, psn);
@@ -86,7 +86,7 @@ fn numbers_in_lock_step_say_nothing() {
     }
 }
 
-/// All begin at 0, drift apart, and are seen from 0x20_0000 on: 40 of them within what 64 could be by chance.
+/// All begin at 0, drift apart, and are seen from 0x20_0000 on: 40 of them within the range that 64 could be in by chance.
 #[test]
 fn numbers_that_began_together_say_nothing_when_they_have_drifted() {
     let mut numbers = Numbers::new();
@@ -102,7 +102,7 @@ fn numbers_that_began_together_say_nothing_when_they_have_drifted() {
     }
 }
 
-/// One of which only the data are seen, and one of which only the answers are, both counting from 0.
+/// Only the data of one connection are seen, and only the answers of another, both counting from 0.
 #[test]
 fn numbers_from_zero_on_pair_nobody() {
     let mut numbers = Numbers::new();
@@ -137,7 +137,7 @@ fn a_thousand_random_numbers_are_told_apart_once_their_pace_is_known() {
     assert!(right >= 950, "{right}");
 }
 
-/// Answers whose data take another path may fit others' numbers by chance; where there are many, nobody is believed.
+/// Answers whose data take another path may fit others' numbers by chance; where there are many, none is believed.
 #[test]
 fn many_answers_that_fit_nobody_take_the_evidence_away() {
     let mut numbers = Numbers::new();
@@ -220,8 +220,8 @@ fn a_reply_whose_number_does_not_fit_refutes_the_port() {
     assert_eq!(book.0.resolve(data, ms(61)).evidence(), Evidence::None);
 }
 
-/// Two connections in lock step that began at 0 long before the switch did; each takes a path of its own by its UDP source port,
-/// and of one only the data pass here, of the other only the answers.
+/// Two connections in lock step began at 0 long before the switch did; each takes a path of its own by its UDP source port,
+/// and only the data of one pass here, only the answers of the other.
 #[test]
 fn numbers_of_different_ports_pair_nobody() {
     let mut numbers = Numbers::new();
@@ -235,7 +235,7 @@ fn numbers_of_different_ports_pair_nobody() {
     }
 }
 
-/// A queue pair that another connection takes over without a word, on the same port.
+/// Another connection takes a queue pair over without a message, on the same port.
 #[test]
 fn a_request_far_from_the_last_is_another_connections() {
     let mut numbers = Numbers::new();
@@ -254,7 +254,7 @@ fn a_request_far_from_the_last_is_another_connections() {
     assert_eq!(numbers.resolve(end), paired(0x55, Evidence::Psn));
 }
 
-/// The same where the port is the evidence.
+/// A jump of numbers where the port is the evidence.
 #[test]
 fn a_port_is_looked_at_anew_when_numbers_jump() {
     let mut book = Book::new();
@@ -272,7 +272,7 @@ fn a_port_is_looked_at_anew_when_numbers_jump() {
     assert_eq!(book.0.resolve(data, ms(61)).evidence(), Evidence::None);
 }
 
-/// An end that is forgotten leaves no support to the one that takes its place in the table.
+/// Law: an endpoint that is forgotten leaves no support to the one that takes its place in the table.
 #[test]
 fn support_for_an_end_that_is_gone_is_none_for_another() {
     let mut numbers = Numbers::new();
@@ -290,7 +290,7 @@ fn support_for_an_end_that_is_gone_is_none_for_another() {
     assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
 }
 
-/// One packet with a far number does not make a count from 0 a random one.
+/// Law: one packet with a far number does not make a count from 0 a random one.
 #[test]
 fn a_number_made_up_does_not_hide_that_numbers_were_small() {
     let mut numbers = Numbers::new();
@@ -305,7 +305,7 @@ fn a_number_made_up_does_not_hide_that_numbers_were_small() {
     }
 }
 
-/// An operator's slip, or a connection made up before the first packet.
+/// The wrong name is an operator's slip, or a connection made up before the first packet.
 #[test]
 fn a_name_is_doubted_when_numbers_show_another() {
     let mut numbers = Numbers::new();
@@ -319,7 +319,7 @@ fn a_name_is_doubted_when_numbers_show_another() {
     assert_eq!(numbers.resolve(end), Pairing::Unpaired);
 }
 
-/// 400G of packets of half a kilobyte, 6 ms to the far end and back: 600,000 are on their way at a time.
+/// Traffic of 400G in packets of half a kilobyte, 6 ms to the far end and back: 600,000 are on their way at a time.
 #[test]
 fn answers_to_what_was_sent_milliseconds_ago_part_nobody() {
     let mut book = Book::new();
@@ -342,7 +342,7 @@ fn answers_to_what_was_sent_milliseconds_ago_part_nobody() {
     assert_eq!(told, paired(0x18, Evidence::Port));
 }
 
-/// Four packets made up over a connection; the number is another's later, by a port of its own, which nobody looked at any more.
+/// Regression: four packets were made up over a connection; the number was later another's, with a port of its own, which was never looked at.
 #[test]
 fn numbers_that_jump_often_leave_no_port_behind() {
     let mut book = Book::new();
@@ -358,14 +358,14 @@ fn numbers_that_jump_often_leave_no_port_behind() {
     book.ack(0x18, old, ms(20));
     let data = book.data(0x11, new, ms(100));
     assert_eq!(book.0.resolve(data, ms(100)).evidence(), Evidence::None);
-    // Once it has been silent for a while its port says something again.
+    // Once it has been silent for a while its port is evidence again.
     book.data(0x11, new, ms(5_000));
     book.ack(0x55, new, ms(5_000));
     let told = book.0.resolve(data, ms(5_000));
     assert_eq!(told, paired(0x55, Evidence::PortHash));
 }
 
-/// A READ RESPONSE is matched with the requests of its connection's other direction, where those pass here.
+/// Law: a READ RESPONSE is matched with the requests of its connection's other direction, where those pass here.
 #[test]
 fn a_read_response_that_no_request_can_have_brought_forth_is_unasked() {
     const START: u32 = 0x60_0000;
