@@ -449,8 +449,8 @@ fn bench_measures_how_soon_cnps_answer_a_crossing() {
     let lines = lines(&output);
     let crossed: Vec<_> = lines.iter().map(|line| &line["crossed"]).collect();
     assert_eq!(crossed, ["hard", "hard", "shallow", "shallow"]);
-    for (line, asked) in lines.iter().zip([false, true, false, true]) {
+    for (line, requested) in lines.iter().zip([false, true, false, true]) {
         assert_distribution(&line["reaction_us"]);
-        assert_eq!(line["questions"].as_u64() > Some(0), asked, "{line}");
+        assert_eq!(line["questions"].as_u64() > Some(0), requested, "{line}");
     }
 }

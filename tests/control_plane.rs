@@ -170,8 +170,8 @@ fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
     std::thread::sleep(Duration::from_secs(seconds));
     let shown = rack.show("punt");
     let ended = (worker(&shown) - before.2) / seconds;
-    let asked = (arp() - before.3) / seconds;
-    println!("{seconds} s: {ended} frames/s with TTL 1, {asked} ARP requests/s");
+    let requested = (arp() - before.3) / seconds;
+    println!("{seconds} s: {ended} frames/s with TTL 1, {requested} ARP requests/s");
     assert_eq!(
         (peers.map(|peer| own.times(peer)), own.downs()),
         (before.0, before.1),
@@ -179,7 +179,7 @@ fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
     );
     assert!(own.established(&peers) && own.bfd_up(2));
     assert!(
-        ended >= 10_000 && asked >= 1_000,
+        ended >= 10_000 && requested >= 1_000,
         "that was no flood: {shown:#}"
     );
     let ports = rack.show("ports");

@@ -51,7 +51,7 @@ fn recorder(victim: &Victim, more: &[&str]) -> Value {
 }
 
 /// Asserts that the recorder explains a crash.
-fn is_told(how: Crash, recorder: &Value) {
+fn is_signalled(how: Crash, recorder: &Value) {
     let ending = match how {
         Crash::Panic(_) => "panicked",
         _ => "unknown",
@@ -117,9 +117,10 @@ fn crash_and_start(how: Crash) {
     let reports = victim.reports();
     assert_eq!(reports.len(), 1, "{how:?}: {reports:?}");
     assert_eq!(reports[0].metadata().unwrap().mode() & 0o777, 0o600);
-    let told: Value = serde_json::from_str(&part(&reports[0], "recorder-previous.json")).unwrap();
-    is_told(how, &told);
-    assert_eq!(told["pid"], recorder(&victim, &["--previous"])["pid"]);
+    let signalled: Value =
+        serde_json::from_str(&part(&reports[0], "recorder-previous.json")).unwrap();
+    is_signalled(how, &signalled);
+    assert_eq!(signalled["pid"], recorder(&victim, &["--previous"])["pid"]);
     assert!(part(&reports[0], "show/ports.json").contains("wan0"));
     terminate(&mut second);
     assert_eq!(recorder(&victim, &[])["ending"], "ordered");
@@ -177,8 +178,13 @@ fn an_end_by_a_second_signal_is_told_and_is_no_crash() {
         "second-signal"
     );
     terminate(&mut next);
-    let told = "note: the last run was ended by a second signal before it had stopped";
-    assert_eq!(victim.said().matches(told).count(), 2, "{}", victim.said());
+    let signalled = "note: the last run was ended by a second signal before it had stopped";
+    assert_eq!(
+        victim.said().matches(signalled).count(),
+        2,
+        "{}",
+        victim.said()
+    );
     assert!(!victim.said().contains("without a word"));
     assert!(victim.reports().is_empty(), "{:?}", victim.reports());
     // A stop that hangs and is killed from outside is examined as a crash.
@@ -207,8 +213,9 @@ fn a_burst_of_crashes_has_one_report_of_the_first() {
     }
     let reports = victim.reports();
     assert_eq!(reports.len(), 1, "{reports:?}");
-    let told: Value = serde_json::from_str(&part(&reports[0], "recorder-previous.json")).unwrap();
-    assert_eq!(told["pid"], first["pid"]);
+    let signalled: Value =
+        serde_json::from_str(&part(&reports[0], "recorder-previous.json")).unwrap();
+    assert_eq!(signalled["pid"], first["pid"]);
     let said = victim.said();
     assert!(said.contains("note: the last run panicked: `npcc-switch recorder --previous`"));
     assert!(

@@ -85,14 +85,14 @@ fn the_guide_to_npcc_lists_every_key_and_its_default() {
             let cells: Vec<&str> = row.split('|').map(str::trim).collect();
             for key in cells[1].split('`').skip(1).step_by(2) {
                 listed.insert(key.to_owned());
-                let told = match &known[key] {
+                let signalled = match &known[key] {
                     Value::String(text) => cells[2] == text,
                     Value::Number(number) => cells[2] == number.to_string(),
                     Value::Array(all) if all.is_empty() => ["none", "all"].contains(&cells[2]),
                     // The default follows from other keys, or is described in words.
                     _ => !cells[2].is_empty(),
                 };
-                assert!(told, "{key}: {} is not {}", cells[2], known[key]);
+                assert!(signalled, "{key}: {} is not {}", cells[2], known[key]);
             }
         }
         let known: BTreeSet<String> = known.into_keys().collect();

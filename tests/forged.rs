@@ -52,8 +52,11 @@ fn a_forged_connection_over_a_living_one_moves_no_cnp() {
             script.wait(20);
         }
         script.congest((SENDER, RECEIVER));
-        let told = script.play(&net);
-        assert!(told.is_subset(&[SENDER].into()), "{cores:?}: {told:x?}");
+        let signalled = script.play(&net);
+        assert!(
+            signalled.is_subset(&[SENDER].into()),
+            "{cores:?}: {signalled:x?}"
+        );
         switch.stop();
     }
 }
@@ -96,15 +99,20 @@ fn datagrams_before_a_connection_begins_move_no_cnp() {
         script.wait(2);
     }
     script.congest((SENDER, RECEIVER));
-    let told = script.play(&net);
-    assert!(told.is_subset(&[SENDER].into()), "{told:x?}");
+    let signalled = script.play(&net);
+    assert!(signalled.is_subset(&[SENDER].into()), "{signalled:x?}");
     // A number that two kinds of queue pairs used at once is trusted for neither for some seconds, but not for ever.
     let mut script = Script::default();
     script.wait(3_500);
     script.congest((SENDER, RECEIVER));
-    let told = script.play(&net);
+    let signalled = script.play(&net);
     let snapshot = switch.stop();
-    assert_eq!(told, [SENDER].into(), "{told:x?} {:?}", snapshot.npcc);
+    assert_eq!(
+        signalled,
+        [SENDER].into(),
+        "{signalled:x?} {:?}",
+        snapshot.npcc
+    );
 }
 
 /// Guards against pairing strangers by their sequence numbers: of two connections in lock step, one's data and the other's answers pass
@@ -136,8 +144,8 @@ fn numbers_that_fit_after_a_restart_pair_no_strangers() {
             }
         }
         script.wait(300);
-        let told = script.play(&net);
-        assert_eq!(told, [].into(), "{told:x?}");
+        let signalled = script.play(&net);
+        assert_eq!(signalled, [].into(), "{signalled:x?}");
         if life == 1 {
             switch.kill();
             continue;
@@ -145,8 +153,8 @@ fn numbers_that_fit_after_a_restart_pair_no_strangers() {
         let snapshot = switch.stop();
         let cold = snapshot.npcc.cnps_suppressed.named("cold").copied();
         let unpaired = snapshot.npcc.cnps_suppressed.named("unpaired").copied();
-        let asked = cold.unwrap_or(0) + unpaired.unwrap_or(0);
-        assert!(asked > 0, "the queue was deep: {:?}", snapshot.npcc);
+        let requested = cold.unwrap_or(0) + unpaired.unwrap_or(0);
+        assert!(requested > 0, "the queue was deep: {:?}", snapshot.npcc);
     }
 }
 

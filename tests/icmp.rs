@@ -104,8 +104,8 @@ fn scapy_reads_the_errors() {
     let space = Space::of("icmp");
     lab.config(&CAPTURES.replace("SPACE", &space.0));
     let snapshot = lab.run_for("500ms");
-    let told = errors(&lab, "out.pcap");
-    let gists: Vec<Value> = told.iter().map(gist).collect();
+    let signalled = errors(&lab, "out.pcap");
+    let gists: Vec<Value> = signalled.iter().map(gist).collect();
     let all = json!([
         ["10.0.1.1", four, 11, 0, 0],
         ["10.0.1.1", four, 3, 0, 0],
@@ -120,12 +120,12 @@ fn scapy_reads_the_errors() {
     ]);
     assert_eq!(json!(gists), all);
     // Quotes as much as the RFCs say, of the packet as it was received.
-    let of = |at: usize, key: &str| told[at][key].as_u64().unwrap();
+    let of = |at: usize, key: &str| signalled[at][key].as_u64().unwrap();
     assert_eq!((of(0, "length"), of(0, "quoted")), (576, 548));
     assert_eq!((of(3, "length"), of(3, "quoted")), (1280, 1232));
-    assert_eq!(told[0]["about"], json!([four, "10.0.2.2", 1]));
+    assert_eq!(signalled[0]["about"], json!([four, "10.0.2.2", 1]));
     assert_eq!(
-        (&told[6]["vlan"], &told[8]["vlan"]),
+        (&signalled[6]["vlan"], &signalled[8]["vlan"]),
         (&json!(100), &json!(100))
     );
     let ports = &snapshot.ports;
@@ -177,12 +177,12 @@ def error(family, level, option, recverr, ttl, address):
         except BlockingIOError:
             continue
         data = extra[0][2]
-        # struct sock_extended_err, and the address of who told.
+        # struct sock_extended_err, and the address of who signalled.
         kind, code = data[5], data[6]
-        told = data[16:]
-        who = socket.inet_ntop(family, told[4:8] if family == socket.AF_INET else told[8:24])
+        signalled = data[16:]
+        who = socket.inet_ntop(family, signalled[4:8] if family == socket.AF_INET else signalled[8:24])
         return who, (kind, code)
-    sys.exit(f'nobody told about {address} with TTL {ttl}')
+    sys.exit(f'nobody signalled about {address} with TTL {ttl}')
 
 for family, host, gateway, nowhere, level, ttl, recverr, exceeded, unreachable in FAMILIES:
     hop = error(family, level, ttl, recverr, 1, host)
@@ -204,7 +204,7 @@ for family, address, level, discover, mtu in ((socket.AF_INET, '10.0.2.3', socke
         if s.getsockopt(level, mtu) == 1500:
             break
     assert s.getsockopt(level, mtu) == 1500, s.getsockopt(level, mtu)
-print('told')
+print('signalled')
 ";
 
 #[test]

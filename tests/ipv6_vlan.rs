@@ -113,8 +113,8 @@ npcc: { shallow: 20KB, deep: 100KB, gate: off, cnp: { earned: 0B } }
             ("02:00:00:00:01:01", "02:00:00:00:01:03")
         );
     }
-    let told: BTreeSet<u32> = cnps.iter().map(|cnp| cnp.dqpn).collect();
-    assert_eq!(told, (0x1018..0x101c).collect());
+    let signalled: BTreeSet<u32> = cnps.iter().map(|cnp| cnp.dqpn).collect();
+    assert_eq!(signalled, (0x1018..0x101c).collect());
     assert_eq!(tshark_cnps(&lab.path("dc-out.pcap")).len(), cnps.len());
 
     // Data leave in the WAN's VLAN, with the priority of their queue.

@@ -387,14 +387,14 @@ fn lldp_tells_hosts_which_priority_is_roce() {
         host.says(&["show", "configuration"])
             .contains("Configuration")
     });
-    let told = rack
+    let signalled = rack
         .lab
         .command(&["show", "dcbx", "--socket", "switch.sock"])
         .output()
         .unwrap();
-    assert_success(&told);
+    assert_success(&signalled);
     let commands = rack.lab.path("dcbx");
-    std::fs::write(&commands, &told.stdout).unwrap();
+    std::fs::write(&commands, &signalled.stdout).unwrap();
     own.says(&["-c", commands.to_str().unwrap()]);
     for daemon in [&own, &host] {
         daemon.says(&["configure", "lldp", "tx-interval", "1"]);

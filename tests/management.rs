@@ -182,8 +182,8 @@ fn silent_and_slow_clients_delay_nobody_and_no_end() {
             std::thread::sleep(Duration::from_millis(100));
         }
     });
-    let mut deaf = switch.connect();
-    deaf.write_all(b"\"snapshot\"\n").unwrap();
+    let mut unresponsive = switch.connect();
+    unresponsive.write_all(b"\"snapshot\"\n").unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let begun = Instant::now();
     switch.done(&["show", "ports"]);
@@ -395,17 +395,22 @@ fn changes_are_logged_with_time_user_and_process() {
     switch.done(&["reload"]);
     let audit = switch.show("audit");
     let changes = audit["changes"].as_array().unwrap();
-    let told = |index: usize, key: &str| changes[index][key].clone();
-    assert_eq!(told(0, "what"), "set npcc.wan0.3.few 900");
-    assert_eq!(told(0, "outcome"), "done");
+    let signalled = |index: usize, key: &str| changes[index][key].clone();
+    assert_eq!(signalled(0, "what"), "set npcc.wan0.3.few 900");
+    assert_eq!(signalled(0, "outcome"), "done");
     // The tests' user is whoever may start a switch; the author was another process.
     assert!(changes[0]["author"]["uid"].is_u64());
     assert!(changes[0]["author"]["pid"].as_u64() > Some(1));
     assert_eq!(changes[0]["author"]["login_uid"], Value::from(login));
-    assert!(told(0, "time").as_str().unwrap().ends_with('Z'));
-    assert!(told(1, "outcome").as_str().unwrap().contains("no port"));
+    assert!(signalled(0, "time").as_str().unwrap().ends_with('Z'));
+    assert!(
+        signalled(1, "outcome")
+            .as_str()
+            .unwrap()
+            .contains("no port")
+    );
     assert_eq!(
-        (told(2, "what"), told(2, "count")),
+        (signalled(2, "what"), signalled(2, "count")),
         ("pair import".into(), 1.into())
     );
     let log = switch.log();

@@ -210,8 +210,8 @@ fn pairs_are_given_imported_and_taken_back() {
     switch.soon("two are paired", || switch.senders() == all);
     switch.soon("both are told", || {
         let flows = switch.show("flows");
-        let told = |flow: &&Value| flow["cnps"].as_u64() > Some(0);
-        flows.as_array().unwrap().iter().filter(told).count() == 2
+        let signalled = |flow: &&Value| flow["cnps"].as_u64() > Some(0);
+        flows.as_array().unwrap().iter().filter(signalled).count() == 2
     });
     let npcc = switch.show("npcc");
     assert!(npcc["health"]["data_bytes"].as_u64() > Some(0));
@@ -238,9 +238,9 @@ fn pairs_are_given_imported_and_taken_back() {
     });
     let (lab, output) = switch.stop();
     assert_success(&output);
-    let told: BTreeSet<_> = tshark_cnps(&lab.path("dc-out.pcap")).into_iter().collect();
+    let signalled: BTreeSet<_> = tshark_cnps(&lab.path("dc-out.pcap")).into_iter().collect();
     let sender = |qp| ("10.0.1.3".to_owned(), qp);
-    assert_eq!(told, [0x31, 50].map(sender).into_iter().collect());
+    assert_eq!(signalled, [0x31, 50].map(sender).into_iter().collect());
 }
 
 /// Returns the number of CNPs sent, and of those that would have been sent, from the queue's counters.
@@ -281,13 +281,13 @@ fn a_dry_run_sends_nothing_until_it_is_told_to() {
     );
     assert!(npcc["would_send"].as_u64() > Some(0));
     let flows = switch.show("flows");
-    let told = flows
+    let signalled = flows
         .as_array()
         .unwrap()
         .iter()
         .find(|flow| flow["dest_qp"] == 0x11);
-    assert_eq!(told.unwrap()["cnps"], 0);
-    assert!(told.unwrap()["would_send"].as_u64() > Some(0));
+    assert_eq!(signalled.unwrap()["cnps"], 0);
+    assert!(signalled.unwrap()["would_send"].as_u64() > Some(0));
     let refused: Vec<_> = flows
         .as_array()
         .unwrap()

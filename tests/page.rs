@@ -35,8 +35,8 @@ fn dom(address: SocketAddr) -> Option<String> {
         .stdin(Stdio::null())
         .output();
     let Ok(output) = output else {
-        let told = "skipped: no chromium, so the page was not looked at (apt-get install chromium, or scripts/test)\n";
-        let _ = std::io::stderr().write_all(told.as_bytes());
+        let signalled = "skipped: no chromium, so the page was not looked at (apt-get install chromium, or scripts/test)\n";
+        let _ = std::io::stderr().write_all(signalled.as_bytes());
         return None;
     };
     common::assert_success(&output);
@@ -56,8 +56,8 @@ fn after<'a>(dom: &'a str, mark: &str) -> &'a str {
 fn between(switch: SocketAddr, most: usize) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let noted = Arc::clone(&asked);
+    let requested = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&requested);
     // The thread ends with the test's process.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -65,10 +65,10 @@ fn between(switch: SocketAddr, most: usize) -> (SocketAddr, Arc<Mutex<Vec<String
             std::thread::spawn(move || hand_on(stream, switch, most, &noted));
         }
     });
-    (address, asked)
+    (address, requested)
 }
 
-fn hand_on(mut stream: TcpStream, switch: SocketAddr, most: usize, asked: &Mutex<Vec<String>>) {
+fn hand_on(mut stream: TcpStream, switch: SocketAddr, most: usize, requested: &Mutex<Vec<String>>) {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
@@ -79,9 +79,12 @@ fn hand_on(mut stream: TcpStream, switch: SocketAddr, most: usize, asked: &Mutex
         return;
     };
     let so_far = {
-        let mut asked = asked.lock().unwrap();
-        let so_far = asked.iter().filter(|one| *one == "/api/snapshot").count();
-        asked.push(path.to_owned());
+        let mut requested = requested.lock().unwrap();
+        let so_far = requested
+            .iter()
+            .filter(|one| *one == "/api/snapshot")
+            .count();
+        requested.push(path.to_owned());
         so_far
     };
     if path.starts_with("/api/") && so_far >= most {
@@ -104,7 +107,7 @@ fn the_page_shows_a_live_depth_and_a_flow_and_asks_nobody_else() {
         let (head, _) = get_by(watched.address, "dci1:9464", path, "").unwrap();
         assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
     }
-    let (address, asked) = between(watched.address, usize::MAX);
+    let (address, requested) = between(watched.address, usize::MAX);
     let Some(dom) = dom(address) else { return };
     assert!(dom.contains("data-state=\"live\""), "{dom}");
     let card = dom
@@ -132,7 +135,7 @@ fn the_page_shows_a_live_depth_and_a_flow_and_asks_nobody_else() {
     ] {
         assert!(dom.contains(part), "{part}: {dom}");
     }
-    let asked = asked.lock().unwrap();
+    let requested = requested.lock().unwrap();
     let known = [
         "/",
         "/style.css",
@@ -144,10 +147,13 @@ fn the_page_shows_a_live_depth_and_a_flow_and_asks_nobody_else() {
         "/api/linux",
     ];
     assert!(
-        asked.iter().all(|path| known.contains(&path.as_str())),
-        "{asked:?}"
+        requested.iter().all(|path| known.contains(&path.as_str())),
+        "{requested:?}"
     );
-    let looks = asked.iter().filter(|path| *path == "/api/snapshot").count();
+    let looks = requested
+        .iter()
+        .filter(|path| *path == "/api/snapshot")
+        .count();
     assert!(
         (4..=8).contains(&looks),
         "once a second for six seconds: {looks}"

@@ -335,7 +335,7 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
 /// Checks the switches' view: both were paused and lost nothing.
 fn both_were_paused_and_lost_nothing(a: &Snapshot, b: &Snapshot) {
     for (name, snapshot) in [("a", a), ("b", b)] {
-        let (heard, told) = (&snapshot.ports[1], &snapshot.ports[0]);
+        let (heard, signalled) = (&snapshot.ports[1], &snapshot.ports[0]);
         assert!(snapshot.ports.iter().all(|port| port.lossless_lost == 0));
         assert!(
             snapshot
@@ -343,11 +343,11 @@ fn both_were_paused_and_lost_nothing(a: &Snapshot, b: &Snapshot) {
                 .iter()
                 .all(|port| port.drops.iter().all(|count| *count == 0))
         );
-        let (heard, told) = (&heard.flow.priorities[3], &told.flow.priorities[3]);
-        assert!(heard.rx_pauses >= 1 && told.tx_pauses >= 1, "{name}");
+        let (heard, signalled) = (&heard.flow.priorities[3], &signalled.flow.priorities[3]);
+        assert!(heard.rx_pauses >= 1 && signalled.tx_pauses >= 1, "{name}");
         assert!(
-            heard.rx_paused_ns > 300_000_000 && told.tx_paused_ns > 100_000_000,
-            "{name}: {heard:?} {told:?}"
+            heard.rx_paused_ns > 300_000_000 && signalled.tx_paused_ns > 100_000_000,
+            "{name}: {heard:?} {signalled:?}"
         );
         for port in &snapshot.ports {
             assert!(port.flow.paused == 0 && port.flow.asserted == 0);

@@ -1,6 +1,7 @@
 //! Restarts under a service manager that keeps descriptors: counters, and the flows that NPCC signals, continue.
 #![allow(
     clippy::unwrap_used,
+    clippy::too_many_lines,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
@@ -104,11 +105,11 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
     let _alone = alone();
     let (lab, address, cnps) = telling();
     let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
-    let told = |all: &BTreeMap<String, f64>| all.get(cnps).copied().unwrap_or(0.0);
+    let signalled = |all: &BTreeMap<String, f64>| all.get(cnps).copied().unwrap_or(0.0);
     let mut all = next(address, &BTreeMap::new());
     std::thread::sleep(Duration::from_millis(500));
     all = next(address, &all);
-    assert!(told(&all) < 0.5, "nobody said who sends");
+    assert!(signalled(&all) < 0.5, "nobody said who sends");
     let socket = lab.path("switch.sock");
     let pair = [
         "pair",
@@ -121,7 +122,7 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
         socket.to_str().unwrap(),
     ];
     assert_success(&lab.command(&pair).output().unwrap());
-    while told(&all) < 3.0 {
+    while signalled(&all) < 3.0 {
         all = next(address, &all);
     }
     assert!(all.len() > 500, "{}", all.len());
@@ -138,7 +139,7 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
         let before = all.clone();
         all = next(address, &all);
         let began = Instant::now();
-        while told(&all) <= told(&before) {
+        while signalled(&all) <= signalled(&before) {
             assert!(
                 began.elapsed() < Duration::from_secs(1),
                 "told no more: {}",
@@ -172,7 +173,11 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
     all = next(address, &all);
     std::thread::sleep(Duration::from_secs(2));
     let after = next(address, &all);
-    assert_eq!(told(&all), told(&after), "told without a confirmation");
+    assert_eq!(
+        signalled(&all),
+        signalled(&after),
+        "told without a confirmation"
+    );
     assert!(
         manager
             .said()

@@ -364,8 +364,8 @@ fn techsupport_has_every_table_the_configuration_and_the_doctors_findings() {
         assert_success(&output);
         output
     };
-    let told = collect("bundle.tar.gz");
-    assert_eq!(told.stdout, b"bundle.tar.gz\n");
+    let signalled = collect("bundle.tar.gz");
+    assert_eq!(signalled.stdout, b"bundle.tar.gz\n");
     let parts = unpacked(&service.lab.path("bundle.tar.gz"));
     for table in npcc_appliance::manage::tables::ALL {
         let text = &parts[&format!("show/{}.json", table.name)];

@@ -68,11 +68,11 @@ fn check(
         *by_qp.entry(cnp.dqpn).or_insert(0) += 1;
     }
     // A capture does not slow down, so its host soon counts as unresponsive: those signalled until then are the senders' queue pairs.
-    let told: BTreeSet<u32> = by_qp.keys().copied().collect();
+    let signalled: BTreeSet<u32> = by_qp.keys().copied().collect();
     let senders: BTreeSet<u32> = qps.iter().copied().collect();
     assert!(
-        !told.is_empty() && told.is_subset(&senders),
-        "{told:x?} of {senders:x?}"
+        !signalled.is_empty() && signalled.is_subset(&senders),
+        "{signalled:x?} of {senders:x?}"
     );
     assert_eq!(snapshot.npcc.cnps_sent, cnps.len() as u64);
     assert_eq!(snapshot.npcc.paired.named("port-hash"), Some(&4));

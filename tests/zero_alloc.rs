@@ -186,10 +186,10 @@ fn nothing_is_allocated_for_linux_either() {
             }
         }
     }
-    let told = switch.counters().punt.time_exceeded.get();
+    let signalled = switch.counters().punt.time_exceeded.get();
     assert!(
-        left > 10_000 && given > 4_000 && told > 4_000,
-        "{left} {given} {told}"
+        left > 10_000 && given > 4_000 && signalled > 4_000,
+        "{left} {given} {signalled}"
     );
     assert_eq!(allocations, 0);
 }

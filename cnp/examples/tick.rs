@@ -41,7 +41,7 @@ struct Bench {
     now: Nanos,
     forth: Packets,
     back: Packets,
-    told: HashSet<u32>,
+    signalled: HashSet<u32>,
     took: Vec<u64>,
 }
 
@@ -59,7 +59,7 @@ impl Bench {
             now: Nanos::from_millis(1),
             forth: Packets::new(READ_RESPONSE_MIDDLE, 4_096, NEAR, WAN),
             back: Packets::new(ACKNOWLEDGE, 0, WAN, NEAR),
-            told: HashSet::new(),
+            signalled: HashSet::new(),
             took: Vec::new(),
         }
     }
@@ -91,10 +91,10 @@ impl Bench {
 
     /// Runs one tick; returns the number of CNPs that left.
     fn tick(&mut self, depth: u64) -> usize {
-        let (told, mut sent) = (&mut self.told, 0);
+        let (signalled, mut sent) = (&mut self.signalled, 0);
         let begin = Instant::now();
         self.core.tick(self.now, |_, _| depth, &mut |order| {
-            told.insert(order.flow.dest_qp().get());
+            signalled.insert(order.flow.dest_qp().get());
             sent += 1;
             Ok(())
         });
@@ -134,7 +134,7 @@ fn main() {
     let sending: Vec<u32> = (0..active).map(|n| n * (listed / active)).collect();
     let (began, status) = (bench.now, bench.core.status());
     let (mut reached, mut weighed) = (None, 0);
-    bench.told.clear();
+    bench.signalled.clear();
     bench.took.clear();
     for turn in 0..TICKS {
         sending.iter().for_each(|n| bench.send(*n));
@@ -142,7 +142,7 @@ fn main() {
         bench.tick(HARD + u64::from(turn) * 10_000);
         weighed += status.flows_weighed.get() - before;
         // Some share a port of the hash with others.
-        if reached.is_none() && bench.told.len() * 100 >= sending.len() * 95 {
+        if reached.is_none() && bench.signalled.len() * 100 >= sending.len() * 95 {
             reached = Some(bench.now.since(began));
         }
     }
@@ -159,6 +159,6 @@ fn main() {
     );
     match reached {
         Some(time) => println!("95 % of them are told within {} us", time.0 / 1_000),
-        None => println!("{} of them are told", bench.told.len()),
+        None => println!("{} of them are told", bench.signalled.len()),
     }
 }

@@ -11,7 +11,7 @@ use npcc_pipeline::named;
 use crate::key::{Bits, FlowKey, bits};
 
 named! {
-    /// What becomes of decisions; those that do less come first.
+    /// Action on decisions of a policy, the most restrictive first.
     #[derive(PartialOrd, Ord, Default)]
     #[cfg_attr(
         feature = "config",

@@ -77,7 +77,7 @@ struct Card {
 /// Models of a flow's sender, one for each kind of card it may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cards {
-    told: Option<Nanos>,
+    signalled: Option<Nanos>,
     cards: [Card; KINDS],
 }
 
@@ -92,18 +92,18 @@ impl Cards {
             alpha: ONE,
         };
         Cards {
-            told: None,
+            signalled: None,
             cards: [card; KINDS],
         }
     }
 
     /// Time of the latest CNP to the sender, from this switch or from a receiver; `None` before the first.
-    pub(crate) const fn told(&self) -> Option<Nanos> {
-        self.told
+    pub(crate) const fn signalled(&self) -> Option<Nanos> {
+        self.signalled
     }
 
     fn each(&self, now: Nanos, of: impl Fn(&Kind, &Card, Nanos) -> u32) -> Option<OfEach> {
-        let passed = now.since(self.told?);
+        let passed = now.since(self.signalled?);
         let mut each = [ONE; KINDS];
         for ((place, kind), card) in each.iter_mut().zip(&ALL).zip(&self.cards) {
             *place = of(kind, card, passed);
@@ -143,7 +143,9 @@ impl Cards {
     /// Records a CNP to the sender.
     pub(crate) fn signal(&mut self, now: Nanos) {
         let (rates, alphas) = (self.rates(now), self.cuts(now).map(|cut| cut * 2));
-        let passed = self.told.map_or(Nanos(u64::MAX), |told| now.since(told));
+        let passed = self
+            .signalled
+            .map_or(Nanos(u64::MAX), |signalled| now.since(signalled));
         for (((card, kind), rate), alpha) in self.cards.iter_mut().zip(&ALL).zip(rates).zip(alphas)
         {
             card.alpha = (alpha + kind.step_up).min(ONE);
@@ -155,7 +157,7 @@ impl Cards {
             }
             card.rate = (rate - cut_by(rate, alpha / 2)).max(LEAST);
         }
-        self.told = Some(now);
+        self.signalled = Some(now);
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct DcqcnModel {
     from: (Nanos, u64),
     /// Rate in bit/s over the last whole measurement; 0 when not known.
     rate: u64,
-    told: Option<Nanos>,
+    signalled: Option<Nanos>,
     /// Time to the sender and back, in ns; 0 until learned.
     near: u64,
     /// Rate expected once the CNPs on their way have taken effect, in bit/s.
@@ -75,7 +75,7 @@ impl DcqcnModel {
             rate: 0,
             expected: 0,
             before: 0,
-            told: None,
+            signalled: None,
             fallen: false,
             measured: false,
             cards: Cards::new(),
@@ -86,8 +86,8 @@ impl DcqcnModel {
 
     /// Returns true if the model has recorded any CNP.
     #[cfg(test)]
-    pub(crate) const fn was_told(&self) -> bool {
-        self.cards.told().is_some()
+    pub(crate) const fn was_signalled(&self) -> bool {
+        self.cards.signalled().is_some()
     }
 
     /// Reads the fields that every reading needs, to bring them into the cache.
@@ -107,7 +107,7 @@ impl DcqcnModel {
         if now.since(self.to.0) > measure.stale {
             // The total says how much was sent, not how fast.
             (self.from, self.to, self.rate) = ((now, bytes), (now, bytes), 0);
-            self.told = None;
+            self.signalled = None;
             return;
         }
         if now.since(self.to.0) >= measure.step {
@@ -120,14 +120,14 @@ impl DcqcnModel {
 
     /// Forgets CNPs sent before `at`, when something else held the sender back: nothing is learned from them.
     pub(crate) fn forget(&mut self, at: Nanos) {
-        if at > Nanos::ZERO && self.told.is_some_and(|told| told <= at) {
-            self.told = None;
+        if at > Nanos::ZERO && self.signalled.is_some_and(|signalled| signalled <= at) {
+            self.signalled = None;
         }
     }
 
     /// Learns the feedback delay: the time at which the rate fell half of the way it should.
     fn learn_delay(&mut self, now: Nanos) {
-        let Some(told) = self.told.filter(|_| self.measured && !self.fallen) else {
+        let Some(signalled) = self.signalled.filter(|_| self.measured && !self.fallen) else {
             return;
         };
         let half = self.before / 2 + self.expected.min(self.before) / 2;
@@ -138,7 +138,7 @@ impl DcqcnModel {
         self.fallen = true;
         let middle = now.since(self.to.0).0 / 2;
         let delay = now
-            .since(told)
+            .since(signalled)
             .0
             .saturating_sub(middle)
             .clamp(DELAYS.0, DELAYS.1);
@@ -150,7 +150,7 @@ impl DcqcnModel {
 
     /// Ends the wait once all CNPs must have taken effect: the rate is then the measured one.
     fn settle(&mut self, now: Nanos, measure: &Measure) {
-        let (Some(last), true) = (self.cards.told(), self.told.is_some()) else {
+        let (Some(last), true) = (self.cards.signalled(), self.signalled.is_some()) else {
             return;
         };
         let patience = if self.fallen || self.feedback > 0 {
@@ -161,7 +161,7 @@ impl DcqcnModel {
             default.max(self.near.saturating_mul(2))
         };
         if now.since(last).0 >= patience + 2 * measure.step.0 {
-            self.told = None;
+            self.signalled = None;
         }
     }
 
@@ -181,7 +181,7 @@ impl DcqcnModel {
 
     /// The rate the flow will have once the CNPs on their way have had effect; 0 when it is not known.
     pub(crate) fn predicted(&self) -> u64 {
-        if self.told.is_some() {
+        if self.signalled.is_some() {
             self.expected
         } else {
             self.rate
@@ -191,8 +191,8 @@ impl DcqcnModel {
     /// Records a CNP to the sender while it sent at `rate`, of which the CNP costs this share in 65,536ths.
     pub(crate) fn record_cnp_sent(&mut self, rate: u64, share: u32, now: Nanos) {
         let cut = cut_of(rate, share);
-        if self.told.is_none() {
-            (self.told, self.before, self.fallen) = (Some(now), rate, false);
+        if self.signalled.is_none() {
+            (self.signalled, self.before, self.fallen) = (Some(now), rate, false);
             self.measured = self.rate > 0;
         }
         self.expected = rate.saturating_sub(cut.0);
@@ -246,7 +246,7 @@ mod tests {
             }
         }
 
-        fn told(&mut self) {
+        fn signalled(&mut self) {
             let rate = self.dcqcn.predicted();
             let [share, ..] = self.dcqcn.cards.cuts(self.now);
             self.dcqcn.record_cnp_sent(rate, share, self.now);
@@ -270,7 +270,7 @@ mod tests {
         for stopped in [false, true] {
             let mut source = Source::new();
             source.run(40, 40);
-            source.told();
+            source.signalled();
             source.run(40, 10);
             if stopped {
                 source.dcqcn.forget(source.now);
@@ -285,7 +285,7 @@ mod tests {
         let mut source = Source::new();
         source.run(40, 40);
         assert_eq!(source.dcqcn.feedback(DEFAULT), DEFAULT);
-        source.told();
+        source.signalled();
         source.run(40, 40);
         source.run(20, 100);
         let delay = source.dcqcn.feedback(DEFAULT).0;

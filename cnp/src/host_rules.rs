@@ -76,12 +76,12 @@ mod tests {
 
     #[test]
     fn who_is_denied_is_not_told_though_allowed_and_who_is_not_allowed_neither() {
-        let told = |rules: &HostRules| {
+        let signalled = |rules: &HostRules| {
             ["10.0.1.1", "10.0.1.9", "10.0.2.1", "2001:db8::1"].map(|sender| {
                 let sender: IpAddr = sender.parse().unwrap();
-                let told = rules.admit(&FlowKey::new(sender, sender, Qpn::new(2)));
-                assert_eq!(rules.admits(sender), told);
-                told
+                let signalled = rules.admit(&FlowKey::new(sender, sender, Qpn::new(2)));
+                assert_eq!(rules.admits(sender), signalled);
+                signalled
             })
         };
         let (none, near) = (HostSet::default(), set(&[("10.0.1.0", 24)]));
@@ -91,9 +91,9 @@ mod tests {
             deny: deny.clone(),
             ..HostRules::default()
         };
-        assert_eq!(told(&rules(&none, &none)), [true; 4]);
-        assert_eq!(told(&rules(&near, &none)), [true, true, false, false]);
-        assert_eq!(told(&rules(&none, &one)), [true, false, true, false]);
-        assert_eq!(told(&rules(&near, &one)), [true, false, false, false]);
+        assert_eq!(signalled(&rules(&none, &none)), [true; 4]);
+        assert_eq!(signalled(&rules(&near, &none)), [true, true, false, false]);
+        assert_eq!(signalled(&rules(&none, &one)), [true, false, true, false]);
+        assert_eq!(signalled(&rules(&near, &one)), [true, false, false, false]);
     }
 }

@@ -21,7 +21,7 @@ const HOSTS: usize = 4_096;
 const KEPT: Nanos = Nanos::from_millis(60_000);
 /// Lists of the map: hosts that got no CNP of ours, and hosts that did.
 const HEARD: u8 = 0;
-const TOLD: u8 = 1;
+const SIGNALLED: u8 = 1;
 const WORDS: usize = 8;
 const LIVE: u64 = 1;
 const V6: u64 = 2;
@@ -124,12 +124,12 @@ impl Hosts {
             return Some(known);
         }
         if self.map.is_full() {
-            let told = self.map.oldest(TOLD);
+            let signalled = self.map.oldest(SIGNALLED);
             let old = |index: &u32| {
                 let heard = self.map.get(*index).map(|(_, at)| *at);
                 heard.is_some_and(|at| now.since(at) >= KEPT)
             };
-            let oldest = self.map.oldest(HEARD).or_else(|| told.filter(old))?;
+            let oldest = self.map.oldest(HEARD).or_else(|| signalled.filter(old))?;
             self.map.remove(oldest);
             view.forgotten.add(1);
         }
@@ -158,7 +158,7 @@ impl Hosts {
         let [high, low] = key.dst;
         let meta = LIVE | if key.is_ipv6() { V6 } else { 0 };
         let c = *counts;
-        let list = if c.cnps_sent > 0 { TOLD } else { HEARD };
+        let list = if c.cnps_sent > 0 { SIGNALLED } else { HEARD };
         self.map.set_list(index, list);
         cell.write(&[
             meta,

@@ -285,7 +285,7 @@ fn cnp() -> Packet {
 /// Regression: a receiver's CNPs that the sender's card throws away kept the switch from signalling that sender, and from marking it.
 #[test]
 fn only_a_whole_cnp_of_the_receiver_counts_as_one() {
-    let told_beside = |damage: &dyn Fn(&mut [u8])| {
+    let signalled_beside = |damage: &dyn Fn(&mut [u8])| {
         let mut rig = Rig::new(&config(TICK));
         rig.out(&data());
         rig.back(&ack());
@@ -295,24 +295,28 @@ fn only_a_whole_cnp_of_the_receiver_counts_as_one() {
         rig.pass_frame(&HeapFrame::new(&frame), WAN, DC);
         rig.out(&data());
         // Sooner than it would be signalled twice.
-        let told = rig.tick(Nanos(TICK.0 / 2), 900_000);
+        let signalled = rig.tick(Nanos(TICK.0 / 2), 900_000);
         let status = rig.core.status();
         (
-            told,
+            signalled,
             status.cnps_passed.get(),
             status.cnps_damaged.get(),
             rig.damaged_by(WAN),
         )
     };
     let bth = 14 + 20 + 8;
-    assert_eq!(told_beside(&|_| {}), (0, 1, 0, 0), "it was told already");
+    assert_eq!(
+        signalled_beside(&|_| {}),
+        (0, 1, 0, 0),
+        "it was told already"
+    );
     let wrong = |frame: &mut [u8]| *frame.last_mut().unwrap() ^= 1;
-    assert_eq!(told_beside(&wrong), (1, 0, 0, 1));
+    assert_eq!(signalled_beside(&wrong), (1, 0, 0, 1));
     let unset = |frame: &mut [u8]| {
         frame[bth + 4] = 0;
         icrc::seal(frame);
     };
-    assert_eq!(told_beside(&unset), (1, 0, 1, 0), "no BECN");
+    assert_eq!(signalled_beside(&unset), (1, 0, 1, 0), "no BECN");
 }
 
 #[test]
@@ -331,16 +335,19 @@ fn a_denied_host_is_not_told_until_it_is_allowed_again() {
     rig.back(&ack());
     rig.tick(TICK, 0);
     let mut before = 0;
-    let mut told = |rules: Option<HostRules>, depth| {
+    let mut signalled = |rules: Option<HostRules>, depth| {
         if let Some(rules) = rules {
             rig.configure(|settings| settings.hosts = rules).unwrap();
         }
         rig.out(&data());
-        let told = rig.tick(Nanos::from_micros(80), depth);
+        let signalled = rig.tick(Nanos::from_micros(80), depth);
         let denied = rig.core.status().cnps_suppressed(Suppressed::HostDenied);
-        (told, denied > std::mem::replace(&mut before, denied))
+        (signalled, denied > std::mem::replace(&mut before, denied))
     };
-    assert_eq!(told(None, 900_000), (0, true));
-    assert_eq!(told(Some(HostRules::all_answer()), 900_100), (1, false));
-    assert_eq!(told(Some(others), 900_200), (0, true));
+    assert_eq!(signalled(None, 900_000), (0, true));
+    assert_eq!(
+        signalled(Some(HostRules::all_answer()), 900_100),
+        (1, false)
+    );
+    assert_eq!(signalled(Some(others), 900_200), (0, true));
 }

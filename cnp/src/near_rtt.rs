@@ -59,7 +59,7 @@ impl Pass {
 #[derive(Debug, Clone, Copy)]
 enum State {
     /// The request passed.
-    Asked(Pass),
+    Requested(Pass),
     /// The reply passed, and the request may still be shown by another worker.
     Answered(Pass),
     /// The request was answered, or sent twice: what passes now says nothing.
@@ -69,7 +69,7 @@ enum State {
 impl State {
     fn at(self) -> Nanos {
         match self {
-            State::Asked(pass) | State::Answered(pass) => pass.at,
+            State::Requested(pass) | State::Answered(pass) => pass.at,
             State::Void(at) => at,
         }
     }
@@ -138,28 +138,28 @@ impl NearRtt {
     pub(crate) fn record_request(&mut self, record: &Record) {
         let pass = Pass::of(record);
         let (state, delay) = match self.known(&record.key, record) {
-            Some(State::Asked(_) | State::Void(_)) => (State::Void(pass.at), None),
+            Some(State::Requested(_) | State::Void(_)) => (State::Void(pass.at), None),
             Some(State::Answered(reply)) if pass.to(reply).is_some() => {
                 (State::Void(pass.at), pass.to(reply))
             }
-            _ => (State::Asked(pass), None),
+            _ => (State::Requested(pass), None),
         };
         self.remember(&record.key, record, state);
         self.learn(&record.key, delay);
     }
 
-    /// Records the passage of the reply to the request with key `asked` and this record's sequence number.
-    pub(crate) fn record_reply(&mut self, record: &Record, asked: &FlowKey) {
+    /// Records the passage of the reply to the request with key `key` and this record's sequence number.
+    pub(crate) fn record_reply(&mut self, record: &Record, key: &FlowKey) {
         let pass = Pass::of(record);
-        match self.known(asked, record) {
-            Some(State::Asked(request)) => {
+        match self.known(key, record) {
+            Some(State::Requested(request)) => {
                 if let Some(delay) = request.to(pass) {
-                    self.remember(asked, record, State::Void(pass.at));
-                    self.learn(asked, Some(delay));
+                    self.remember(key, record, State::Void(pass.at));
+                    self.learn(key, Some(delay));
                 }
             }
             Some(State::Answered(_) | State::Void(_)) => {}
-            None => self.remember(asked, record, State::Answered(pass)),
+            None => self.remember(key, record, State::Answered(pass)),
         }
     }
 

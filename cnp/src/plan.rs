@@ -164,7 +164,7 @@ impl Planner {
         if since(candidate.passed).is_some_and(|passed| passed < decision.spacing) {
             return Err(Suppressed::AlreadyNotified);
         }
-        if since(candidate.signalled).is_some_and(|told| told < decision.spacing) {
+        if since(candidate.signalled).is_some_and(|signalled| signalled < decision.spacing) {
             return Err(Suppressed::Spacing);
         }
         Ok((qpn, evidence))

@@ -186,7 +186,7 @@ impl ResponseWatch {
             }
             State::Quiet => {
                 let seen = Nanos(now.0.saturating_sub(config.feedback.0 + config.window.0));
-                if cards.told().is_none_or(|told| told <= seen) {
+                if cards.signalled().is_none_or(|signalled| signalled <= seen) {
                     // The rate seen now is the sender's own.
                     self.first = now;
                     self.before = (bytes > 0).then(|| Level {

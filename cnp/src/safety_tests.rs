@@ -93,29 +93,29 @@ fn living() -> Rig {
 }
 
 /// Congests the queue for a while; returns the queue pairs that were signalled.
-fn told(rig: &mut Rig) -> Vec<u32> {
-    told_of(rig, &data())
+fn signalled(rig: &mut Rig) -> Vec<u32> {
+    signalled_of(rig, &data())
 }
 
 /// Congests the queue with this packet for a while; returns the queue pairs that were signalled.
-fn told_of(rig: &mut Rig, packet: &Packet) -> Vec<u32> {
+fn signalled_of(rig: &mut Rig, packet: &Packet) -> Vec<u32> {
     let before = rig.sent.len();
     for tick in 0..50u64 {
         rig.out(packet);
         rig.tick(TICK, 900_000 + tick * 1_000);
     }
-    let mut told: Vec<_> = rig.sent[before..]
+    let mut signalled: Vec<_> = rig.sent[before..]
         .iter()
         .map(|order| order.sender_qpn.get())
         .collect();
-    told.sort_unstable();
-    told.dedup();
-    told
+    signalled.sort_unstable();
+    signalled.dedup();
+    signalled
 }
 
 #[test]
 fn the_living_flow_is_told() {
-    assert_eq!(told(&mut living()), [SENDER]);
+    assert_eq!(signalled(&mut living()), [SENDER]);
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn forged_acknowledgements_do_not_move_the_pair() {
         rig.back(&ack(BYSTANDER, psn));
         rig.tick(TICK, 0);
     }
-    let told = told(&mut rig);
-    assert!(!told.contains(&BYSTANDER), "{told:x?}");
+    let signalled = signalled(&mut rig);
+    assert!(!signalled.contains(&BYSTANDER), "{signalled:x?}");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_forged_connection_over_a_living_flow_is_not_believed() {
     let mut rig = living();
     connect(&mut rig, 7, BYSTANDER, RECEIVER, true);
     assert_eq!(rig.core.status().cm.contradicted.get(), 1);
-    assert_eq!(told(&mut rig), [SENDER]);
+    assert_eq!(signalled(&mut rig), [SENDER]);
 }
 
 /// Six packets over a flow that the connection manager set up: a REQ and a REP of a made-up connection, with other ids.
@@ -144,12 +144,15 @@ fn a_forged_connection_over_a_connection_reaches_no_bystander() {
     for pause in [0, 100, 2_900] {
         let mut rig = Rig::new(&config(TICK));
         connect(&mut rig, 7, SENDER, RECEIVER, true);
-        assert_eq!(told(&mut rig), [SENDER]);
+        assert_eq!(signalled(&mut rig), [SENDER]);
         rig.now += Nanos::from_millis(pause);
         for id in 8..11 {
             connect(&mut rig, id, BYSTANDER, RECEIVER, true);
-            let told = told(&mut rig);
-            assert!(!told.contains(&BYSTANDER), "{told:x?} after {pause} ms");
+            let signalled = signalled(&mut rig);
+            assert!(
+                !signalled.contains(&BYSTANDER),
+                "{signalled:x?} after {pause} ms"
+            );
         }
         assert_eq!(rig.core.status().cm.contradicted.get(), 4);
         // Nor later, when its maker ends it and begins again.
@@ -157,8 +160,8 @@ fn a_forged_connection_over_a_connection_reaches_no_bystander() {
         rig.pass_frame(&dreq, DC, WAN);
         rig.tick(TICK, 0);
         connect(&mut rig, 12, BYSTANDER, RECEIVER, true);
-        let told = told(&mut rig);
-        assert!(!told.contains(&BYSTANDER), "{told:x?}");
+        let signalled = signalled(&mut rig);
+        assert!(!signalled.contains(&BYSTANDER), "{signalled:x?}");
     }
 }
 
@@ -169,14 +172,14 @@ fn a_forged_connection_over_one_that_pauses_reaches_no_bystander() {
     for forged in [&[BYSTANDER][..], &[0x998, BYSTANDER]] {
         let mut rig = Rig::new(&config(TICK));
         connect(&mut rig, 7, SENDER, RECEIVER, true);
-        assert_eq!(told(&mut rig), [SENDER]);
+        assert_eq!(signalled(&mut rig), [SENDER]);
         rig.now += Nanos::from_millis(60_000);
         for sender in forged {
             connect(&mut rig, 8, *sender, RECEIVER, true);
         }
         rig.now += Nanos::from_millis(60_000);
-        let told = told(&mut rig);
-        assert!(!told.contains(&BYSTANDER), "{told:x?}");
+        let signalled = signalled(&mut rig);
+        assert!(!signalled.contains(&BYSTANDER), "{signalled:x?}");
     }
 }
 
@@ -191,7 +194,7 @@ fn a_made_up_request_by_the_far_port_is_not_heard() {
         rig.pass_frame(&message(B, A, 0x13, &rep, true), WAN, DC);
         rig.tick(TICK, 0);
         assert_eq!(rig.core.status().wrong_port.get(), u64::from(!known));
-        assert_eq!(told(&mut rig).contains(&BYSTANDER), known);
+        assert_eq!(signalled(&mut rig).contains(&BYSTANDER), known);
     }
 }
 
@@ -204,7 +207,7 @@ fn a_forged_connection_over_a_cold_flow_reaches_no_bystander() {
         rig.tick(Nanos::from_millis(1), 0);
     }
     connect(&mut rig, 7, BYSTANDER, RECEIVER, true);
-    assert_eq!(told(&mut rig), [] as [u32; 0]);
+    assert_eq!(signalled(&mut rig), [] as [u32; 0]);
     assert_eq!(rig.core.status().cm.contradicted.get(), 1);
 }
 
@@ -229,22 +232,22 @@ fn forged_datagrams_before_a_connection_reach_no_bystander() {
         rig.sent.clear();
         rig.out(&data());
         rig.tick(TICK, 900_000);
-        let told = |order: &CnpOrder| order.sender_qpn.get();
-        assert!(rig.sent.iter().map(told).all(|qpn| qpn == SENDER));
+        let signalled = |order: &CnpOrder| order.sender_qpn.get();
+        assert!(rig.sent.iter().map(signalled).all(|qpn| qpn == SENDER));
     }
-    assert_eq!(told(&mut rig), [SENDER]);
+    assert_eq!(signalled(&mut rig), [SENDER]);
 }
 
 #[test]
 fn a_forged_grant_takes_evidence_away_and_gives_none() {
     let mut rig = Rig::new(&config(TICK));
     connect(&mut rig, 7, SENDER, RECEIVER, true);
-    assert_eq!(told(&mut rig), [SENDER]);
+    assert_eq!(signalled(&mut rig), [SENDER]);
     let forged = message(B, A, 0x13, &[(0, 9), (4, 7), (12, 0x666 << 8)], true);
     rig.pass_frame(&forged, WAN, DC);
     rig.now += Nanos::from_millis(1);
     rig.tick(TICK, 0);
-    assert_eq!(told(&mut rig), [] as [u32; 0]);
+    assert_eq!(signalled(&mut rig), [] as [u32; 0]);
 }
 
 #[test]
@@ -252,7 +255,7 @@ fn messages_with_a_wrong_icrc_teach_nothing() {
     let mut rig = Rig::new(&config(TICK));
     connect(&mut rig, 7, SENDER, RECEIVER, false);
     assert_eq!(rig.core.status().cm.damaged.get(), 2);
-    assert_eq!(told(&mut rig), [] as [u32; 0]);
+    assert_eq!(signalled(&mut rig), [] as [u32; 0]);
 }
 
 #[test]
@@ -266,15 +269,15 @@ fn ids_that_collide_pair_each_with_its_own() {
     let rep = message(B, other, 0x13, &[(0, 9), (4, 7), (12, 0x78 << 8)], true);
     rig.pass_frame(&rep, WAN, DC);
     rig.tick(TICK, 0);
-    assert_eq!(told(&mut rig), [SENDER]);
+    assert_eq!(signalled(&mut rig), [SENDER]);
 }
 
 #[test]
 fn a_made_up_connection_without_data_reaches_nobody() {
     let mut rig = living();
     connect(&mut rig, 7, BYSTANDER, 0x4000, true);
-    let told = told(&mut rig);
-    assert_eq!(told, [SENDER], "only who fills the queue is told");
+    let signalled = signalled(&mut rig);
+    assert_eq!(signalled, [SENDER], "only who fills the queue is told");
 }
 
 #[test]
@@ -329,20 +332,20 @@ fn a_word_of_2048_flows_ago_does_not_silence_a_flow() {
 fn farewell_and_reuse_leave_no_stale_pair() {
     let mut rig = Rig::new(&config(TICK));
     connect(&mut rig, 7, SENDER, RECEIVER, true);
-    assert_eq!(told(&mut rig), [SENDER]);
+    assert_eq!(signalled(&mut rig), [SENDER]);
     let dreq = message(A, B, 0x15, &[(0, 7), (4, 9), (8, RECEIVER << 8)], true);
     rig.pass_frame(&dreq, DC, WAN);
     rig.now += Nanos::from_millis(1);
     rig.tick(TICK, 0);
     assert_eq!(
-        told(&mut rig),
+        signalled(&mut rig),
         [] as [u32; 0],
         "between DREQ and the next REQ nobody is told"
     );
     connect(&mut rig, 8, 0x55, RECEIVER, true);
     rig.now += Nanos::from_millis(1);
     assert_eq!(
-        told(&mut rig),
+        signalled(&mut rig),
         [] as [u32; 0],
         "a request made up just after a farewell looks the same, and packets of the old connection are on their way"
     );
@@ -352,7 +355,7 @@ fn farewell_and_reuse_leave_no_stale_pair() {
         psn: 0x0050_0000,
         ..data()
     };
-    assert_eq!(told_of(&mut rig, &new), [0x55]);
+    assert_eq!(signalled_of(&mut rig, &new), [0x55]);
 }
 
 /// Regression: made-up data and requests with a host's address used up the same limit as the host's own requests.
@@ -377,7 +380,7 @@ fn a_host_can_connect_whatever_else_comes_in_its_name() {
     connect(&mut rig, 7, SENDER, RECEIVER, true);
     rig.out(&data());
     rig.tick(TICK, 0);
-    assert_eq!(told(&mut rig), [SENDER]);
+    assert_eq!(signalled(&mut rig), [SENDER]);
 }
 
 /// READ RESPONSEs without a request, in the name of a light connection of which the other queue pair is known, and no number.
@@ -404,7 +407,7 @@ fn read_responses_that_nobody_asked_for_neither_teach_nor_contradict() {
             .collect();
         assert_eq!(known, [(SENDER, Evidence::PortHash)], "{turn}");
     }
-    assert_eq!(told(&mut rig), [SENDER]);
+    assert_eq!(signalled(&mut rig), [SENDER]);
     // Nothing is known that could contradict another endpoint on its port, whose answers were never seen.
     let status = rig.core.status();
     let unasked = Uncounted::Unasked.pick(&status.uncounted);
@@ -438,7 +441,7 @@ fn read_responses_that_were_asked_for_teach() {
         psn: 0x60_0000 + 64 * 50,
         ..data()
     };
-    assert_eq!(told_of(&mut rig, &read), [SENDER]);
+    assert_eq!(signalled_of(&mut rig, &read), [SENDER]);
 }
 
 /// Two hosts that have nothing to do with A and B.
@@ -490,13 +493,13 @@ fn a_made_up_path_between_real_addresses_moves_no_cnp() {
         }
         change_over(&mut rig);
         exchange(&mut rig, 100);
-        let told = told_of(&mut rig, &flow(200));
+        let signalled = signalled_of(&mut rig, &flow(200));
         assert!(
-            !told.contains(&SENDER),
-            "begins before {begins_before}: {told:x?}"
+            !signalled.contains(&SENDER),
+            "begins before {begins_before}: {signalled:x?}"
         );
         if begins_before {
-            assert_eq!(told, [BYSTANDER]);
+            assert_eq!(signalled, [BYSTANDER]);
         }
     }
 }

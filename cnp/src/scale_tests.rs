@@ -324,14 +324,14 @@ fn pairs_are_kept_for_hours_and_the_oldest_go_first_under_pressure() {
     }
     assert_eq!((status.ends.get(), status.ends_displaced.get()), (64, 16));
     // Of these only the data are seen: the pairing was remembered.
-    let mut told = |n| {
+    let mut signalled = |n| {
         rig.tick(Nanos::from_millis(1), 900_000);
         rig.out(&forth(n));
         rig.tick(TICK, 900_000) == 1
     };
-    let all = [0, 107, 20, 30].map(&mut told);
+    let all = [0, 107, 20, 30].map(&mut signalled);
     assert_eq!(all, [true; 4]);
-    let all = [1, 8].map(&mut told);
+    let all = [1, 8].map(&mut signalled);
     assert_eq!(all, [false; 2]);
 }
 

@@ -118,7 +118,7 @@ mod tests {
     struct Table {
         version: AtomicU64,
         near: AtomicU32,
-        asked: AtomicU64,
+        lookups: AtomicU64,
     }
 
     #[derive(Debug)]
@@ -130,7 +130,7 @@ mod tests {
         }
 
         fn ports_toward(&self, host: IpAddr) -> u32 {
-            self.0.asked.fetch_add(1, Ordering::Relaxed);
+            self.0.lookups.fetch_add(1, Ordering::Relaxed);
             match host {
                 IpAddr::V4(host) if host.octets().starts_with(&[10, 0, 1]) => {
                     self.0.near.load(Ordering::Relaxed)
@@ -178,17 +178,17 @@ mod tests {
     #[test]
     fn routes_are_asked_once_a_source_until_they_change() {
         let (mut check, table) = check(PORTS);
-        let asked = || table.asked.load(Ordering::Relaxed);
+        let lookups = || table.lookups.load(Ordering::Relaxed);
         for _ in 0..100 {
             check.admits(&from([10, 0, 1, 3]), PortId(0));
         }
-        assert_eq!(asked(), 1);
+        assert_eq!(lookups(), 1);
         table.near.store(2, Ordering::Relaxed);
         assert!(check.admits(&from([10, 0, 1, 3]), PortId(0)), "as it was");
         table.version.store(1, Ordering::Relaxed);
         check.refresh();
         assert!(!check.admits(&from([10, 0, 1, 3]), PortId(0)));
-        assert_eq!(asked(), 2);
+        assert_eq!(lookups(), 2);
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
     fn nobody_is_refused_where_nothing_is_asked() {
         let (mut off, table) = check(ANYWHERE);
         assert!(off.admits(&from([10, 0, 1, 3]), PortId(1)));
-        assert_eq!(table.asked.load(Ordering::Relaxed), 0);
+        assert_eq!(table.lookups.load(Ordering::Relaxed), 0);
         let mut blind = SourceCheck::new(PORTS, 3);
         blind.refresh();
         assert!(blind.admits(&from([10, 0, 1, 3]), PortId(1)), "no routes");

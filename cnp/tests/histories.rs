@@ -49,7 +49,7 @@ fn whoever_is_told_did_send() {
         println!("{}", retell(seed));
     }
     let count = number("NPCC_HISTORIES").unwrap_or(3_000);
-    let mut told = [0u64; Evidence::COUNT];
+    let mut signalled = [0u64; Evidence::COUNT];
     let mut wrong = Vec::new();
     for seed in 0..count {
         let Some(mut world) = World::new(Chance(seed)) else {
@@ -58,11 +58,11 @@ fn whoever_is_told_did_send() {
         if let Err(what) = world.run(EVENTS) {
             wrong.push((seed, what));
         }
-        for (sum, told) in told.iter_mut().zip(world.told) {
-            *sum += told;
+        for (sum, signalled) in signalled.iter_mut().zip(world.signalled) {
+            *sum += signalled;
         }
     }
-    println!("{count} histories, told by evidence {told:?}");
+    println!("{count} histories, told by evidence {signalled:?}");
     for (seed, what) in wrong.iter().take(10) {
         eprintln!("NPCC_HISTORY={seed}: {what}");
     }
@@ -72,7 +72,10 @@ fn whoever_is_told_did_send() {
         wrong.len()
     );
     // A test that signals nobody could not fail: every evidence occurs.
-    assert!(told.iter().skip(1).all(|told| *told > 100), "{told:?}");
+    assert!(
+        signalled.iter().skip(1).all(|signalled| *signalled > 100),
+        "{signalled:?}"
+    );
 }
 
 proptest! {

@@ -24,11 +24,11 @@ const END: &str = "<!-- end of the measured table -->\n";
 fn row(manner: Manner, cells: &[Cell]) -> String {
     let mut row = format!("| {} |", manner.name());
     for cell in cells {
-        let told = match cell.packets {
+        let signalled = match cell.packets {
             Some(packets) => format!("{} %, {}, {packets}", cell.recall(), cell.evidence()),
             None => "0 %".to_owned(),
         };
-        write!(row, " {told} |").unwrap();
+        write!(row, " {signalled} |").unwrap();
     }
     row.push('\n');
     row

@@ -151,7 +151,7 @@ routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
         crate::parse("t.yaml", text).unwrap().file
     }
 
-    fn told(new: &str) -> Vec<(String, Option<String>, Option<String>)> {
+    fn reported(new: &str) -> Vec<(String, Option<String>, Option<String>)> {
         differences(&file(BASE), &file(new))
             .into_iter()
             .map(|one| (one.key, one.old, one.new))
@@ -160,7 +160,7 @@ routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
 
     #[test]
     fn defaults_written_out_are_no_difference() {
-        assert_eq!(told(&format!("{BASE}npcc: {{ tick: 20us }}\n")), []);
+        assert_eq!(reported(&format!("{BASE}npcc: {{ tick: 20us }}\n")), []);
     }
 
     #[test]
@@ -169,7 +169,7 @@ routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
             + "npcc: { recovery: 500us }\n";
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(
-            told(&new),
+            reported(&new),
             [
                 ("npcc.recovery".to_owned(), some("300us"), some("500us")),
                 (
@@ -187,7 +187,7 @@ routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
         let new = BASE
             .replace("ports:\n", &format!("ports:\n{port}"))
             .replace("10.0.2.0/24", "10.0.3.0/24");
-        let keys: Vec<(String, bool, bool)> = told(&new)
+        let keys: Vec<(String, bool, bool)> = reported(&new)
             .into_iter()
             .map(|(key, old, new)| (key, old.is_some(), new.is_some()))
             .collect();

@@ -184,7 +184,7 @@ fn read(
 mod tests {
     use super::*;
 
-    fn refusal(text: &[u8]) -> String {
+    fn rejection(text: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, text).unwrap();
@@ -205,7 +205,7 @@ mod tests {
         ] {
             let odd = [secret.as_bytes(), b"\xff"].concat();
             for text in [secret.as_bytes(), &odd] {
-                let said = refusal(text);
+                let said = rejection(text);
                 assert!(said.contains("holds no configuration"), "{said}");
                 assert!(!said.contains("SECRET") && !said.contains('|'), "{said}");
             }
@@ -215,9 +215,9 @@ mod tests {
     #[test]
     fn a_configuration_is_quoted_however_it_is_written() {
         for text in ["ports: SEEN\n", "{ \"ports\": SEEN }\n", "ports : SEEN"] {
-            assert!(refusal(text.as_bytes()).contains("SEEN"));
+            assert!(rejection(text.as_bytes()).contains("SEEN"));
         }
-        let said = refusal(b"ports: [ { name: d\xe4 } ]\n");
+        let said = rejection(b"ports: [ { name: d\xe4 } ]\n");
         assert!(
             said.contains(":1:19: error: the file is not UTF-8"),
             "{said}"

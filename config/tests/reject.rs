@@ -19,7 +19,7 @@ fn folder() -> PathBuf {
         .join("reject")
 }
 
-fn refusal(path: &Path) -> Report {
+fn rejection(path: &Path) -> Report {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     let text = std::fs::read_to_string(path).unwrap();
     match parse(&name, &text) {
@@ -40,7 +40,7 @@ fn corpus() {
     assert!(files.len() >= 25, "the corpus shrank to {}", files.len());
     let mut wrong = Vec::new();
     for path in files {
-        let got = refusal(&path).to_string();
+        let got = rejection(&path).to_string();
         let snapshot = path.with_extension("stderr");
         if update {
             std::fs::write(&snapshot, &got).unwrap();
@@ -59,7 +59,7 @@ fn corpus() {
 /// The operator fixes a bad file once, not once per mistake.
 #[test]
 fn all_mistakes_of_one_file_at_once() {
-    let report = refusal(&folder().join("many.yaml"));
+    let report = rejection(&folder().join("many.yaml"));
     let places: Vec<(usize, usize)> = report
         .diagnostics()
         .iter()

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 const EXAMPLE: &str = include_str!("../examples/dci-edge.yaml");
 
-fn refusal(text: &str) -> String {
+fn rejection(text: &str) -> String {
     parse("t", text).unwrap_err().to_string()
 }
 
@@ -28,17 +28,17 @@ fn alias_bombs_are_refused_soon() {
         ));
     }
     let start = Instant::now();
-    assert!(refusal(&text).contains("holds more than"));
+    assert!(rejection(&text).contains("holds more than"));
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
 fn nesting_is_bounded() {
     // The parser has a bound of its own for brackets.
-    assert!(refusal(&"[".repeat(100_000)).contains("recursion limit"));
-    assert!(refusal(&"[".repeat(100)).contains("nest deeper"));
-    assert!(refusal(&"- ".repeat(10_000)).contains("nest deeper"));
-    assert!(refusal("a: &x [*x]\n").contains("inside its own anchor"));
+    assert!(rejection(&"[".repeat(100_000)).contains("recursion limit"));
+    assert!(rejection(&"[".repeat(100)).contains("nest deeper"));
+    assert!(rejection(&"- ".repeat(10_000)).contains("nest deeper"));
+    assert!(rejection("a: &x [*x]\n").contains("inside its own anchor"));
 }
 
 #[test]

@@ -98,11 +98,11 @@ fn addresses_that_come_from_linux_are_told() {
     let live = Live::open("told");
     let last = |port| {
         let notices = live.notices.lock().unwrap();
-        let mut told = notices.iter().rev().filter_map(|notice| match notice {
+        let mut reported = notices.iter().rev().filter_map(|notice| match notice {
             Notice::Addresses(of, interfaces) if *of == PortId(port) => Some(interfaces.clone()),
             _ => None,
         });
-        told.next().unwrap_or_default()
+        reported.next().unwrap_or_default()
     };
     let has = |vlan: u16, text: &str| {
         let address: IpAddr = text.parse().unwrap();

@@ -26,7 +26,7 @@ use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::units::{Mac, PortId};
 
-/// As in the switch.
+/// Sizes of the switch.
 #[global_allocator]
 static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
 
@@ -98,7 +98,7 @@ impl Shared {
     }
 }
 
-fn told(what: &str, mut times: Vec<Duration>) {
+fn reported(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let at = |share: usize| times[(times.len() - 1) * share / 100];
     let (middle, most, last) = (at(50), at(99), at(100));
@@ -200,8 +200,8 @@ fn main() {
             own.push(worked() - before);
         }));
     }
-    told("1,000 routes changed until seen", times);
-    told("CPU time of the change itself", own);
+    reported("1,000 routes changed until seen", times);
+    reported("CPU time of the change itself", own);
 
     let default = Prefix::new(IpAddr::from([0, 0, 0, 0]), 0).unwrap();
     let nowhere = IpAddr::from([240, 0, 0, 1]);
@@ -213,7 +213,7 @@ fn main() {
             writer.commit();
         }));
     }
-    told("default route changed until seen", times);
+    reported("default route changed until seen", times);
 
     let v6: Vec<(Prefix, IpAddr)> = of(Family::V6).copied().collect();
     wait(&mut writer);

@@ -9,7 +9,7 @@ use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::pause::PauseConfig;
 use npcc_pipeline::units::{BURST, PortId};
 use npcc_pipeline::wire::mac_control;
-use rig::several::{Several, seating};
+use rig::several::{Several, assignment};
 use rig::{LOSSLESS, Setup, mac, prio, wire};
 
 const LEN: usize = 1000;
@@ -21,7 +21,7 @@ fn first_xoff(owners: &[u8]) -> usize {
         ports: 4,
         ..Setup::default()
     };
-    let mut several = Several::new(&setup, seating(owners, &[1; 4], 1024));
+    let mut several = Several::new(&setup, assignment(owners, &[1; 4], 1024));
     let mut frames = 0;
     while several.sent.is_empty() {
         // All frames leave by port 3, whichever worker owns it.
@@ -64,7 +64,7 @@ fn workers_share_one_pool() {
     // Frames each worker may have in hand when the pause is requested.
     setup.group.headroom = 2 * BURST as u64 * wire(LEN);
     let shared = setup.pool - 2 * 4 * setup.group.headroom;
-    let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], 1024));
+    let mut several = Several::new(&setup, assignment(&[0, 1, 0, 1], &[1; 4], 1024));
     let mut frames = 0u64;
     while several.sent.len() < 2 {
         for from in [0u8, 1] {
@@ -96,7 +96,7 @@ fn a_full_ring_holds_lossless_and_drops_lossy() {
         pause,
         ..Setup::default()
     };
-    let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], BURST));
+    let mut several = Several::new(&setup, assignment(&[0, 1, 0, 1], &[1; 4], BURST));
     for what in ["a run", "a run that waits"] {
         assert_eq!(several.receive(0, (0, 1, 3), LEN, BURST), BURST, "{what}");
     }
@@ -153,7 +153,7 @@ fn a_pause_goes_to_the_owner() {
         ports: 4,
         ..Setup::default()
     };
-    let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[2, 1, 1, 1], 1024));
+    let mut several = Several::new(&setup, assignment(&[0, 1, 0, 1], &[2, 1, 1, 1], 1024));
     several.receive(1, (1, 0, 3), LEN, 4);
     several.turn(0);
     several.hear(1, 0, &mac_control::build(mac(99), 1 << 3, [u16::MAX; 8]));
@@ -180,7 +180,7 @@ fn a_stop_leaves_nothing_in_the_rings() {
         ..Setup::default()
     };
     for (ring, bursts) in [(16, [10, BURST]), (BURST, [10, BURST])] {
-        let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[1; 4], ring));
+        let mut several = Several::new(&setup, assignment(&[0, 1, 0, 1], &[1; 4], ring));
         for frames in bursts {
             assert_eq!(several.receive(0, (0, 1, 3), LEN, frames), frames);
         }
@@ -209,7 +209,7 @@ fn every_receive_queue_that_fills_pauses_the_peer() {
         ..Setup::default()
     };
     for behind in [0, 1] {
-        let mut several = Several::new(&setup, seating(&[0, 1, 0, 1], &[2, 1, 1, 1], 1024));
+        let mut several = Several::new(&setup, assignment(&[0, 1, 0, 1], &[2, 1, 1, 1], 1024));
         let mut turn = |over_half: bool, count: usize| {
             several.now += 1_000;
             several.receive(behind, (0, 1, 3), LEN, count);

@@ -24,7 +24,7 @@ use npcc_pipeline::pause::{StormAction, WatchdogConfig};
 use npcc_pipeline::punt::FrameReceiver;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, WorkerId};
 use proptest::prelude::*;
-use rig::several::{Several, seating};
+use rig::several::{Several, assignment};
 use rig::{GIG, LOSSLESS, Rig, Setup, frame_with};
 
 const PORTS: u8 = 3;
@@ -125,7 +125,7 @@ fn losing() -> Rig {
     setup.build()
 }
 
-fn obey(rig: &mut Rig, op: &Op, now: &mut u64) {
+fn apply(rig: &mut Rig, op: &Op, now: &mut u64) {
     rig.path.refresh();
     match *op {
         Op::Push {
@@ -199,8 +199,8 @@ proptest! {
         let (mut now, mut then) = (1, 1);
         let mut events = Vec::new();
         for op in &ops {
-            obey(&mut alone, op, &mut now);
-            obey(&mut watched, op, &mut then);
+            apply(&mut alone, op, &mut now);
+            apply(&mut watched, op, &mut then);
             events.extend(drain(&mut frames));
         }
         for rig in [&mut alone, &mut watched] {
@@ -255,7 +255,7 @@ fn the_small_switch_loses_frames_for_many_reasons() {
         push(0, 1, 0, None),
     ]);
     for op in ops {
-        obey(&mut rig, &op, &mut now);
+        apply(&mut rig, &op, &mut now);
         events.extend(drain(&mut frames));
     }
     let (reasons, ports) = seen(&events);
@@ -320,7 +320,7 @@ fn a_frame_is_followed_from_worker_to_worker() {
         ports: 2,
         ..Setup::default()
     };
-    let mut several = Several::new(&setup, seating(&[0, 1], &[1, 1], 64));
+    let mut several = Several::new(&setup, assignment(&[0, 1], &[1, 1], 64));
     let tracked = Arc::new(Tracked::new(2));
     let mut rings = Vec::new();
     let mut paths = std::mem::take(&mut several.paths);
@@ -376,7 +376,7 @@ fn frames_that_find_the_ring_to_another_worker_full_are_told_as_they_are_counted
         ports: 2,
         ..Setup::default()
     };
-    let mut several = Several::new(&setup, seating(&[0, 1], &[1, 1], 32));
+    let mut several = Several::new(&setup, assignment(&[0, 1], &[1, 1], 32));
     let mut rings = Vec::new();
     let mut paths = std::mem::take(&mut several.paths);
     for (worker, path) in (0..).zip(paths.drain(..)) {

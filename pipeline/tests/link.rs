@@ -140,7 +140,7 @@ fn a_storm_empties_a_queue_a_bounded_number_of_frames_a_turn() {
 #[test]
 fn lossless_queue_from_a_port_without_pause_leaves_others_their_share() {
     let mut rig = Setup {
-        deaf: Some(2),
+        unpausable: Some(2),
         ..Setup::default()
     }
     .build();

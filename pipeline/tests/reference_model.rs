@@ -96,7 +96,7 @@ struct Model {
 }
 
 impl Model {
-    fn told(&mut self, rig: &mut Rig) {
+    fn reported(&mut self, rig: &mut Rig) {
         for (port, _, xoff, xon) in std::mem::take(&mut rig.sent) {
             let asserted = &mut self.asserted[usize::from(port)];
             for n in 0..8 {
@@ -148,7 +148,7 @@ impl Model {
         for port in 0..PORTS {
             rig.control(port, self.now);
         }
-        self.told(rig);
+        self.reported(rig);
         for port in 0..PORTS {
             for priority in 0..8 {
                 let held = self.held[usize::from(port)][usize::from(priority)];

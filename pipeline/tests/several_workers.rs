@@ -18,7 +18,7 @@ use npcc_pipeline::units::{BURST, BitRate, PortId};
 use npcc_pipeline::wire::mac_control;
 use npcc_pipeline::wire::mac_control::time_of;
 use proptest::prelude::*;
-use rig::several::{Several, seating};
+use rig::several::{Several, assignment};
 use rig::{GIG, LOSSLESS, Setup, mac, wire};
 
 const PORTS: u8 = 4;
@@ -67,7 +67,7 @@ fn event() -> impl Strategy<Value = Event> {
 /// Model of the switch, as seen from outside.
 struct Model {
     several: Several,
-    seating: WorkerPlan,
+    assignment: WorkerPlan,
     /// Bytes and frames of lossless frames received and not yet sent, by ingress port and priority.
     held: [[(u64, u64); 8]; PORTS as usize],
     /// Bytes that each paused sender may still deliver.
@@ -79,8 +79,8 @@ impl Model {
     /// Returns the worker of a port's receive queue: its owner, or one of those after it.
     fn receiver(&self, port: u8, by: u8) -> usize {
         let owner = self.several.owner(port);
-        let receivers = usize::from(self.seating.receivers[usize::from(port)]);
-        (owner + usize::from(by) % receivers) % usize::from(self.seating.workers)
+        let receivers = usize::from(self.assignment.receivers[usize::from(port)]);
+        (owner + usize::from(by) % receivers) % usize::from(self.assignment.workers)
     }
 
     fn receive(&mut self, by: u8, what: (u8, u8, u8), len: usize, mut count: usize) {
@@ -89,7 +89,7 @@ impl Model {
             count = count.min((self.grace[port][class] / wire(len)) as usize);
         }
         // Frames of one flow arrive on one queue.
-        let by = if self.seating.receivers[port] > 1 {
+        let by = if self.assignment.receivers[port] > 1 {
             what.1.wrapping_add(what.2)
         } else {
             by
@@ -147,7 +147,7 @@ impl Model {
 
     /// Asserts, after every worker has read the ledger, that groups hold exactly the frames under way.
     fn check_groups(&mut self) {
-        for worker in 0..usize::from(self.seating.workers) {
+        for worker in 0..usize::from(self.assignment.workers) {
             self.several.refresh(worker);
         }
         for port in 0..PORTS {
@@ -189,12 +189,12 @@ fn setup(workers: u64, receivers: u64) -> Setup {
     clippy::too_many_lines,
     reason = "one match over all events, each a few lines"
 )]
-fn drive(events: Vec<Event>, seating: &WorkerPlan) {
-    let workers = seating.workers;
-    let receivers = seating.receivers.iter().max().copied().unwrap();
+fn drive(events: Vec<Event>, assignment: &WorkerPlan) {
+    let workers = assignment.workers;
+    let receivers = assignment.receivers.iter().max().copied().unwrap();
     let mut model = Model {
-        several: Several::new(&setup(workers.into(), receivers.into()), seating.clone()),
-        seating: seating.clone(),
+        several: Several::new(&setup(workers.into(), receivers.into()), assignment.clone()),
+        assignment: assignment.clone(),
         held: Default::default(),
         grace: Default::default(),
         asserted: Default::default(),
@@ -297,12 +297,12 @@ proptest! {
     /// Two workers, one queue a port, rings from a few frames to plenty: the accounts close.
     #[test]
     fn two_workers_keep_their_books(events in prop::collection::vec(event(), 1..250), ring in prop_oneof![Just(5usize), Just(40), Just(BURST), Just(1024)]) {
-        drive(events, &seating(&[0, 1, 0, 1], &[1; 4], ring));
+        drive(events, &assignment(&[0, 1, 0, 1], &[1; 4], ring));
     }
 
     /// Three workers, and ports that two or all of them receive from: the accounts close.
     #[test]
     fn workers_that_share_ports_keep_their_books(events in prop::collection::vec(event(), 1..250), ring in prop_oneof![Just(7usize), Just(BURST), Just(1024)]) {
-        drive(events, &seating(&[0, 1, 2, 0], &[3, 1, 2, 1], ring));
+        drive(events, &assignment(&[0, 1, 2, 0], &[3, 1, 2, 1], ring));
     }
 }

@@ -93,12 +93,12 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
 
 fn reactions(args: &BenchArgs) -> Result<(), Failure> {
     for _ in 0..args.rounds {
-        for (crossed, asked) in Cnps::ALL
+        for (crossed, requested) in Cnps::ALL
             .into_iter()
             .flat_map(|crossed| [(crossed, false), (crossed, true)])
         {
             let cores = (args.control_core, args.worker_core);
-            let reacted = reaction(crossed, args.crossings, asked, cores)?;
+            let reacted = reaction(crossed, args.crossings, requested, cores)?;
             say(&shown_reacted(&reacted, args.json)?)?;
         }
     }

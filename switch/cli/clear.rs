@@ -14,7 +14,7 @@ use npcc_appliance::manage::protocol::{Reply, Request};
 /// Exit code of `reload --exit-code` when something waits for a restart.
 const NEEDS_RESTART: u8 = 3;
 
-/// What can be cleared.
+/// State that can be cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum What {
     /// Ports' counters: shown from here on
@@ -25,7 +25,7 @@ pub(super) enum What {
 
 #[derive(Debug, Args)]
 pub(super) struct ClearArgs {
-    /// What to clear
+    /// Counters or watermarks
     what: What,
     #[command(flatten)]
     socket: SocketArg,
@@ -66,7 +66,7 @@ pub(super) struct RollbackArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SetArgs {
-    /// What to change: a key of the configuration as a path, such as npcc.action, npcc.recovery, ports.NAME.speed, qos.priorities.N.weight, qos.priorities.N.ecn.kmin; or in short npcc.PORT.N.action, npcc.PORT.N.policy, npcc.PORT.N.PARAMETER
+    /// Key to change: a key of the configuration as a path, such as npcc.action, npcc.recovery, ports.NAME.speed, qos.priorities.N.weight, qos.priorities.N.ecn.kmin; or in short npcc.PORT.N.action, npcc.PORT.N.policy, npcc.PORT.N.PARAMETER
     key: String,
     /// Its new value, as in the configuration
     value: String,
@@ -77,7 +77,7 @@ pub(super) struct SetArgs {
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["key", "all"])))]
 pub(super) struct UnsetArgs {
-    /// What to have as in the configuration file again: a key that `set` has changed, or one above it
+    /// Key that takes the value of the configuration file again: a key that `set` has changed, or one above it
     key: Option<String>,
     /// Everything that `set` has changed
     #[arg(long)]

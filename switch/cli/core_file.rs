@@ -5,12 +5,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Where systemd-coredump keeps cores.
+/// Folder in which systemd-coredump keeps cores.
 const STORE: &str = "/var/lib/systemd/coredump";
 /// How much of a core tells whose it is: its notes stand at its beginning.
 const BEGINNING: u64 = 256 << 10;
 
-/// Where cores may be: a folder, and how their names begin.
+/// Folder of cores, and the prefix of their names.
 fn places(pattern: &str, ran_in: &Path) -> (PathBuf, String) {
     let pattern = pattern.trim();
     if pattern.starts_with('|') {
@@ -27,7 +27,7 @@ fn places(pattern: &str, ran_in: &Path) -> (PathBuf, String) {
     (folder.to_owned(), name.into_owned())
 }
 
-/// Whether a file is a core of this program, as the kernel writes it; of a compressed one its name says so.
+/// Returns true if a file is a core of this program, as the kernel writes it; of a compressed one its name says so.
 fn is_ours(path: &Path) -> bool {
     if path.starts_with(STORE) {
         return true;

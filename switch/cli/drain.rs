@@ -144,7 +144,7 @@ fn wait(args: &DrainArgs) -> Result<Duration, Failure> {
     let begun = Instant::now();
     let (mut before, mut at) = frames(&args.socket.path)?;
     let mut quiet_since: Option<Instant> = None;
-    let mut told = begun;
+    let mut reported = begun;
     loop {
         std::thread::sleep(LOOK);
         let (now, when) = frames(&args.socket.path)?;
@@ -165,8 +165,8 @@ fn wait(args: &DrainArgs) -> Result<Duration, Failure> {
             );
             return Err(error.into());
         }
-        if told.elapsed() >= Duration::from_secs(1) {
-            told = Instant::now();
+        if reported.elapsed() >= Duration::from_secs(1) {
+            reported = Instant::now();
             say_error(&format!(
                 "{} s: {rate} frames a second",
                 begun.elapsed().as_secs()

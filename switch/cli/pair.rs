@@ -25,9 +25,9 @@ pub(super) struct PairArgs {
 enum What {
     /// Say that two queue pairs are one connection
     Add {
-        /// Who sends the data
+        /// Sender of the data
         src: IpAddr,
-        /// Who receives them
+        /// Receiver of the data
         dst: IpAddr,
         /// Queue pair at the receiver, such as 17 or 0x11
         #[arg(value_parser = number)]
@@ -38,9 +38,9 @@ enum What {
     },
     /// Forget the pair of these packets, both ways
     Del {
-        /// Who sends them
+        /// Sender of the data
         src: IpAddr,
-        /// Who receives them
+        /// Receiver of the data
         dst: IpAddr,
         /// Queue pair at the receiver
         #[arg(value_parser = number)]

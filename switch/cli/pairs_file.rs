@@ -98,7 +98,7 @@ fn of_rdma(text: &str, (local, remote): (IpAddr, IpAddr)) -> Result<Vec<ListedPa
     Ok(pairs)
 }
 
-/// Whether the switch would take it.
+/// Returns true if the switch would accept the pair.
 fn check(pair: ListedPair) -> Result<(), OrderError> {
     pair.command(true).map(|_| ())
 }

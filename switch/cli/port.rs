@@ -6,7 +6,7 @@ use super::socket::SocketArg;
 use super::{Failure, clear};
 use npcc_appliance::manage::protocol::Request;
 
-/// What a port may be.
+/// Administrative state of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum State {
     /// Frames pass whenever the link is up
@@ -19,7 +19,7 @@ pub(super) enum State {
 pub(super) struct PortArgs {
     /// The port
     name: String,
-    /// What it may be
+    /// New administrative state
     state: State,
     #[command(flatten)]
     socket: SocketArg,

@@ -12,7 +12,7 @@ const KEPT: usize = 5;
 const PREFIX: &str = "crash-";
 const SUFFIX: &str = ".tar.gz";
 
-/// Where the service manager lets the switch keep files (`StateDirectory=`); none without one.
+/// Folder in which the service manager lets the switch keep files (`StateDirectory=`); none without one.
 pub(super) fn folder() -> Option<PathBuf> {
     let folders = std::env::var_os("STATE_DIRECTORY")?;
     // The first of them, as systemd separates them.
@@ -44,7 +44,7 @@ fn all(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(reports)
 }
 
-/// Where a report of a crash goes; none where there is one of the same burst.
+/// Path of a crash report; `None` where there is one of the same burst.
 pub(super) fn due(folder: &Path, stamp: &str, now: SystemTime) -> io::Result<Option<PathBuf>> {
     let times = all(folder)?
         .into_iter()

@@ -15,7 +15,7 @@ use npcc_appliance::manage::tables::{self, Entry};
 use super::socket::SocketArg;
 use super::{Failure, say, say_coloured, terminal};
 
-/// What `show` prints of the running configuration.
+/// Name by which `show` prints the running configuration.
 const CONFIG: &str = "config";
 
 /// Rows printed at a time where they come as lines of JSON.
@@ -23,7 +23,7 @@ const LINES: usize = 1_000;
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
-    /// What to show
+    /// Table to show
     #[arg(value_parser = names().map(canonical))]
     what: String,
     /// Print JSON
@@ -74,7 +74,7 @@ pub(super) struct RowArgs {
     /// Only flows that were told, or would have been
     #[arg(long)]
     told: bool,
-    /// Of routes: compare with the kernel now, and show those that the switch has not as Linux has them; none is as it should be. Of config: only what differs from the file
+    /// Show only differences: routes that the switch does not have as Linux has them, none if all is well; of config what differs from the file
     #[arg(long)]
     diff: bool,
     /// Only lines of the log with this outcome: sent, would-send or refused

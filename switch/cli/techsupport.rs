@@ -44,7 +44,7 @@ pub(super) struct TechsupportArgs {
     socket: SocketArg,
 }
 
-/// What the system tells beside the switch: the name in the archive, and the command.
+/// Commands that describe the system beside the switch: the name in the archive, and the command.
 const COMMANDS: [(&str, &[&str]); 9] = [
     ("host/kernel.txt", &["uname", "-a"]),
     ("host/links.txt", &["ip", "-d", "-s", "link"]),
@@ -111,7 +111,7 @@ fn text_of(failure: Failure) -> String {
     }
 }
 
-/// What a command prints, on either stream.
+/// Output of a command, on either stream.
 fn answer(words: &[&str]) -> Result<String, String> {
     let (program, rest) = words.split_first().ok_or("no command")?;
     let output = Command::new(program)
@@ -123,7 +123,7 @@ fn answer(words: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Where the archive goes; none where it is a report of a crash and there is one.
+/// Path of the archive; `None` where it is a report of a crash and there is one.
 fn output(args: &TechsupportArgs, name: &str, stamp: &str) -> anyhow::Result<Option<PathBuf>> {
     if !args.after_crash {
         let path = args.output.clone();

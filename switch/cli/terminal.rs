@@ -55,7 +55,7 @@ fn watch_output(stop: &AtomicBool, restore: fn()) {
     std::process::exit(0);
 }
 
-/// Whether standard output has no reader any more; waits so long for that.
+/// Returns true once standard output has no reader any more; waits so long for that.
 fn has_hung_up(wait: PollTimeout) -> bool {
     let stdout = io::stdout();
     // Hang-ups and errors are reported without being requested.

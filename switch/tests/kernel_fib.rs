@@ -130,7 +130,7 @@ fn an_overrun_ends_with_the_kernels_routes() {
     rack.agrees();
 }
 
-/// What is put again after a round took it: plain routes behind `p1`, its next-hop object, the group and the routes by it.
+/// Routes that are put again after a round took them: plain routes behind `p1`, its next-hop object, the group and the routes by it.
 fn put_again(rack: &mut Rack, plain: u32, grouped: u32, sixes: u32) -> Duration {
     let objects = [
         "nexthop replace id 7 via 10.0.0.2 dev p0",

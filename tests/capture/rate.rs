@@ -53,11 +53,11 @@ fn at_full_rate_captures_are_lost_and_counted_and_no_frame_is() {
         .filter_map(|word| word.parse().ok())
         .collect();
     let workers = switch.show("workers");
-    let told = &workers[0]["capture"];
+    let signalled = &workers[0]["capture"];
     assert_eq!(
         numbers[1],
-        told["lost"].as_u64().unwrap(),
-        "what is said is what was counted: {told}"
+        signalled["lost"].as_u64().unwrap(),
+        "what is said is what was counted: {signalled}"
     );
     assert!(
         numbers[0] > 1_000 && numbers[1] > 0,

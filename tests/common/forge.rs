@@ -188,9 +188,9 @@ impl Script {
         assert_success(&output);
         let text = String::from_utf8(output.stdout).unwrap();
         let frames: Vec<Captured> = text.lines().map(captured).collect();
-        let told = cnps::find(&frames).filter(|cnp| cnp.src == IpAddr::from(B));
+        let signalled = cnps::find(&frames).filter(|cnp| cnp.src == IpAddr::from(B));
         let mut counts = BTreeMap::new();
-        for cnp in told {
+        for cnp in signalled {
             *counts.entry(cnp.dest_qp).or_default() += 1;
         }
         counts

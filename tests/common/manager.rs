@@ -39,7 +39,7 @@ impl Manager {
             .stderr(std::fs::File::create(&said).unwrap());
         let mut python = python.spawn().unwrap();
         let (orders, lines) = (python.stdin.take().unwrap(), python.stdout.take().unwrap());
-        let (tell, told) = channel();
+        let (tell, signalled) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
                 // Lines after the test's end, which the switch itself prints, have no receiver.
@@ -49,7 +49,7 @@ impl Manager {
         let mut manager = Manager {
             _python: Running::of(python),
             orders,
-            lines: told,
+            lines: signalled,
             pid: 0,
             said,
         };

@@ -41,7 +41,7 @@ fn rig(config: &ControlConfig) -> Rig {
         );
         let sender = Qpn::new(packet.qpn + 7);
         let add = Command::AddPair { flow, sender };
-        rig.core.obey(&add, rig.now).unwrap();
+        rig.core.apply(&add, rig.now).unwrap();
     }
     rig
 }
@@ -132,7 +132,7 @@ fn nothing_believes_in_cnps_that_were_not_sent() {
     assert_eq!(alphas.flows().count(), 2);
     for index in 0..2 {
         let flow = rig.core.tracker.flows.get(index).unwrap();
-        assert!(!flow.dcqcn.was_told());
+        assert!(!flow.dcqcn.was_signalled());
     }
 }
 
@@ -317,9 +317,13 @@ fn flows_without_evidence_are_observed_too() {
             let sent = fill(&mut rig, 5);
             let flow = shown(&rig, &DATA);
             let all = unpaired == Unpaired::AllQps;
-            let told = action == Action::Send;
-            assert_eq!(sent > 0, told && all, "{unpaired:?} {action:?}");
-            assert_eq!(flow.would_send > 0, !told && all, "{unpaired:?} {action:?}");
+            let signalled = action == Action::Send;
+            assert_eq!(sent > 0, signalled && all, "{unpaired:?} {action:?}");
+            assert_eq!(
+                flow.would_send > 0,
+                !signalled && all,
+                "{unpaired:?} {action:?}"
+            );
         }
     }
 }

@@ -58,7 +58,7 @@ impl ControlCore {
     ///
     /// # Errors
     /// [`Refused`]; nothing has changed then.
-    pub fn obey(&mut self, command: &Command, now: Nanos) -> Result<(), Refused> {
+    pub fn apply(&mut self, command: &Command, now: Nanos) -> Result<(), Refused> {
         match command.clone() {
             Command::AddPair { flow, sender } => {
                 let added = self.tracker.connections.give(&flow, sender, now);
@@ -192,8 +192,8 @@ mod tests {
             flow: flow(0x11),
             sender: Qpn::new(0x18),
         };
-        assert_eq!(rig.core.obey(&add, rig.now), Ok(()));
-        assert_eq!(rig.core.obey(&add, rig.now), Ok(()), "twice is once");
+        assert_eq!(rig.core.apply(&add, rig.now), Ok(()));
+        assert_eq!(rig.core.apply(&add, rig.now), Ok(()), "twice is once");
         rig.out(&DATA);
         assert_eq!(rig.tick(TICK, 900_000), 1);
         assert_eq!(
@@ -201,8 +201,8 @@ mod tests {
             (Qpn::new(0x18), Evidence::Cm)
         );
         let delete = Command::DeletePair { flow: flow(0x11) };
-        assert_eq!(rig.core.obey(&delete, rig.now), Ok(()));
-        assert_eq!(rig.core.obey(&delete, rig.now), Err(Refused::UnknownPair));
+        assert_eq!(rig.core.apply(&delete, rig.now), Ok(()));
+        assert_eq!(rig.core.apply(&delete, rig.now), Err(Refused::UnknownPair));
         rig.out(&DATA);
         assert_eq!(rig.tick(Nanos::from_micros(200), 950_000), 0);
     }
@@ -214,7 +214,7 @@ mod tests {
             flow: flow(0x11),
             sender: Qpn::new(0x18),
         };
-        rig.core.obey(&add, rig.now).unwrap();
+        rig.core.apply(&add, rig.now).unwrap();
         rig.out(&DATA);
         rig.tick(TICK, 0);
         rig.out(&Packet {
@@ -264,7 +264,7 @@ mod tests {
                 flow: flow(0x11),
                 sender: Qpn::new(0x18),
             };
-            rig.core.obey(&add, rig.now).unwrap();
+            rig.core.apply(&add, rig.now).unwrap();
             let mut sent = 0;
             for tick in 0..12 {
                 rig.out(&DATA);
@@ -315,7 +315,7 @@ mod tests {
             flow: flow(0x11),
             sender: Qpn::new(0x18),
         };
-        rig.core.obey(&add, rig.now).unwrap();
+        rig.core.apply(&add, rig.now).unwrap();
         let thresholds = |rig: &mut Rig, times: u64| {
             rig.configure(|settings| {
                 let detector = &mut settings.queues[0].detector;
@@ -332,17 +332,17 @@ mod tests {
         rig.out(&DATA);
         assert_eq!(rig.tick(TICK, 900_000), 0, "idle by the new thresholds");
         thresholds(&mut rig, 1);
-        for (trusted, qpn, told) in [(0, 0x12, 0), (u32::MAX, 0x13, 1)] {
+        for (trusted, qpn, signalled) in [(0, 0x12, 0), (u32::MAX, 0x13, 1)] {
             rig.configure(|settings| settings.trusted_ports = trusted)
                 .unwrap();
             let add = Command::AddPair {
                 flow: flow(qpn),
                 sender: Qpn::new(qpn + 7),
             };
-            rig.core.obey(&add, rig.now).unwrap();
+            rig.core.apply(&add, rig.now).unwrap();
             rig.tick(Nanos::from_micros(200), 0);
             rig.out(&Packet { qpn, ..DATA });
-            assert_eq!(rig.tick(TICK, 950_000), told, "trusted {trusted}");
+            assert_eq!(rig.tick(TICK, 950_000), signalled, "trusted {trusted}");
         }
     }
 }

@@ -97,35 +97,35 @@ fn spent(flows: u32, depth: u64) -> [u64; 4] {
             status.cnps_sent(),
         ]
     };
-    let (before, asked) = (counts(), Cell::new(0));
+    let (before, request) = (counts(), Cell::new(0));
     let clock = || {
-        asked.set(asked.get() + 1);
-        rig.now + Nanos::from_micros(asked.get())
+        request.set(request.get() + 1);
+        rig.now + Nanos::from_micros(request.get())
     };
     let mut out = |_: CnpOrder| Ok(());
     rig.core
         .tick_within(rig.now, &clock, |_, _| depth, &mut out);
     let [records, read, sent] = counts();
     let [a, b, c] = before;
-    [records - a, read - b, sent - c, asked.get()]
+    [records - a, read - b, sent - c, request.get()]
 }
 
 #[test]
 fn a_tick_ends_in_time_whatever_there_is_to_do() {
     let together = TOGETHER as u64;
     // 60 us; a batch of records or readings each microsecond, half of the time for records.
-    let [records, read, sent, asked] = spent(4_000, 700_000);
+    let [records, read, sent, request] = spent(4_000, 700_000);
     assert!(records > 0 && records <= 30 * together, "{records}");
     assert!(read > 64 && read <= 60 * together, "{read}");
     assert!(sent > 0 && sent <= 60 * together, "{sent}");
-    assert!((55..=66).contains(&asked), "{asked}");
+    assert!((55..=66).contains(&request), "{request}");
     // Above `hard` twice the time.
-    let [.., asked] = spent(4_000, 900_000);
-    assert!((115..=126).contains(&asked), "{asked}");
+    let [.., request] = spent(4_000, 900_000);
+    assert!((115..=126).contains(&request), "{request}");
     // With little to do it ends when that is done.
-    let [records, read, sent, asked] = spent(20, 900_000);
+    let [records, read, sent, request] = spent(20, 900_000);
     assert!(
-        asked < 20 && sent == 20 && read >= 20,
-        "{records} {read} {asked}"
+        request < 20 && sent == 20 && read >= 20,
+        "{records} {read} {request}"
     );
 }

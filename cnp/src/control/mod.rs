@@ -38,7 +38,7 @@ use config::{ControlConfig, Settings};
 use queue::WatchedQueue;
 
 /// Capacity of the list of host pairs remembered within a round.
-const ALL_TOLD: usize = 16;
+const ALL_SIGNALLED: usize = 16;
 
 /// The control core: queues, policies and the state of flows.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub struct ControlCore {
     /// Shortest time between two CNPs to a queue pair that is signalled as one of several candidates.
     among: Nanos,
     /// Host pairs (sender, receiver) of which this round signalled every queue pair.
-    all_told: ArrayVec<(IpAddr, IpAddr), ALL_TOLD>,
+    all_signalled: ArrayVec<(IpAddr, IpAddr), ALL_SIGNALLED>,
     tick: Nanos,
     period: Nanos,
     /// Time of the last regular call: one that was more than a look between two ticks.
@@ -103,7 +103,7 @@ impl ControlCore {
             contributors: Vec::with_capacity(config.flows.min(RECENT)),
             refusals: 0,
             among: settings.min_cnp_interval,
-            all_told: ArrayVec::new(),
+            all_signalled: ArrayVec::new(),
             reads_per_tick: config.reads_per_tick,
             tick: config.tick,
             period,

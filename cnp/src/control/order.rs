@@ -59,7 +59,7 @@ impl ControlCore {
         };
         let settings = &self.tracker.settings;
         let permitted = Planner::permit(settings, &candidate, &cause.decision, now);
-        let told = match (permitted, settings.unpaired) {
+        let signalled = match (permitted, settings.unpaired) {
             (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
                 self.order_all((&key, index, dry), end, &candidate, cause, most, out)?
             }
@@ -73,14 +73,14 @@ impl ControlCore {
             }
         };
         if dry {
-            self.tracker.record_would_send(index, told, now);
-            return Ok(told);
+            self.tracker.record_would_send(index, signalled, now);
+            return Ok(signalled);
         }
         if let Some(flow) = self.tracker.flows.get_mut(index) {
-            flow.cnps += told as u64 - 1;
+            flow.cnps += signalled as u64 - 1;
         }
         self.open_episode(index, bytes, now);
-        Ok(told)
+        Ok(signalled)
     }
 
     /// Selects the caps to charge: those of the dry-run planner if `dry`, else those of CNPs that leave.
@@ -135,15 +135,15 @@ impl ControlCore {
         out: &mut impl Outlet,
     ) -> Result<usize, Suppressed> {
         let hosts = (flow.0.key.src(), flow.0.key.dst());
-        if self.all_told.contains(&hosts) {
+        if self.all_signalled.contains(&hosts) {
             self.park(flow.1, Suppressed::Spacing, cause.now);
             return Err(Suppressed::Spacing);
         }
         let all = end.map(|end| self.tracker.connections.candidates(end));
         let spacing = cause.decision.spacing.max(self.among);
-        let (mut told, mut lately, mut refused) = (0, 0, Suppressed::Unpaired);
+        let (mut signalled, mut lately, mut refused) = (0, 0, Suppressed::Unpaired);
         for other in all.unwrap_or_default() {
-            if told >= most {
+            if signalled >= most {
                 break;
             }
             let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| cause.now.since(at).0);
@@ -159,7 +159,7 @@ impl ControlCore {
             }
             let unnamed = (named.dest_qp(), Evidence::None);
             match self.send(flow, unnamed, candidate, cause, out) {
-                Ok(()) => told += 1,
+                Ok(()) => signalled += 1,
                 Err(reason) => {
                     refused = reason;
                     break;
@@ -170,11 +170,15 @@ impl ControlCore {
             }
         }
         self.refusals = self.refusals.saturating_sub(lately);
-        if told < most && matches!(refused, Suppressed::Unpaired | Suppressed::Spacing) {
+        if signalled < most && matches!(refused, Suppressed::Unpaired | Suppressed::Spacing) {
             // With many such hosts those that find no room are looked at once more each.
-            let _ = self.all_told.try_push(hosts);
+            let _ = self.all_signalled.try_push(hosts);
         }
-        if told == 0 { Err(refused) } else { Ok(told) }
+        if signalled == 0 {
+            Err(refused)
+        } else {
+            Ok(signalled)
+        }
     }
 
     /// Logs the outcome for a queue pair: a CNP and its cause, or a refusal and its reason.

@@ -13,7 +13,7 @@ const STEP: Nanos = Nanos::from_micros(10);
 const CARRIED: u64 = 125_000;
 
 /// Number of CNPs to a sender while the queue grows by `grows` bytes a step, for 30 steps in which the link is paused or not, and stands for 30 more.
-fn told(policy: PolicyKind, grows: u64, is_paused: bool) -> usize {
+fn signalled(policy: PolicyKind, grows: u64, is_paused: bool) -> usize {
     let mut config = config(STEP);
     config.settings.queues[0].policy = policy;
     let mut rig = warm(1, &config);
@@ -35,9 +35,12 @@ fn told(policy: PolicyKind, grows: u64, is_paused: bool) -> usize {
 #[test]
 fn a_paused_queue_is_not_an_overloaded_one() {
     for policy in [PolicyName::Npcc.defaults(), PolicyName::Model.defaults()] {
-        assert!(told(policy, CARRIED, false) > 0, "{policy:?}");
-        assert_eq!(told(policy, CARRIED, true), 0, "{policy:?}");
-        assert!(told(policy, 2 * CARRIED, true) > 0, "{policy:?} beyond it");
+        assert!(signalled(policy, CARRIED, false) > 0, "{policy:?}");
+        assert_eq!(signalled(policy, CARRIED, true), 0, "{policy:?}");
+        assert!(
+            signalled(policy, 2 * CARRIED, true) > 0,
+            "{policy:?} beyond it"
+        );
     }
 }
 

@@ -42,7 +42,7 @@ const BEGUN: Nanos = Nanos::from_micros(10);
 const SETTLED: Nanos = Nanos::from_millis(1);
 /// Context of one round: its cause, its limits, and the water level.
 #[derive(derive_more::Deref)]
-pub(super) struct Asked<'a> {
+pub(super) struct RoundRequest<'a> {
     #[deref]
     cause: Cause<'a>,
     /// True for a dry run: nothing is sent.
@@ -103,7 +103,7 @@ impl ControlCore {
                 .add(reach as u64);
             reach = 0;
         }
-        let mut asked = Asked {
+        let mut request = RoundRequest {
             cause: Cause {
                 decision: self.spread(decision, reach),
                 context,
@@ -125,16 +125,16 @@ impl ControlCore {
         };
         self.log_untellable(
             contributors.get(able..).unwrap_or_default(),
-            &asked,
+            &request,
             &mut done,
         );
-        self.all_told.clear();
+        self.all_signalled.clear();
         let (known, others) = contributors.split_at_mut(known);
         let others = others.get_mut(..able - known.len()).unwrap_or_default();
         let mut known = Heaviest::of(known);
-        asked.level = self.level(&mut known, &asked);
-        self.tell(&mut known, &asked, &mut done, status, out);
-        self.tell(&mut Heaviest::of(others), &asked, &mut done, status, out);
+        request.level = self.level(&mut known, &request);
+        self.tell(&mut known, &request, &mut done, status, out);
+        self.tell(&mut Heaviest::of(others), &request, &mut done, status, out);
         self.pace_among(done.orders == 0);
         status.cnps.add(done.sent as u64);
         status.would_send.add(done.would as u64);
@@ -146,13 +146,13 @@ impl ControlCore {
     fn tell(
         &mut self,
         contributors: &mut Heaviest<'_>,
-        asked: &Asked<'_>,
+        request: &RoundRequest<'_>,
         done: &mut Done,
         status: &QueueStatus,
         out: &mut impl Outlet,
     ) {
         let mut places = 0..;
-        while done.left > 0 && !is_reached(asked.decision.choice, done.round.cut) {
+        while done.left > 0 && !is_reached(request.decision.choice, done.round.cut) {
             let one = places.next().and_then(|place| contributors.at(place));
             let Some((bytes, flow)) = one else {
                 return;
@@ -160,41 +160,41 @@ impl ControlCore {
             let pause = done.looked.is_multiple_of(TOGETHER);
             done.looked += 1;
             let spent = done.orders == 0 || self.refusals == 0;
-            if spent || pause && done.looked > 1 && asked.deadline.is_over() {
+            if spent || pause && done.looked > 1 && request.deadline.is_over() {
                 status.suppressed(Suppressed::CapTick).add(done.left as u64);
                 done.left = 0;
                 return;
             }
-            let rate = self.rate(flow, bytes, asked);
+            let rate = self.rate(flow, bytes, request);
             done.round.fastest.0 = done.round.fastest.0.max(rate);
-            let cut = self.cut(flow, rate, asked.now);
-            if !chosen(asked, rate, cut, done.round.cut) {
+            let cut = self.cut(flow, rate, request.now);
+            if !chosen(request, rate, cut, done.round.cut) {
                 done.left -= 1;
                 continue;
             }
             let dry = self.tracker.action(flow) < Action::Send;
-            if self.too_soon(flow, dry, asked) {
-                done.left -= usize::from(!dry || asked.dry);
+            if self.too_soon(flow, dry, request) {
+                done.left -= usize::from(!dry || request.dry);
                 status.suppress(Suppressed::Spacing);
                 continue;
             }
-            match self.order((bytes, flow), dry, asked, done.orders, out) {
+            match self.order((bytes, flow), dry, request, done.orders, out) {
                 // A CNP that one host would have got takes nothing off a queue whose other senders are signalled.
-                Ok(told) if dry && !asked.dry => {
-                    done.would += told;
+                Ok(signalled) if dry && !request.dry => {
+                    done.would += signalled;
                     self.refusals = self.refusals.saturating_sub(1);
                 }
-                Ok(told) => {
+                Ok(signalled) => {
                     done.left -= 1;
-                    done.orders -= told.min(done.orders);
-                    done.round.sent += u32::try_from(told).unwrap_or(u32::MAX);
+                    done.orders -= signalled.min(done.orders);
+                    done.round.sent += u32::try_from(signalled).unwrap_or(u32::MAX);
                     done.round.cut.0 = done.round.cut.0.saturating_add(cut.0);
                     let shows = if dry {
-                        done.would += told;
+                        done.would += signalled;
                         self.tracker.feedback(flow)
                     } else {
-                        done.sent += told;
-                        self.record_cnp_sent(flow, rate, asked.now)
+                        done.sent += signalled;
+                        self.record_cnp_sent(flow, rate, request.now)
                     };
                     done.round.feedback = done.round.feedback.max(shows);
                 }
@@ -206,9 +206,9 @@ impl ControlCore {
                 }
                 Err(reason) => {
                     status.suppress(reason);
-                    done.left -= usize::from(is_told(reason));
-                    self.refuse(flow, reason, asked.now);
-                    self.log_refusal(flow, reason, asked, done);
+                    done.left -= usize::from(is_signalled(reason));
+                    self.refuse(flow, reason, request.now);
+                    self.log_suppressed(flow, reason, request, done);
                 }
             }
         }
@@ -230,7 +230,7 @@ impl ControlCore {
     /// Counts a refusal that took a closer look. If there are many, the flow is parked: it is not tried again before all others have been.
     fn refuse(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
         self.refusals = self.refusals.saturating_sub(1);
-        if self.refusals < REFUSALS / 4 * 3 && !is_told(reason) {
+        if self.refusals < REFUSALS / 4 * 3 && !is_signalled(reason) {
             self.park(flow, reason, now);
         }
     }
@@ -245,52 +245,63 @@ impl ControlCore {
     }
 
     /// Logs why contributors are ineligible, a few in each round, each one in its turn.
-    fn log_untellable(&mut self, others: &[(u64, u32)], asked: &Asked<'_>, done: &mut Done) {
+    fn log_untellable(
+        &mut self,
+        others: &[(u64, u32)],
+        request: &RoundRequest<'_>,
+        done: &mut Done,
+    ) {
         let turn = usize::try_from(self.status.ticks.get()).unwrap_or(0);
         let first = turn.wrapping_mul(LOOKED_AT) % others.len().max(1);
         let (before, after) = others.split_at(first);
         for (_, index) in after.iter().chain(before).take(LOOKED_AT) {
             let standing = self.tracker.standing(*index);
-            if let Some(reason) = self.refused(*index, standing, asked.now) {
-                self.log_refusal(*index, reason, asked, done);
+            if let Some(reason) = self.refused(*index, standing, request.now) {
+                self.log_suppressed(*index, reason, request, done);
             }
         }
     }
 
     /// Logs a refusal, if it is new and the round may still log one.
-    fn log_refusal(&mut self, index: u32, reason: Suppressed, asked: &Asked<'_>, done: &mut Done) {
-        if done.logged == 0 || !self.tracker.is_news(index, reason, asked.now) {
+    fn log_suppressed(
+        &mut self,
+        index: u32,
+        reason: Suppressed,
+        request: &RoundRequest<'_>,
+        done: &mut Done,
+    ) {
+        if done.logged == 0 || !self.tracker.is_news(index, reason, request.now) {
             return;
         }
         done.logged -= 1;
         if let Some(flow) = self.tracker.flows.get(index) {
             let known = (flow.sender, flow.evidence);
-            self.log(index, known, asked, Outcome::Refused(reason));
+            self.log(index, known, request, Outcome::Refused(reason));
         }
     }
 
     /// The rate a flow will have once the CNPs on their way have taken effect, as measured. For a flow not signalled for long, the measured rate
     /// may still include the silence before a start, so the result is not below the flow's share of the arrival rate.
-    fn rate(&self, index: u32, bytes: u64, asked: &Asked<'_>) -> u64 {
+    fn rate(&self, index: u32, bytes: u64, request: &RoundRequest<'_>) -> u64 {
         let flow = self.tracker.flows.get(index);
-        let now = asked.now;
+        let now = request.now;
         let known = flow.map_or(0, |flow| flow.dcqcn.predicted());
         let settled = flow.is_none_or(|flow| flow.cnps == 0 || now.since(flow.last_cnp) > SETTLED);
         if !settled && known > 0 {
             return known;
         }
-        let share = u128::from(asked.context.arrival.0) * u128::from(bytes)
-            / u128::from(asked.total.max(1));
+        let share = u128::from(request.context.arrival.0) * u128::from(bytes)
+            / u128::from(request.total.max(1));
         u64::try_from(share).unwrap_or(u64::MAX).max(known)
     }
 
     /// Water level of the contributors that a decision of this round may signal; 0 if the decision names no cut.
-    fn level(&self, contributors: &mut Heaviest<'_>, asked: &Asked<'_>) -> BitRate {
-        let Choice::Cut(excess) = asked.decision.choice else {
+    fn level(&self, contributors: &mut Heaviest<'_>, request: &RoundRequest<'_>) -> BitRate {
+        let Choice::Cut(excess) = request.decision.choice else {
             return BitRate(0);
         };
         let heaviest = (0..LEVELLED).map_while(|place| contributors.at(place));
-        let rates = heaviest.map(|(bytes, flow)| self.rate(flow, bytes, asked));
+        let rates = heaviest.map(|(bytes, flow)| self.rate(flow, bytes, request));
         BitRate(water_level(rates, excess.0))
     }
 
@@ -341,9 +352,9 @@ impl ControlCore {
     }
 
     /// Returns true if the flow was signalled within the decision's spacing. In a dry run, CNPs that would have been sent count too.
-    fn too_soon(&self, index: u32, dry: bool, asked: &Asked<'_>) -> bool {
-        let spacing = asked.decision.spacing;
-        let lately = |cnps: u64, last: Nanos| cnps > 0 && asked.now.since(last) < spacing;
+    fn too_soon(&self, index: u32, dry: bool, request: &RoundRequest<'_>) -> bool {
+        let spacing = request.decision.spacing;
+        let lately = |cnps: u64, last: Nanos| cnps > 0 && request.now.since(last) < spacing;
         let flow = self.tracker.flows.get(index);
         flow.is_some_and(|flow: &Flow| {
             let would = flow.would;
@@ -372,7 +383,7 @@ impl ControlCore {
 
 /// Returns true if a contributor refused for this reason was signalled already, by us or by its receiver: it takes a place among those a
 /// decision reaches.
-const fn is_told(reason: Suppressed) -> bool {
+const fn is_signalled(reason: Suppressed) -> bool {
     matches!(reason, Suppressed::Spacing | Suppressed::AlreadyNotified)
 }
 
@@ -397,12 +408,12 @@ fn water_level(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
 
 /// Returns true if the decision selects a contributor of this rate, which would give up `cut`, when others give up `before`. Where a sum is to be
 /// reached, no contributor is signalled that would give up more than twice the remainder, so that the sum is approached from either side.
-const fn chosen(asked: &Asked<'_>, rate: u64, cut: BitRate, before: BitRate) -> bool {
-    match asked.cause.decision.choice {
+const fn chosen(request: &RoundRequest<'_>, rate: u64, cut: BitRate, before: BitRate) -> bool {
+    match request.cause.decision.choice {
         Choice::All => true,
         Choice::Cut(sum) => {
             let left = sum.0.saturating_sub(before.0);
-            rate > asked.level.0 && cut.0 > 0 && cut.0 / 2 <= left && left > 0
+            rate > request.level.0 && cut.0 > 0 && cut.0 / 2 <= left && left > 0
         }
     }
 }

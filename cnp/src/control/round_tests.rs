@@ -44,8 +44,15 @@ fn a_cut_is_as_deep_as_that_of_the_kind_of_card_the_host_showed() {
     let mut rig = warm(1, &config(STEP));
     assert_eq!(rig.tick(STEP, 500_000), 1);
     let tracker = &mut rig.core.tracker;
-    let told = tracker.flows.get(0).unwrap().dcqcn.cards.told().unwrap();
-    let later = told + Nanos::from_millis(2);
+    let signalled = tracker
+        .flows
+        .get(0)
+        .unwrap()
+        .dcqcn
+        .cards
+        .signalled()
+        .unwrap();
+    let later = signalled + Nanos::from_millis(2);
     assert!(tracker.cut_share(0, later) < 1 << 10);
     tracker.remember_host(0);
     tracker.learn_response(0, &Outcome::of_published(), rig.now);
@@ -118,7 +125,7 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
     let now = rig.now;
     let clock = || now;
     let deadline = Deadline::new(&clock, now, Nanos(1));
-    let asked = |now| Asked {
+    let request = |now| RoundRequest {
         deadline: &deadline,
         cause: Cause {
             decision: Decision::none(Amount::Many, Reason::Overload),
@@ -129,11 +136,11 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
         total: 4_000,
         level: BitRate(0),
     };
-    assert_eq!(rig.core.rate(0, 1_000, &asked(now)), 100 * G);
+    assert_eq!(rig.core.rate(0, 1_000, &request(now)), 100 * G);
     rig.core.record_cnp_sent(0, 100 * G, now);
     rig.core.open_episode(0, 1_000, now);
     let later = now + STEP;
-    assert_eq!(rig.core.rate(0, 1_000, &asked(later)), 50 * G);
+    assert_eq!(rig.core.rate(0, 1_000, &request(later)), 50 * G);
 }
 
 proptest! {

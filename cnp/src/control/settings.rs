@@ -55,7 +55,7 @@ impl QueueConfig {
 }
 
 // `AllQps` signals every queue pair that packets from the receiver name at the sender, innocent ones too.
-/// What happens to flows without enough evidence.
+/// Treatment of flows without enough evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
     feature = "config",

@@ -82,19 +82,19 @@ fn send(rig: &mut Rig, heavies: u32, port: PortId) {
 }
 
 /// Sends packets of all flows, then runs a tick of a queue that rises above `hard`. Returns the number of light flows that were signalled.
-fn told(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
+fn signalled(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
     send(rig, heavies, port);
     rig.now += TICK;
-    let mut told = 0;
+    let mut signalled = 0;
     rig.core
         .tick(rig.now, |_, _| 900_000, &mut |order: CnpOrder| {
             if order.ingress == OTHER {
                 return Err(Suppressed::NoNeighbor);
             }
-            told += usize::from(order.flow.dest_qp().get() < 0x1_0000);
+            signalled += usize::from(order.flow.dest_qp().get() < 0x1_0000);
             Ok(())
         });
-    told
+    signalled
 }
 
 /// A tick may order 128 CNPs.
@@ -114,7 +114,11 @@ fn heavier_flows_that_cannot_be_told_cost_the_others_nothing() {
             let status = rig.core.status();
             let count = || status.cnps_suppressed(reason);
             assert_eq!(count(), 0, "{reason:?}");
-            assert_eq!(told(&mut rig, heavies, port), 4, "{heavies} {reason:?}");
+            assert_eq!(
+                signalled(&mut rig, heavies, port),
+                4,
+                "{heavies} {reason:?}"
+            );
             // What comes in by a port that is not trusted has no place in the table.
             let listed = if reason == Suppressed::Untrusted {
                 0
@@ -132,22 +136,28 @@ fn more_refused_flows_than_a_call_looks_at_hold_the_others_up_for_few_ticks() {
     let mut config = setup();
     config.settings.trusted_ports = u32::MAX;
     let mut rig = flows(&config, 3_500, OTHER, Some(0));
-    let ticks = (1..20).find(|_| told(&mut rig, 3_500, OTHER) == 4);
+    let ticks = (1..20).find(|_| signalled(&mut rig, 3_500, OTHER) == 4);
     assert_eq!(ticks, Some(5));
 }
 
 /// The hosts' flows stay below a quarter of the queue's bytes.
 #[test]
 fn flows_of_hosts_below_even_odds_cost_the_others_nothing() {
-    const DEAF: u32 = 16;
-    let mut rig = flows(&setup(), DEAF, DC, Some(0));
-    let is_deaf = |rig: &Rig, n| {
+    const UNRESPONSIVE: u32 = 16;
+    let mut rig = flows(&setup(), UNRESPONSIVE, DC, Some(0));
+    let is_unresponsive = |rig: &Rig, n| {
         let key = rig.core.tracker.flows.key(n).unwrap().key;
         key.dest_qp().get() >= 0x20_0000
     };
-    let deaf = (0..OTHERS + DEAF).find(|n| is_deaf(&rig, *n)).unwrap();
-    rig.core.tracker.teach(deaf, Some(false), rig.now);
-    assert_eq!(told(&mut rig, DEAF, DC), 0, "the deaf host fills the queue");
+    let unresponsive = (0..OTHERS + UNRESPONSIVE)
+        .find(|n| is_unresponsive(&rig, *n))
+        .unwrap();
+    rig.core.tracker.teach(unresponsive, Some(false), rig.now);
+    assert_eq!(
+        signalled(&mut rig, UNRESPONSIVE, DC),
+        0,
+        "the deaf host fills the queue"
+    );
     // Now the others do.
     for _ in 0..40 {
         for n in 0..OTHERS {
@@ -158,7 +168,7 @@ fn flows_of_hosts_below_even_odds_cost_the_others_nothing() {
         rig.tick(TICK, 0);
     }
     rig.out(&heavy(0));
-    assert_eq!(told(&mut rig, 0, DC), 4);
+    assert_eq!(signalled(&mut rig, 0, DC), 4);
     let status = rig.core.status();
     assert!(status.cnps_suppressed(Suppressed::Unresponsive) > 0);
 }
@@ -179,12 +189,12 @@ fn the_few_are_chosen_among_those_that_can_be_told() {
         }
         rig.tick(TICK, depth);
     }
-    let told: Vec<_> = rig
+    let signalled: Vec<_> = rig
         .sent
         .iter()
         .map(|order| order.flow.dest_qp().get())
         .collect();
-    assert_eq!(told, [0x11, 0x12], "5 % of 40");
+    assert_eq!(signalled, [0x11, 0x12], "5 % of 40");
 }
 
 /// Data of a flow that shares its port with all others of its host: its sender's queue pair cannot be known.
@@ -230,7 +240,7 @@ fn all_send(rig: &mut Rig, hosts: u8) {
 #[test]
 fn cnps_to_all_queue_pairs_of_a_sender_count_each_for_itself() {
     let mut rig = all_qps(&setup(), 8);
-    let mut told = HashSet::new();
+    let mut signalled = HashSet::new();
     for tick in 0..30 {
         all_send(&mut rig, 8);
         let sent = rig.tick(TICK, 900_000 + tick * 1_000);
@@ -239,14 +249,14 @@ fn cnps_to_all_queue_pairs_of_a_sender_count_each_for_itself() {
             .sent
             .iter()
             .map(|order| (order.flow.src(), order.sender_qpn));
-        told.extend(orders);
+        signalled.extend(orders);
     }
-    assert_eq!(told.len(), 480, "nobody is left out");
+    assert_eq!(signalled.len(), 480, "nobody is left out");
     let status = rig.core.status();
     assert_eq!(status.cnps_sent(), rig.sent.len() as u64);
     let log = status.log.last(rig.sent.len());
     let logged = log.map(|entry| (entry.flow.key.src(), entry.sender_qpn));
-    assert_eq!(logged.collect::<HashSet<_>>(), told);
+    assert_eq!(logged.collect::<HashSet<_>>(), signalled);
 }
 
 /// The third CNP is refused by the cap: the first two have left all the same.
@@ -266,14 +276,14 @@ fn what_left_before_a_refusal_is_noted() {
     });
     let status = rig.core.status();
     assert_eq!((status.cnps_sent(), status.log.last(10).count()), (2, 2));
-    let told: Vec<_> = rig
+    let signalled: Vec<_> = rig
         .core
         .flows()
         .flows()
         .filter(|flow| flow.cnps > 0)
         .collect();
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].cnps, told[0].last_cnp), (2, rig.now));
+    assert_eq!(signalled.len(), 1);
+    assert_eq!((signalled[0].cnps, signalled[0].last_cnp), (2, rig.now));
 }
 
 /// Outlet by which every CNP leaves by one port of 1 Gb/s.
@@ -317,7 +327,7 @@ fn a_cnp_is_charged_to_the_port_it_leaves_by() {
 /// Law: a flow signalled by its receiver waits as long as one signalled by us: to the next tick while the queue is deep and rises, and no longer.
 #[test]
 fn a_receivers_cnp_counts_like_one_of_ours() {
-    let told = |passed: bool| {
+    let signalled = |passed: bool| {
         let mut rig = flows(&setup(), 0, DC, None);
         let mut sent = Vec::new();
         for depth in [900_000, 950_000, 1_000_000] {
@@ -334,6 +344,6 @@ fn a_receivers_cnp_counts_like_one_of_ours() {
         }
         sent
     };
-    assert_eq!(told(false), [4, 4, 4]);
-    assert_eq!(told(true), [0, 4, 4]);
+    assert_eq!(signalled(false), [4, 4, 4]);
+    assert_eq!(signalled(true), [0, 4, 4]);
 }

@@ -105,12 +105,12 @@ fn the_heaviest_are_the_few() {
         send(&mut rig, 40);
         rig.tick(TICK, depth);
     }
-    let told: Vec<_> = rig
+    let signalled: Vec<_> = rig
         .sent
         .iter()
         .map(|order| order.flow.dest_qp().get())
         .collect();
-    assert_eq!(told, [0x11, 0x12]);
+    assert_eq!(signalled, [0x11, 0x12]);
     let order = rig.sent[0];
     assert_eq!(
         (order.sender_qpn, order.evidence),
@@ -416,13 +416,13 @@ fn unpaired(mode: Unpaired) -> Rig {
 fn all_queue_pairs_of_the_sender_are_told_once_where_asked_for() {
     assert!(unpaired(Unpaired::Mark).sent.is_empty());
     let mut rig = unpaired(Unpaired::AllQps);
-    let mut told: Vec<_> = rig
+    let mut signalled: Vec<_> = rig
         .sent
         .iter()
         .map(|order| order.sender_qpn.get())
         .collect();
-    told.sort_unstable();
-    assert_eq!(told, [0x1_0018, 0x1_0019, 0x1_001a, 0x1_001b]);
+    signalled.sort_unstable();
+    assert_eq!(signalled, [0x1_0018, 0x1_0019, 0x1_001a, 0x1_001b]);
     assert!(
         rig.sent
             .iter()

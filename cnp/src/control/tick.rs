@@ -15,7 +15,7 @@ use crate::policy::{Amount, Decision, QueueContext, Reason, Round};
 
 impl ControlCore {
     /// Makes the next call a tick of every queue, whenever it comes: a worker saw a queue rise to `hard`.
-    pub fn hasten(&mut self) {
+    pub fn wake_early(&mut self) {
         self.regular = Nanos::ZERO;
         for queue in &mut self.queues {
             (queue.next_tick, queue.next_look) = (Nanos::ZERO, Nanos::ZERO);
@@ -29,7 +29,7 @@ impl ControlCore {
             self.hurry.is_none() || now.since(self.regular).0 >= self.period.0 - self.period.0 / 8;
         if regular {
             let late = now.since(self.regular).0 > self.period.0 + self.tick.0 / 2;
-            // Not by `hasten`, and not the first call.
+            // Not by `wake_early`, and not the first call.
             self.tracker.adapt_reads(late && self.regular > Nanos::ZERO);
             self.regular = now;
         }

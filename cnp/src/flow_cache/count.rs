@@ -97,11 +97,11 @@ impl FlowCache {
     ) -> usize {
         let (slots, refresh) = (&*self.shared.slots, self.pace.refresh);
         let (queue, age, now) = (watch.queue, watch.age, watch.now);
-        let asked = watch.wanted & OFTEN | Traits::NEGATIVE | if V6 { 0 } else { Traits::V6 };
+        let classes = watch.wanted & OFTEN | Traits::NEGATIVE | if V6 { 0 } else { Traits::V6 };
         let mut counted = 0;
         for (buf, record) in frames.iter().zip(records) {
             let traits = record.traits;
-            if !traits.one_class_of(asked) || V6 && !traits.any(Traits::V6) {
+            if !traits.one_class_of(classes) || V6 && !traits.any(Traits::V6) {
                 break;
             }
             let words = if V6 {

@@ -28,7 +28,7 @@ struct Burst {
     /// Queue pair, opcode, source port, AckReq, payload, syndrome.
     packets: Vec<(u32, usize, u16, bool, usize, usize)>,
     /// Index of a packet whose flow the control core sets to paired or not paired; `None` for no such command.
-    told: Option<(usize, bool)>,
+    signalled: Option<(usize, bool)>,
 }
 
 fn bursts() -> impl Strategy<Value = Vec<Burst>> {
@@ -49,7 +49,7 @@ fn bursts() -> impl Strategy<Value = Vec<Burst>> {
     (flows, prop::collection::vec(burst, 1..30)).prop_map(|(flows, bursts)| {
         bursts
             .into_iter()
-            .map(|(after, way, packets, told)| Burst {
+            .map(|(after, way, packets, signalled)| Burst {
                 after,
                 way,
                 packets: packets
@@ -58,7 +58,7 @@ fn bursts() -> impl Strategy<Value = Vec<Burst>> {
                         (qp % flows, opcode, port, ask, len, syndrome)
                     })
                     .collect(),
-                told,
+                signalled,
             })
             .collect()
     })
@@ -107,10 +107,10 @@ proptest! {
             now += burst.after;
             let mut together = run(&burst);
             one.0.enqueued(&mut together, Nanos(now));
-            let apart = run(&burst);
-            for (place, (buf, known)) in apart.frames.iter().zip(apart.known()).enumerate() {
+            let separate = run(&burst);
+            for (place, (buf, known)) in separate.frames.iter().zip(separate.known()).enumerate() {
                 let parsed = parse(buf.data()).unwrap();
-                let meta = apart.head.meta(known);
+                let meta = separate.head.meta(known);
                 let slot = other.0.see(&npcc_pipeline::tap::Sighting {
                     data: buf.data(),
                     parsed: &parsed,
@@ -124,7 +124,7 @@ proptest! {
                 std::iter::from_fn(|| reader.pop()).map(|record| format!("{record:?}")).collect::<Vec<_>>()
             };
             prop_assert_eq!(records(&mut one), records(&mut other));
-            if let Some((place, paired)) = burst.told
+            if let Some((place, paired)) = burst.signalled
                 && let Some(known) = together.known().get(place)
                 && let Some(shared) = one.0.shared.slots.get(known.slot.0 as usize)
             {

@@ -46,7 +46,7 @@ struct Dcqcn {
     timer: u64,
     left: u64,
     stage: u32,
-    told: bool,
+    signalled: bool,
     restarts: bool,
     published: bool,
     /// Byte counter: bytes between two increases, and bytes since the last.
@@ -68,7 +68,7 @@ impl Dcqcn {
             timer: if published { 55 } else { 300 },
             left: 0,
             stage: 0,
-            told: false,
+            signalled: false,
             restarts: kind == 1,
             published,
             counter: None,
@@ -88,18 +88,18 @@ impl Sender for Dcqcn {
             5.0 / 1_024.0
         };
         self.alpha = (self.alpha * (1.0 - gain) + gain).min(1.0);
-        (self.told, self.stage, self.left) = (true, 0, self.timer);
+        (self.signalled, self.stage, self.left) = (true, 0, self.timer);
     }
 
     fn rate(&mut self, _: u64, random: &mut Random) -> f64 {
-        if let (true, Some((limit, bytes))) = (self.told, &mut self.counter) {
+        if let (true, Some((limit, bytes))) = (self.signalled, &mut self.counter) {
             *bytes += self.rate * LINE;
             while *bytes >= *limit {
                 *bytes -= *limit;
                 self.rate = f64::midpoint(self.rate, self.target);
             }
         }
-        if self.told {
+        if self.signalled {
             self.alpha *= self.fades;
             self.left -= 1;
             if self.left == 0 {

@@ -5,7 +5,7 @@
 //! ([`crate::likelihood`]); the host's odds are the prior's times those of the kind that fits best. They stay within [`MOST`] and drift back to the
 //! prior, as cards, paths and applications change.
 //!
-//! Laws: measurements of a host's flows within [`APART`] count once, in whatever order they come. A measurement that failed moves nothing. One
+//! Laws: measurements of a host's flows within [`SPACING`] count once, in whatever order they come. A measurement that failed moves nothing. One
 //! host's measurements move no other's odds.
 
 mod view;
@@ -25,7 +25,7 @@ const HOSTS: usize = 4_096;
 /// Limit of the log-odds kept for or against a host: e^6 is 400 to 1.
 const MOST: MilliNats = 6_000;
 /// Time within which measurements of a host's flows saw the same event, and count once.
-const APART: Nanos = Nanos::from_micros(200);
+const SPACING: Nanos = Nanos::from_micros(200);
 /// Time in which a host's log-odds fade to a third of their distance from the prior, ...
 const FADES: Nanos = Nanos::from_millis(1_000);
 /// ... in steps of this duration.
@@ -77,9 +77,9 @@ struct HostState {
     since: Option<Nanos>,
     /// Time up to which fading was applied.
     faded: Nanos,
-    /// Number of measurements that spoke for the host (`worked`), and against it (`vain`).
+    /// Number of measurements that spoke for the host (`worked`), and against it (`ineffective`).
     worked: u32,
-    vain: u32,
+    ineffective: u32,
     /// Number of failed measurements by reason.
     unmeasured: [u32; Unmeasured::COUNT],
     /// Bytes that its contributors put into watched queues in a window, added up in the call of this time.
@@ -125,7 +125,7 @@ impl HostState {
 
     fn learn(&mut self, measured: &Measured, now: Nanos) {
         self.fade(now);
-        if self.since.is_none_or(|since| now.since(since) >= APART) {
+        if self.since.is_none_or(|since| now.since(since) >= SPACING) {
             (self.before, self.latest) = (self.kinds(), ([0; KINDS], 0));
             self.since = Some(now);
         }
@@ -136,7 +136,7 @@ impl HostState {
         }
         let counts = self.odds().cmp(&odds);
         self.worked = self.worked.saturating_add(u32::from(counts.is_gt()));
-        self.vain = self.vain.saturating_add(u32::from(counts.is_lt()));
+        self.ineffective = self.ineffective.saturating_add(u32::from(counts.is_lt()));
     }
 
     fn note(&mut self, reason: Unmeasured) {

@@ -19,22 +19,22 @@ fn vainly() -> Outcome {
     Outcome::of_half(false)
 }
 
-/// A host after these measurements, `apart` from each other.
-fn after_each(all: &[Outcome], apart: Nanos) -> (HostResponses, HostResponseView, u32) {
+/// A host after these measurements, `separate` from each other.
+fn after_each(all: &[Outcome], separate: Nanos) -> (HostResponses, HostResponseView, u32) {
     let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
     let place = hosts.remember(&flow(3), u32::MAX, || 1, &view);
     for (at, outcome) in (0..).zip(all) {
-        hosts.learn(&flow(3), place, outcome, Nanos(apart.0 * at), &view);
+        hosts.learn(&flow(3), place, outcome, Nanos(separate.0 * at), &view);
     }
     (hosts, view, place)
 }
 
 fn after(all: &[Outcome]) -> (HostResponses, HostResponseView, u32) {
-    after_each(all, APART)
+    after_each(all, SPACING)
 }
 
-fn odds(all: &[Outcome], apart: Nanos) -> MilliNats {
-    let (hosts, _, place) = after_each(all, apart);
+fn odds(all: &[Outcome], separate: Nanos) -> MilliNats {
+    let (hosts, _, place) = after_each(all, separate);
     hosts.known(&flow(3), place).unwrap().odds()
 }
 
@@ -61,9 +61,9 @@ fn one_clear_miss_leaves_a_stranger_below_even_odds_and_what_it_shows_brings_it_
 
 #[test]
 fn flows_that_saw_the_same_count_once() {
-    let once = odds(&[vainly()], APART);
-    assert_eq!(odds(&[vainly(); 9], Nanos(APART.0 / 9)), once);
-    assert!(odds(&[worked(); 2], APART) > odds(&[worked(); 2], Nanos(1)));
+    let once = odds(&[vainly()], SPACING);
+    assert_eq!(odds(&[vainly(); 9], Nanos(SPACING.0 / 9)), once);
+    assert!(odds(&[worked(); 2], SPACING) > odds(&[worked(); 2], Nanos(1)));
 }
 
 #[test]
@@ -115,7 +115,7 @@ proptest! {
         let of = |window: &[Outcome]| {
             let (mut hosts, view, place) = after(&before);
             for (at, outcome) in (0..).zip(window) {
-                let now = Nanos(APART.0 * 20 + at);
+                let now = Nanos(SPACING.0 * 20 + at);
                 hosts.learn(&flow(3), place, outcome, now, &view);
             }
             *hosts.known(&flow(3), place).unwrap()
@@ -153,7 +153,7 @@ fn what_is_shown_of_a_host() {
     assert_eq!(shown.len(), 1);
     let host = shown[0];
     assert_eq!(host.address, flow(3).src());
-    assert_eq!((host.worked, host.vain), (2, 1));
+    assert_eq!((host.worked, host.ineffective), (2, 1));
     assert_eq!(host.unmeasured[Unmeasured::Late.index()], 2);
     assert_eq!(host.odds, hosts.known(&flow(3), place).unwrap().odds());
     assert_eq!(host.standing, Standing::Doubted);

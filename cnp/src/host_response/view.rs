@@ -23,7 +23,7 @@ pub struct HostResponse {
     /// Number of measurements that spoke for it: its flow slowed down and stayed slow.
     pub worked: u32,
     /// Number of measurements that spoke against it.
-    pub vain: u32,
+    pub ineffective: u32,
     /// Number of failed measurements, by [`Unmeasured`].
     pub unmeasured: [u32; Unmeasured::COUNT],
 }
@@ -57,7 +57,7 @@ impl HostResponseView {
                 address,
                 standing: Standing::from_index(standing).unwrap_or_default(),
                 worked: low32(counts),
-                vain: low32(counts >> 32),
+                ineffective: low32(counts >> 32),
                 odds: low32(c >> 32).cast_signed(),
                 unmeasured: [a, a >> 32, b, b >> 32, c].map(low32),
             })
@@ -77,7 +77,7 @@ impl HostResponseView {
         let [high, low] = address;
         let standing = (state.standing().index() as u64) << 8;
         let meta = LIVE | if ipv6 { V6 } else { 0 } | standing;
-        let counts = u64::from(state.worked) | u64::from(state.vain) << 32;
+        let counts = u64::from(state.worked) | u64::from(state.ineffective) << 32;
         let [a, b, c, d, e] = state.unmeasured.map(u64::from);
         let odds = u64::from(state.odds().cast_unsigned());
         let unmeasured = [a | b << 32, c | d << 32, e | odds << 32];

@@ -24,11 +24,11 @@ use crate::holdings::{Holder, Holdings};
 use crate::key::{FlowKey, Qpn};
 
 /// List of connections requested and not granted.
-const ASKED: u8 = 0;
+const REQUESTED: u8 = 0;
 /// List of connections granted.
 const GRANTED: u8 = 1;
 /// Share of the table (1/8) that connections requested and not granted may take: a flood of requests pushes out requests only.
-const ASKED_SHARE: usize = 8;
+const REQUESTED_SHARE: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 struct Connection {
@@ -46,7 +46,7 @@ struct Connection {
 }
 
 impl Connection {
-    const fn asked(asker: Qpn, said: Said, flow_label: u32, now: Nanos) -> Connection {
+    const fn requested(asker: Qpn, said: Said, flow_label: u32, now: Nanos) -> Connection {
         Connection {
             holder: Holder::NOBODY,
             asker,
@@ -85,8 +85,8 @@ pub(crate) struct CmTable {
     connections: FixedMap<Id, Connection>,
     names: Names,
     /// Holdings of connections requested and not granted, and their maximum number.
-    asked: Holdings,
-    most_asked: usize,
+    requested: Holdings,
+    most_requested: usize,
     /// Number of pairs doubted or taken back because something spoke against them.
     pub(crate) contradicted: u64,
     /// Number of messages refused because every entry was in use.
@@ -99,8 +99,8 @@ impl CmTable {
         CmTable {
             connections: FixedMap::new(connections, seed),
             names: Names::new(ends, seed),
-            asked: Holdings::new(seed),
-            most_asked: (connections / ASKED_SHARE).max(1),
+            requested: Holdings::new(seed),
+            most_requested: (connections / REQUESTED_SHARE).max(1),
             contradicted: 0,
             refused: 0,
         }
@@ -135,11 +135,11 @@ impl CmTable {
                     Service::Uc => Transport::Uc,
                     Service::Other => return Change::Nothing,
                 };
-                let asked = Connection {
-                    holder: self.asked.holder(way, ingress),
-                    ..Connection::asked(qpn, Said::Manager(transport), flow_label, now)
+                let requested = Connection {
+                    holder: self.requested.holder(way, ingress),
+                    ..Connection::requested(qpn, Said::Manager(transport), flow_label, now)
                 };
-                self.ask(there(local), asked, now, life);
+                self.ask(there(local), requested, now, life);
             }
             Message::Rep {
                 local, remote, qpn, ..
@@ -218,7 +218,7 @@ impl CmTable {
             id: to_receiver.dest_qp().get(),
         };
         self.end(id, None);
-        self.ask(id, Connection::asked(sender, said, 0, now), now, life);
+        self.ask(id, Connection::requested(sender, said, 0, now), now, life);
         let silent = |_: &FlowKey| Life::Silent;
         matches!(
             self.grant(id, to_receiver.dest_qp(), 0, &silent),
@@ -242,11 +242,11 @@ impl CmTable {
         true
     }
 
-    fn ask(&mut self, id: Id, asked: Connection, now: Nanos, life: &impl Fn(&FlowKey) -> Life) {
+    fn ask(&mut self, id: Id, requested: Connection, now: Nanos, life: &impl Fn(&FlowKey) -> Life) {
         if let Some(index) = self.connections.find(&id) {
             let same = self.connections.get(index).is_some_and(|known| {
                 (known.asker, known.said, known.flow_label)
-                    == (asked.asker, asked.said, asked.flow_label)
+                    == (requested.asker, requested.said, requested.flow_label)
             });
             if same {
                 self.connections.touch(index);
@@ -255,13 +255,13 @@ impl CmTable {
             self.end(id, None);
         }
         // The requesting side's queue pair begins anew: its connection before is over.
-        self.disown(&Owner::source(&id.way, asked.asker));
-        if !self.make_room(asked.holder, now, life) {
+        self.disown(&Owner::source(&id.way, requested.asker));
+        if !self.make_room(requested.holder, now, life) {
             self.refused += 1;
             return;
         }
-        if self.connections.insert(id, asked).is_some() {
-            self.asked.count(asked.holder, true);
+        if self.connections.insert(id, requested).is_some() {
+            self.requested.count(requested.holder, true);
         }
     }
 
@@ -289,7 +289,7 @@ impl CmTable {
         }
         let connection = *known;
         self.connections.set_list(index, GRANTED);
-        self.asked.count(connection.holder, false);
+        self.requested.count(connection.holder, false);
         let both = [id.way.with_qp(qpn), id.way.reversed(connection.asker)];
         if both.iter().any(|key| self.is_in_use(key, life)) {
             for key in &both {
@@ -428,8 +428,8 @@ impl CmTable {
         if !fits {
             return None;
         }
-        if self.connections.list_of(index) == Some(ASKED) {
-            self.asked.count(known.holder, false);
+        if self.connections.list_of(index) == Some(REQUESTED) {
+            self.requested.count(known.holder, false);
         }
         self.connections.remove(index);
         self.forget_names(&id, &known);

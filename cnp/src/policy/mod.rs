@@ -29,7 +29,7 @@ pub use settings::{Mode, QueueSettings};
 macro_rules! policies {
     ($( $(#[doc = $doc:literal])+ $Name:ident($law:ty, $config:ty) = $text:literal, )+) => {
         named! {
-            /// Who decides which flows are told.
+            /// Policy that decides which flows are signalled.
             #[cfg_attr(
                 feature = "config",
                 derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),

@@ -87,7 +87,7 @@ fn a_depth_above_the_set_point_is_taken_down_over_the_horizon() {
 }
 
 /// Reports a round whose flows would give up this many gigabits together, 12 us from `now`.
-fn told(policy: &mut Model, decision: &Decision, gigabits: u64, now: Nanos) {
+fn signalled(policy: &mut Model, decision: &Decision, gigabits: u64, now: Nanos) {
     let round = Round {
         sent: 4,
         cut: BitRate(gigabits * G),
@@ -102,11 +102,11 @@ fn cuts_on_their_way_are_not_asked_for_again() {
     let mut policy = Model::new(config());
     let (decision, now) = looks(&mut policy, Nanos::ZERO, 50_000, 150_000, 2);
     assert!(cut(&decision) >= 299 * G, "{decision:?}");
-    told(&mut policy, &decision, 200, now);
+    signalled(&mut policy, &decision, 200, now);
     let (decision, now) = looks(&mut policy, now, 350_000, 0, 1);
     let wanted = cut(&decision);
     assert!((100 * G..110 * G).contains(&wanted), "{wanted}");
-    told(&mut policy, &decision, wanted / G, now);
+    signalled(&mut policy, &decision, wanted / G, now);
     let (decision, now) = looks(&mut policy, now, 500_000, 0, 1);
     assert!(
         cut(&decision) < 10 * G,
@@ -121,7 +121,7 @@ fn cuts_on_their_way_are_not_asked_for_again() {
 fn what_the_growth_shows_before_its_time_is_not_on_its_way_any_more() {
     let mut policy = Model::new(config());
     let (decision, now) = looks(&mut policy, Nanos::ZERO, 50_000, 150_000, 2);
-    told(&mut policy, &decision, 200, now);
+    signalled(&mut policy, &decision, 200, now);
     // Growth falls from 300G to 100G within one look, as near senders answer in 1 us.
     let (decision, _) = looks(&mut policy, now, 250_000, 0, 1);
     let wanted = cut(&decision);
@@ -132,7 +132,7 @@ fn what_the_growth_shows_before_its_time_is_not_on_its_way_any_more() {
 fn a_growth_that_falls_by_more_than_was_asked_for_is_let_fall() {
     let mut policy = Model::new(config());
     let (decision, now) = looks(&mut policy, Nanos::ZERO, 50_000, 150_000, 2);
-    told(&mut policy, &decision, 100, now);
+    signalled(&mut policy, &decision, 100, now);
     // From 300G to 100G: twice the foreseen fall, so that there may be more to come.
     let (decision, now) = looks(&mut policy, now, 250_000, 0, 1);
     assert_eq!(

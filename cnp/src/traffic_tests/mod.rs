@@ -80,7 +80,7 @@ fn ports(kind: Ports, a: u32, b: u32) -> (u16, u16) {
 
 struct Outcome {
     wrong: usize,
-    told: usize,
+    signalled: usize,
     evidence: HashSet<Evidence>,
 }
 
@@ -107,14 +107,14 @@ fn run(n: u32, kind: Ports, traffic: Traffic, layout: Numbers) -> Outcome {
         .iter()
         .filter(|order| truth[&order.flow.dest_qp().get()] != order.sender_qpn.get())
         .count();
-    let told: HashSet<u32> = rig
+    let signalled: HashSet<u32> = rig
         .sent
         .iter()
         .map(|order| order.flow.dest_qp().get())
         .collect();
     Outcome {
         wrong,
-        told: told.len(),
+        signalled: signalled.len(),
         evidence: rig.sent.iter().map(|order| order.evidence).collect(),
     }
 }
@@ -175,7 +175,7 @@ fn with_the_hash_every_sender_is_told_and_none_wrongly() {
             for layout in LAYOUTS {
                 let outcome = run(n, Ports::Hash, traffic, layout);
                 assert_eq!(outcome.wrong, 0, "{n} {traffic:?} {layout:?}");
-                assert_eq!(outcome.told, n as usize, "{n} {traffic:?} {layout:?}");
+                assert_eq!(outcome.signalled, n as usize, "{n} {traffic:?} {layout:?}");
                 assert_eq!(
                     outcome.evidence,
                     HashSet::from([Evidence::PortHash]),
@@ -195,7 +195,7 @@ fn ports_of_the_own_queue_pair_never_mispair() {
                 assert_eq!(
                     outcome.wrong, 0,
                     "{n} {traffic:?} {layout:?}: told {}",
-                    outcome.told
+                    outcome.signalled
                 );
             }
         }
@@ -207,9 +207,13 @@ fn a_flow_label_gives_port_evidence_and_no_mistake() {
     for n in COUNTS {
         for layout in LAYOUTS {
             let outcome = run(n, Ports::Label, Traffic::Write, layout);
-            assert_eq!(outcome.wrong, 0, "{n} {layout:?}: told {}", outcome.told);
+            assert_eq!(
+                outcome.wrong, 0,
+                "{n} {layout:?}: told {}",
+                outcome.signalled
+            );
             if layout == Numbers::Disjoint && n <= 8 {
-                assert_eq!(outcome.told, n as usize, "{n} {layout:?}");
+                assert_eq!(outcome.signalled, n as usize, "{n} {layout:?}");
                 assert_eq!(
                     outcome.evidence,
                     HashSet::from([Evidence::Port]),
@@ -226,9 +230,9 @@ fn one_port_for_all_and_uc_are_left_alone() {
         for layout in LAYOUTS {
             let fixed = run(n, Ports::Fixed, Traffic::Write, layout);
             assert_eq!(fixed.wrong, 0, "{n} {layout:?}");
-            assert_eq!(fixed.told, usize::from(n == 1), "{n} {layout:?}");
+            assert_eq!(fixed.signalled, usize::from(n == 1), "{n} {layout:?}");
             assert_eq!(
-                run(n, Ports::Hash, Traffic::Uc, layout).told,
+                run(n, Ports::Hash, Traffic::Uc, layout).signalled,
                 0,
                 "{n} {layout:?}"
             );
@@ -267,12 +271,12 @@ fn datagrams_are_told_by_the_number_they_carry() {
         rig.tick(tick, 500_000 + round * 2_000);
         assert!(round >= 10 || rig.sent.is_empty(), "nothing came back yet");
     }
-    let told: HashSet<(u32, u32)> = rig
+    let signalled: HashSet<(u32, u32)> = rig
         .sent
         .iter()
         .map(|order| (order.sender_qpn.get(), order.flow.dest_qp().get()))
         .collect();
-    assert_eq!(told, (0..8).map(|n| (0x118 + n, 0x11 + n)).collect());
+    assert_eq!(signalled, (0..8).map(|n| (0x118 + n, 0x11 + n)).collect());
     assert!(
         rig.sent
             .iter()
@@ -312,11 +316,11 @@ fn only_queue_pairs_in_the_congested_queue_are_told() {
             }
             rig.tick(tick, depth);
         }
-        let told: HashSet<u32> = rig
+        let signalled: HashSet<u32> = rig
             .sent
             .iter()
             .map(|order| order.sender_qpn.get())
             .collect();
-        assert_eq!(told, HashSet::from([congesting.0]));
+        assert_eq!(signalled, HashSet::from([congesting.0]));
     }
 }

@@ -154,7 +154,7 @@ impl Rig {
         let mut settings = self.core.settings().clone();
         change(&mut settings);
         let command = Command::Configure(Box::new(settings));
-        self.core.obey(&command, self.now)
+        self.core.apply(&command, self.now)
     }
 
     /// Strikes a frame of this slot's flow; returns true if the strike is owed to its sender.

@@ -54,7 +54,7 @@ struct Sender {
     rate: f64,
     target: f64,
     alpha: f64,
-    told: bool,
+    signalled: bool,
     cnp_for_alpha: bool,
     cnp_for_decrease: bool,
     next_alpha: u64,
@@ -73,7 +73,7 @@ impl Sender {
             rate: LINE,
             target: LINE,
             alpha: 1.0,
-            told: false,
+            signalled: false,
             cnp_for_alpha: false,
             cnp_for_decrease: false,
             next_alpha: u64::MAX,
@@ -87,11 +87,11 @@ impl Sender {
     }
 
     fn cnp(&mut self, now: u64) {
-        if self.told {
+        if self.signalled {
             (self.cnp_for_alpha, self.cnp_for_decrease) = (true, true);
             return;
         }
-        self.told = true;
+        self.signalled = true;
         self.alpha = 1.0;
         self.next_alpha = now + 1_000;
         self.decrease(now);
@@ -133,7 +133,7 @@ impl Sender {
             self.next_increase = now + 300_000;
             if self.resets && self.rate >= LINE * 127.0 / 128.0 {
                 let next_frame = self.next_frame;
-                (self.rate, self.target, self.told) = (LINE, LINE, false);
+                (self.rate, self.target, self.signalled) = (LINE, LINE, false);
                 (self.next_alpha, self.next_decrease, self.next_increase) =
                     (u64::MAX, u64::MAX, u64::MAX);
                 self.next_frame = next_frame;
@@ -190,7 +190,7 @@ impl Bed {
         policy: PolicyKind,
         phase: u64,
         (near, replies): (u64, Option<u64>),
-        told: HostRules,
+        signalled: HostRules,
     ) -> Bed {
         let drain = BitRate(100_000_000_000);
         let [shallow, deep, hard] = thresholds(drain);
@@ -213,7 +213,7 @@ impl Bed {
                     policy,
                 )],
                 port_rates: vec![drain, drain],
-                hosts: told,
+                hosts: signalled,
                 ..Settings::default()
             },
             ..ControlConfig::default()
@@ -259,9 +259,9 @@ impl Bed {
         self
     }
 
-    /// Makes neighbours leave the queue this part of the link; the core gets departures if `is_told`.
-    pub(crate) fn beside_others(mut self, part: f64, is_told: bool) -> Bed {
-        self.served = (part, is_told);
+    /// Makes neighbours leave the queue this part of the link; the core gets departures if `is_signalled`.
+    pub(crate) fn beside_others(mut self, part: f64, is_signalled: bool) -> Bed {
+        self.served = (part, is_signalled);
         self
     }
 
@@ -272,7 +272,7 @@ impl Bed {
         let near = self.near;
         let (mut depth, mut peak, mut sent, mut cnps) = (0.0f64, 0u64, 0.0f64, 0);
         let (mut paused, mut next_look) = (0, begin + self.phase);
-        let (part, is_told) = self.served;
+        let (part, is_signalled) = self.served;
         let (mut entered, mut waits, mut steps) = (0.0f64, 0.0, 0.0f64);
         for sender in &mut self.senders {
             sender.next_frame += begin - near;
@@ -318,7 +318,7 @@ impl Bed {
                 let level = QueueLevel {
                     depth: depth as u64,
                     paused: Nanos(paused),
-                    entered: is_told.then_some(entered as u64),
+                    entered: is_signalled.then_some(entered as u64),
                     ..QueueLevel::default()
                 };
                 self.core.tick(Nanos(now), |_, _| level, &mut |order| {
@@ -354,10 +354,10 @@ fn read(cache: &mut FlowCache, core: &mut ControlCore, replies: u64) {
             let numbers = (0x2_0100 + n, 0x100 + n);
             let request = frame_of(n % SENDERS, numbers, 0x0c, 16);
             let reply = frame_of(n % SENDERS, numbers, 0x10, PAYLOAD);
-            let asked = 2_000_000 + u64::from(n) * 100_000;
+            let requested = 2_000_000 + u64::from(n) * 100_000;
             [
-                (asked, (WAN, DC), request),
-                (asked + replies, (DC, WAN), reply),
+                (requested, (WAN, DC), request),
+                (requested + replies, (DC, WAN), reply),
             ]
         })
         .collect();

@@ -118,7 +118,7 @@ pub(crate) struct World<D> {
     /// Made-up connections for numbers of datagrams: the sender they name, and the time.
     made_up: HashMap<FlowKey, (u32, Nanos)>,
     /// Number of decisions by evidence.
-    pub(crate) told: [u64; Evidence::COUNT],
+    pub(crate) signalled: [u64; Evidence::COUNT],
     /// Log of events, if wanted.
     pub(crate) log: Option<Vec<String>>,
 }
@@ -168,7 +168,7 @@ impl<D: Dice> World<D> {
             next_id: 1,
             last_port: HashMap::new(),
             made_up: HashMap::new(),
-            told: [0; Evidence::COUNT],
+            signalled: [0; Evidence::COUNT],
             log: None,
         })
     }
@@ -575,27 +575,28 @@ impl<D: Dice> World<D> {
         };
         let pairing = self.book.resolve(end, self.now);
         self.book.settle(end, self.now);
-        let Pairing::Paired(told, evidence) = pairing else {
+        let Pairing::Paired(signalled, evidence) = pairing else {
             return Ok(());
         };
         if self.now.since(seen.delivered) >= LISTED || seen.delivered < one.began.max(one.run) {
             return Ok(());
         }
-        self.told[evidence.index()] += 1;
-        if told.get() == one.sender || evidence < Evidence::Port {
+        self.signalled[evidence.index()] += 1;
+        if signalled.get() == one.sender || evidence < Evidence::Port {
             return Ok(());
         }
         let looks_old = one.looks_old && self.now.since(one.began.max(one.run)) < REFRESH;
         let hidden = seen.real < seen.forged && self.now.since(seen.forged) < HIDDEN;
         // No packet of a connection was seen to that number when its connection was made up.
         let before = self.made_up.get(&one.data());
-        let named = before.is_some_and(|(sender, at)| told.get() == *sender && *at < one.began);
+        let named =
+            before.is_some_and(|(sender, at)| signalled.get() == *sender && *at < one.began);
         let named = named && evidence == Evidence::Cm;
         if looks_old || hidden || named || self.now.since(seen.forged) < REFRESH {
             return Ok(());
         }
         Err(format!(
-            "at {} us {told} is told by {evidence:?} for {one:?}",
+            "at {} us {signalled} is told by {evidence:?} for {one:?}",
             self.now.0 / 1_000
         ))
     }

@@ -27,11 +27,11 @@ pub(crate) fn read<T: DeserializeOwned>(root: &mut Node, problems: &mut Vec<Prob
         } else {
             root.place(&path)
         };
-        let already_told = match &error.fault {
+        let already_reported = match &error.fault {
             Fault::MissingKey { key } => !root.is_certain(&path.key(key)),
             _ => false,
         };
-        if !already_told {
+        if !already_reported {
             let (message, hint) = error.fault.words();
             problems.push(Problem::new(span, message, hint));
         }

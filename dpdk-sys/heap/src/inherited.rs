@@ -38,8 +38,8 @@ pub fn claim() -> Vec<(String, OwnedFd)> {
 fn own_it(fd: RawFd) -> Option<OwnedFd> {
     // SAFETY: the number is above that of standard error, so not -1; whether it is open is what is asked, and nothing else is done with
     // it before it is known.
-    let asked = unsafe { BorrowedFd::borrow_raw(fd) };
-    fcntl(asked, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).ok()?;
+    let requested = unsafe { BorrowedFd::borrow_raw(fd) };
+    fcntl(requested, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).ok()?;
     // SAFETY: the descriptor is open. The service manager opened it for this process (`LISTEN_PID` names it, `LISTEN_FDS` counts it), `claim`
     // runs once, before the process opened any of its own, so nobody else owns it.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })

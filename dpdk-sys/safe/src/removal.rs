@@ -58,13 +58,13 @@ mod tests {
     #[test]
     fn only_a_removal_of_this_device_is_noted() {
         let name = CString::new("0000:01:00.0").unwrap();
-        let told = |event| {
+        let reported = |event| {
             // SAFETY: the name lives through the call.
             unsafe { requested(name.as_ptr(), event, std::ptr::null_mut()) };
         };
-        told(dpdk_sys::RTE_DEV_EVENT_ADD);
+        reported(dpdk_sys::RTE_DEV_EVENT_ADD);
         assert!(!is_wanted("0000:01:00.0"));
-        told(dpdk_sys::RTE_DEV_EVENT_REMOVE);
+        reported(dpdk_sys::RTE_DEV_EVENT_REMOVE);
         assert!(is_wanted("0000:01:00.0") && !is_wanted("0000:02:00.0"));
         forget("0000:01:00.0");
         assert!(!is_wanted("0000:01:00.0"));

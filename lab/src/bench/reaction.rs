@@ -82,14 +82,14 @@ pub struct Reacted {
     pub cnps: u64,
 }
 
-/// Crosses a threshold `crossings` times; if `asked`, a client requests the state all the time.
+/// Crosses a threshold `crossings` times; if `requested`, a client requests the state all the time.
 ///
 /// # Errors
 /// The switch does not start or answer, or no CNP comes.
 pub fn reaction(
     what: Cnps,
     crossings: u64,
-    asked: bool,
+    requested: bool,
     cores: (usize, usize),
 ) -> anyhow::Result<Reacted> {
     let folder = tempfile::tempdir().context("cannot make a folder for the captures")?;
@@ -115,7 +115,7 @@ pub fn reaction(
     let time = Duration::from_nanos(crossings * (PERIOD / 1_000));
     let mut questions = 0;
     while start.elapsed() < time {
-        if asked {
+        if requested {
             switch.ask(&Request::Snapshot)?;
             switch.rows("flows")?;
             questions += 2;

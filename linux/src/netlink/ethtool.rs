@@ -22,8 +22,8 @@ impl Ethtool {
     pub fn open() -> io::Result<Ethtool> {
         let mut requests = Requests::of(NETLINK_GENERIC)?;
         let mut found = None;
-        requests.ask_for(family(), |told| {
-            found = found.or_else(|| family_of(told.body))
+        requests.ask_for(family(), |reported| {
+            found = found.or_else(|| family_of(reported.body))
         })?;
         let family = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         Ok(Ethtool { requests, family })

@@ -125,7 +125,7 @@ impl Mirror {
         match reason {
             Reason::Start => self.start(&mut report, &mut turn)?,
             Reason::Overrun => self.recover(&mut report, &mut turn)?,
-            Reason::Doubt | Reason::Time | Reason::Asked => {
+            Reason::Doubt | Reason::Time | Reason::Requested => {
                 self.compare(&mut report, &mut turn, fib)?;
             }
         }

@@ -14,7 +14,7 @@ pub enum Reason {
     /// Periodic comparison.
     Time,
     /// Requested by another thread.
-    Asked,
+    Requested,
 }
 
 /// Report of a dump: the kernel's state against the model.

@@ -80,14 +80,14 @@ impl Requests {
     pub(super) fn ask_for(
         &mut self,
         request: Request,
-        mut told: impl FnMut(&Message<'_>),
+        mut reported: impl FnMut(&Message<'_>),
     ) -> io::Result<()> {
         let sequence = self.send(request)?;
         loop {
             self.receive()?;
             for answer in message::messages(&self.buffer).filter(|m| m.sequence == sequence) {
                 if answer.kind != ERROR {
-                    told(&answer);
+                    reported(&answer);
                     continue;
                 }
                 return match answer.errno() {

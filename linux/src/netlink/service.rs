@@ -128,7 +128,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         let turn = self.mirror.turn(&mut self.fib)?;
         let more = turn.more;
         self.after(turn);
-        if !self.obey()? {
+        if !self.apply()? {
             return Ok(false);
         }
         if !more {
@@ -175,7 +175,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             Reason::Start => ended,
             Reason::Overrun => ended + BREATH.max(took),
             Reason::Doubt => ended + PATIENCE.max(took),
-            Reason::Time | Reason::Asked => ended + PATIENCE.max(took * SHARE),
+            Reason::Time | Reason::Requested => ended + PATIENCE.max(took * SHARE),
         }
     }
 
@@ -258,7 +258,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     }
 
     /// Executes requests of other threads; returns false to stop.
-    fn obey(&mut self) -> io::Result<bool> {
+    fn apply(&mut self) -> io::Result<bool> {
         loop {
             match self.commands.try_recv() {
                 Ok(Command::Resolve(port, vlan, address)) => {
@@ -283,7 +283,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                         self.wanted = None;
                         self.compare(Reason::Overrun)?;
                     }
-                    let report = self.compare(Reason::Asked)?;
+                    let report = self.compare(Reason::Requested)?;
                     let _ = answer.send(report);
                 }
                 Ok(Command::Neighbors(answer)) => {

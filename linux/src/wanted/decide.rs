@@ -13,7 +13,7 @@ use crate::wire::route::{Action, Way};
 
 /// Desired state of a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum Desired {
     /// No route.
     None,
     /// The kernel has a route, but none of its next hops is behind a port of the switch.
@@ -26,37 +26,37 @@ pub enum Wish {
 ///
 /// The kernel looks up table `local` before `main`, whatever the lengths of prefixes; here the longest wins, and `local` among equals.
 #[must_use]
-pub fn decide(model: &Model, ports: &Ports, prefix: Prefix) -> Wish {
+pub fn decide(model: &Model, ports: &Ports, prefix: Prefix) -> Desired {
     if !forwarded(prefix) {
-        return Wish::None;
+        return Desired::None;
     }
     let own = model.routes().best(prefix);
     if let Some(entry) = own
         && matches!(entry.action, Action::Deliver | Action::Broadcast)
     {
-        return Wish::By(GroupKey::Local(link_of(model, entry)));
+        return Desired::By(GroupKey::Local(link_of(model, entry)));
     }
     if is_link_local(prefix) {
-        return Wish::None;
+        return Desired::None;
     }
     if let Some(neighbor) = attached(model, ports, prefix) {
-        return Wish::By(GroupKey::Host(neighbor.link, neighbor.address));
+        return Desired::By(GroupKey::Host(neighbor.link, neighbor.address));
     }
-    own.map_or(Wish::None, |entry| by(model, ports, prefix, entry))
+    own.map_or(Desired::None, |entry| by(model, ports, prefix, entry))
 }
 
-fn by(model: &Model, ports: &Ports, prefix: Prefix, entry: &Entry) -> Wish {
+fn by(model: &Model, ports: &Ports, prefix: Prefix, entry: &Entry) -> Desired {
     match entry.action {
-        Action::Drop => Wish::By(GroupKey::Drop),
-        Action::Refuse => Wish::By(GroupKey::Refuse),
+        Action::Drop => Desired::By(GroupKey::Drop),
+        Action::Refuse => Desired::By(GroupKey::Refuse),
         Action::Deliver | Action::Broadcast | Action::Forward => {
             let Some(taken) = model.ways().get(entry.way) else {
-                return Wish::LeftOut;
+                return Desired::LeftOut;
             };
             if !usable(model, ports, &taken.way) {
-                return Wish::LeftOut;
+                return Desired::LeftOut;
             }
-            Wish::By(match taken.way {
+            Desired::By(match taken.way {
                 Way::Object(id) => GroupKey::Object(id),
                 Way::Hops(_) => GroupKey::Way(entry.way, prefix.family()),
             })

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use npcc_pipeline::route::nexthop::NextHopGroupId;
 use npcc_pipeline::route::prefix::Prefix;
 
-use super::decide::{Wish, decide, host};
+use super::decide::{Desired, decide, host};
 use super::groups::{Group, Groups};
 use super::members::{GroupKey, hops, members, usable};
 use super::ports::Ports;
@@ -161,10 +161,10 @@ impl Differ {
     #[must_use]
     pub fn wrong(&self, model: &Model) -> Vec<Prefix> {
         let stands = |prefix: Prefix| {
-            let wish = decide(model, &self.ports, prefix);
-            match (wish, self.installed.get(prefix)) {
-                (Wish::None, None) | (Wish::LeftOut, Some(Installed::LeftOut)) => true,
-                (Wish::By(key), Some(Installed::By(id))) => {
+            let desired = decide(model, &self.ports, prefix);
+            match (desired, self.installed.get(prefix)) {
+                (Desired::None, None) | (Desired::LeftOut, Some(Installed::LeftOut)) => true,
+                (Desired::By(key), Some(Installed::By(id))) => {
                     let group = self.groups.get(*id);
                     group.is_some_and(|group| group.key == key)
                 }
@@ -303,9 +303,9 @@ impl Differ {
     ) {
         let before = self.installed.get(prefix).copied();
         let now = match decide(model, &self.ports, prefix) {
-            Wish::None => None,
-            Wish::LeftOut => Some(Installed::LeftOut),
-            Wish::By(key) => match self.group_of(model, fib, key, hung, done) {
+            Desired::None => None,
+            Desired::LeftOut => Some(Installed::LeftOut),
+            Desired::By(key) => match self.group_of(model, fib, key, hung, done) {
                 Ok(id) => Some(Installed::By(id)),
                 Err(refused) => {
                     done.refused = Some(refused);

@@ -26,18 +26,18 @@ pub enum Ask {
 /// Neighbours that were requested already, so that a request is not repeated before the kernel could have answered.
 #[derive(Debug, Default)]
 pub struct Resolving {
-    asked: BTreeSet<(u32, IpAddr)>,
+    requested: BTreeSet<(u32, IpAddr)>,
 }
 
 impl Resolving {
     /// Allows a neighbour to be requested again.
     pub fn again(&mut self, neighbor: (u32, IpAddr)) {
-        self.asked.remove(&neighbor);
+        self.requested.remove(&neighbor);
     }
 
     /// Allows all neighbours to be requested again.
     pub fn all_again(&mut self) {
-        self.asked.clear();
+        self.requested.clear();
     }
 
     /// Returns the requests for neighbours that changed, or on which a group depends now.
@@ -51,7 +51,7 @@ impl Resolving {
             let there = model.links().get(link);
             let reachable = there.is_some_and(|link| link.up && link.carrier);
             if !reachable || ports.place(link).is_none() {
-                self.asked.remove(&(link, address));
+                self.requested.remove(&(link, address));
                 continue;
             }
             let known = model.neighbors().get(link, address);
@@ -62,7 +62,7 @@ impl Resolving {
                     asks.push(Ask::Forget(link, address));
                 }
                 Some(one) if one.managed || one.state & PERMANENT != 0 => {}
-                _ if (gateway || host) && self.asked.insert((link, address)) => {
+                _ if (gateway || host) && self.requested.insert((link, address)) => {
                     asks.push(Ask::Keep(link, address));
                 }
                 _ => {}

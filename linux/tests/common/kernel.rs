@@ -241,7 +241,7 @@ impl Kernel {
     /// Sets or clears a neighbour's MAC address.
     pub fn neighbor(&mut self, link: u32, address: IpAddr, mac: Option<Mac>) {
         let there = self.links[&link].up && self.links[&link].carrier;
-        let told = |mac, state| Neighbor {
+        let reported = |mac, state| Neighbor {
             link,
             address,
             mac,
@@ -251,11 +251,11 @@ impl Kernel {
         match mac {
             Some(mac) if there => {
                 self.neighbors.insert((link, address), mac);
-                self.said.push(Event::Neighbor(told(Some(mac), 2)));
+                self.said.push(Event::Neighbor(reported(Some(mac), 2)));
             }
             _ => {
                 if self.neighbors.remove(&(link, address)).is_some() {
-                    self.said.push(Event::NeighborGone(told(None, 0x20)));
+                    self.said.push(Event::NeighborGone(reported(None, 0x20)));
                 }
             }
         }
@@ -340,11 +340,11 @@ impl Kernel {
             Family::V4 => Place::First,
             Family::V6 => Place::Last,
         };
-        let told = Route {
+        let reported = Route {
             place,
             ..message(key, &route)
         };
-        self.said.push(Event::Route(told));
+        self.said.push(Event::Route(reported));
         self.routes.insert(key, route);
     }
 

@@ -101,9 +101,9 @@ impl Live {
         };
         let book = Shared::default();
         let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
-        let told = Arc::clone(&notices);
+        let reported = Arc::clone(&notices);
         let running = integration.run(book.clone(), move |notice| {
-            told.lock().unwrap().push(notice)
+            reported.lock().unwrap().push(notice)
         });
         let live = Live {
             name,

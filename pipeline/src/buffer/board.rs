@@ -20,12 +20,12 @@ use crate::units::{MAX_PORTS, PRIORITIES, WorkerId};
 
 /// An [`Amount`] that other workers may read.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Published {
     bytes: Gauge,
     frames: Gauge,
 }
 
-impl Told {
+impl Published {
     #[inline]
     pub(super) fn set(&self, amount: Amount) {
         self.bytes.set(amount.bytes);
@@ -45,18 +45,18 @@ impl Told {
 #[derive(Debug, Default)]
 pub(super) struct PoolShare {
     /// Amount charged less amount released, modulo 2^64: the sum over all workers is the amount held.
-    pub(super) used: Told,
+    pub(super) used: Published,
     /// Part held in the shared pool.
-    pub(super) in_shared: Told,
+    pub(super) in_shared: Published,
     /// Part held in headroom.
-    pub(super) in_headroom: Told,
+    pub(super) in_headroom: Published,
 }
 
 /// Amounts that a worker holds of one group that several workers receive into.
 #[derive(Debug, Default)]
 pub(super) struct GroupShare {
-    pub(super) ordinary: Told,
-    pub(super) headroom: Told,
+    pub(super) ordinary: Published,
+    pub(super) headroom: Published,
 }
 
 /// Signals of a worker about one port that several workers receive from.

@@ -82,7 +82,7 @@ counters! {
         #[serde(skip)] enqueued: Traffic => metric("npcc_queue_enqueued_frames").bytes("npcc_queue_enqueued_bytes", "Bytes that the egress queue took."),
         /// Frames that the egress queue refused or dropped early.
         dropped: Counter => metric("npcc_queue_drops").column("DROPPED"),
-        /// Of the frames an egress queue dropped, those that WRED dropped early.
+        /// Frames that WRED dropped early, among those an egress queue dropped.
         wred_dropped: Counter => metric("npcc_queue_wred_drops").column("WRED"),
         /// Frames whose ECN codepoint was changed to CE here.
         ecn_marked: Counter => metric("npcc_queue_ecn_marked_frames").column("ECN MARKED"),
@@ -90,9 +90,9 @@ counters! {
         ecn_struck: Counter => metric("npcc_queue_ecn_struck_frames"),
         /// Strikes that were not written as CE but owed to the sender as a near CNP, marks of an earlier switch included.
         ecn_diverted: Counter => metric("npcc_queue_ecn_diverted_frames").column("DIVERTED"),
-        /// Of the strikes diverted, CE marks of an earlier switch, which were taken off the frame.
+        /// CE marks of an earlier switch that were taken off the frame, among the strikes diverted.
         ce_diverted: Counter => metric("npcc_queue_ce_diverted_frames"),
-        /// Of the frames marked here, those that carry an earlier strike which was diverted and returned.
+        /// Frames that carry an earlier strike, diverted and returned, among those marked here.
         ecn_redeemed: Counter => metric("npcc_queue_ecn_redeemed_frames"),
         /// Most wire bytes that waited in the egress queue since watermarks were cleared.
         peak: Gauge => metric("npcc_queue_peak_bytes"),
@@ -183,13 +183,13 @@ counters! {
     pub struct FlowCounters => FlowCount {
         /// Pauses by priority, 0 first.
         #[serde(skip)] priorities: [PauseCounters; PRIORITIES] => nested().by(BY_PRIORITY),
-        /// Whether the peer has this switch paused now.
+        /// 1 while the peer has this switch paused.
         #[serde(with = "priorities")] paused: Mask => metric("npcc_pfc_paused").by(BY_PRIORITY),
-        /// Whether this switch has the peer paused now.
+        /// 1 while this switch has the peer paused.
         #[serde(with = "priorities")] asserted: Mask => metric("npcc_pfc_asserted").by(BY_PRIORITY),
-        /// Whether the watchdog finds a pause storm now.
+        /// 1 while the watchdog finds a pause storm.
         #[serde(with = "priorities")] storm: Mask => metric("npcc_pfc_storm").by(BY_PRIORITY),
-        /// Whether the peer pauses for half of the time with frames waiting, short of a storm.
+        /// 1 while the peer pauses for half of the time with frames waiting, short of a storm.
         #[serde(with = "priorities")] storm_warning: Mask => metric("npcc_pfc_storm_warning").by(BY_PRIORITY),
         /// Pauses begun because the buffer filled.
         xoff_buffer: Counter => metric("npcc_pfc_xoff").tag("cause", "buffer").column("BY BUFFER")

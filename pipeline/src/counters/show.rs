@@ -258,7 +258,7 @@ mod tests {
             rx: Traffic => metric("frames").bytes("bytes", "Bytes."),
             /// Only the left ones.
             left: Counter => metric("kinds").tag("kind", "left").help("Frames by kind.").column("LEFT").kept("first"),
-            /// By side.
+            /// Counts by side, as the visitor shows them.
             sides: ByName<Side, Counter, 2> => metric("sides").by(&[("side", &[])]),
             /// Bits.
             mask: Mask => metric("mask").by(&[("bit", &[])]),
@@ -327,8 +327,8 @@ mod tests {
         shown("frames{} 0 Counter Frames that came in.");
         shown("bytes{} 64 Counter Bytes.");
         shown("kinds{kind=left} 3 Counter Frames by kind.");
-        shown("sides{side=left} 0 Counter By side.");
-        shown("sides{side=right} 4 Counter By side.");
+        shown("sides{side=left} 0 Counter Counts by side, as the visitor shows them.");
+        shown("sides{side=right} 4 Counter Counts by side, as the visitor shows them.");
         shown("mask{bit=0} 0 Gauge Bits.");
         shown("mask{bit=1} 1 Gauge Bits.");
         shown("lost{place=far} 5 Counter Frames lost inside.");

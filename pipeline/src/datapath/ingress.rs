@@ -7,7 +7,7 @@ use crate::burst::{QueueKey, Run};
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::frame::{FrameBuf, FrameVec, Meta};
-use crate::punt::Refusal;
+use crate::punt::PuntCandidate;
 use crate::stage::enqueue::{Taken, count_refused};
 use crate::stage::receive::{self, Received};
 use crate::tap::{FlowTap, watched};
@@ -106,7 +106,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                         let reason = reasons.get(place).copied().flatten();
                         if let (Some(reason), Some(aside)) = (reason, &mut aside) {
                             // No more frames are put aside than were received.
-                            let _ = aside.try_push(Refusal { buf, reason });
+                            let _ = aside.try_push(PuntCandidate { buf, reason });
                             return;
                         }
                         looks::gone(capture, Gone::of(reason), (&buf, port), now);

@@ -2,8 +2,8 @@
 
 use std::net::Ipv6Addr;
 
+use super::icmp_tests::reported;
 use super::punted_rig::*;
-use super::told_tests::told;
 use super::*;
 use crate::punt::{Place, PuntClass, PuntInterface, PuntPort, PuntRates};
 
@@ -35,7 +35,7 @@ fn a_flood_starves_no_class() {
     let arp = ethernet(ALL_HOSTS, &[], 0x0806, &[1; 28]);
     let ping = to_us(vec![8; 64], 1, 64);
     let (mut path, mut host) = with_linux(AMPLE, rates);
-    let (mut came, mut told) = ([0u64; PuntClass::COUNT], 0);
+    let (mut came, mut reported) = ([0u64; PuntClass::COUNT], 0);
     // One second, in microseconds: 100,000 packets with TTL 1, 50,000 ARP and 50,000 pings; 1,000 of BFD and of BGP.
     for now in (0..1_000_000u64).step_by(10) {
         push(&mut path, DC, &expired, now * 1_000);
@@ -53,7 +53,7 @@ fn a_flood_starves_no_class() {
             for (class, _, _) in given(&mut host) {
                 came[class.index()] += 1;
             }
-            told += pull(&mut path, DC, now * 1_000).len();
+            reported += pull(&mut path, DC, now * 1_000).len();
         }
     }
     for (class, _, _) in given(&mut host) {
@@ -67,7 +67,7 @@ fn a_flood_starves_no_class() {
         let dropped = path.counters().port(0).unwrap().drops[class.reason().index()].get();
         assert_eq!(dropped, 50_000 - came, "{class:?}");
     }
-    assert!((390..=440).contains(&told), "{told} errors");
+    assert!((390..=440).contains(&reported), "{reported} errors");
     assert_whole(&path);
 }
 
@@ -320,7 +320,7 @@ fn an_error_crosses_to_the_owner_of_its_port() {
         panic!("two workers")
     };
     assert_eq!(owner.take_over(Nanos(1_000)), 1);
-    let out = told(owner, WAN, 10_000);
+    let out = reported(owner, WAN, 10_000);
     assert_eq!(out.len(), 1);
     assert_eq!((out[0].0, out[0].1), (v4("10.0.1.1"), v4("10.0.2.9")));
     taker.publish_held();
@@ -368,5 +368,5 @@ fn linux_may_change_a_ports_addresses() {
     push(&mut path, DC, &frame, 1);
     assert_eq!(given(&mut host).len(), 1);
     push(&mut path, DC, &data("192.0.2.1").frame(), 2);
-    assert_eq!(told(&mut path, DC, 10_000)[0].0, v4("10.0.1.254"));
+    assert_eq!(reported(&mut path, DC, 10_000)[0].0, v4("10.0.1.254"));
 }

@@ -19,7 +19,7 @@ use crate::parse::{Kind, Parsed, parse};
 use crate::punt::classify::classify;
 use crate::punt::icmp::{self, IcmpError};
 use crate::punt::layer2::Layer2;
-use crate::punt::{Ask, Place, Punt, PuntPort, Refusal};
+use crate::punt::{Ask, Place, Punt, PuntCandidate, PuntPort};
 use crate::route::nexthop::{Kind as PathKind, Path, UNTAGGED};
 use crate::stage::rewrite;
 use crate::stage::route::flow_hash;
@@ -121,8 +121,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return;
         };
         let counters = std::sync::Arc::clone(&self.counters);
-        for refusal in std::mem::take(&mut punt.aside) {
-            let gone = self.judge(&mut punt, (port, refusal), now, &counters.punt);
+        for candidate in std::mem::take(&mut punt.aside) {
+            let gone = self.judge(&mut punt, (port, candidate), now, &counters.punt);
             if let Some(buf) = gone {
                 let _ = self.trash.try_push(buf);
             }
@@ -134,11 +134,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     fn judge(
         &mut self,
         punt: &mut Punt<B>,
-        (port, refusal): (PortId, Refusal<B>),
+        (port, candidate): (PortId, PuntCandidate<B>),
         now: Nanos,
         counters: &PuntCounters,
     ) -> Option<B> {
-        let Refusal { buf, reason } = refusal;
+        let PuntCandidate { buf, reason } = candidate;
         let bytes = buf.data().len() as u64;
         let judged = match reason {
             DropReason::NotIp | DropReason::Martian | DropReason::LocalUnserved => {

@@ -83,7 +83,7 @@ pub(super) fn workers_with_linux(
     let mut ports = vec![port(0, None), port(1, Some(RATE))];
     // Larger packets may arrive than leave.
     ports[1].intake.mtu = 1500;
-    let seating = WorkerPlan {
+    let assignment = WorkerPlan {
         workers,
         owners: vec![WorkerId(0), WorkerId(workers - 1)],
         ..WorkerPlan::alone(2)
@@ -103,7 +103,11 @@ pub(super) fn workers_with_linux(
         path.refresh();
         (path, host)
     };
-    readers.into_iter().zip(links(seating)).map(one).collect()
+    readers
+        .into_iter()
+        .zip(links(assignment))
+        .map(one)
+        .collect()
 }
 
 pub(super) fn linux() -> (Path, PuntHost) {

@@ -1,7 +1,7 @@
 //! Tests of what floods of one port or source leave to the others: frames for Linux, and ICMP errors to senders.
 
+use super::icmp_tests::reported;
 use super::punted_rig::*;
-use super::told_tests::told;
 use super::*;
 use crate::punt::{PuntClass, PuntRates};
 
@@ -109,7 +109,7 @@ fn a_flood_of_one_source_leaves_the_others_of_its_port_their_frames() {
 
 /// Returns, over two seconds, the number of errors that 10.0.1.9 of DC gets about its packets `own`, and the number of these
 /// packets, one every 66 ms, while 10.0.1.3 sends `per_ms` packets of `flood` in a millisecond.
-fn told_under(flood: &Craft, per_ms: usize, own: &Craft) -> (usize, usize) {
+fn reported_under(flood: &Craft, per_ms: usize, own: &Craft) -> (usize, usize) {
     let (mut path, _host) = with_linux(AMPLE, RATES);
     let host = v4("10.0.1.9");
     let own = Craft {
@@ -128,9 +128,9 @@ fn told_under(flood: &Craft, per_ms: usize, own: &Craft) -> (usize, usize) {
             push(&mut path, DC, &own, now);
             sent += 1;
         }
-        heard += told(&mut path, DC, now)
+        heard += reported(&mut path, DC, now)
             .iter()
-            .filter(|told| told.1 == host)
+            .filter(|reported| reported.1 == host)
             .count();
     }
     assert_whole(&path);
@@ -156,7 +156,7 @@ fn no_flood_of_one_host_takes_the_errors_that_another_is_told() {
         (&large, &expired),
     ] {
         for per_ms in [2, 20] {
-            let (heard, sent) = told_under(flood, per_ms, own);
+            let (heard, sent) = reported_under(flood, per_ms, own);
             assert_eq!(heard, sent, "{per_ms}");
         }
     }
@@ -183,8 +183,11 @@ fn packets_that_are_too_big_are_told_apart_from_all_others() {
             push(&mut path, DC, &large.frame(), now);
             sent += 1;
         }
-        let told = told(&mut path, DC, now);
-        heard += told.iter().filter(|told| told.2.contains("Fragm")).count();
+        let reported = reported(&mut path, DC, now);
+        heard += reported
+            .iter()
+            .filter(|reported| reported.2.contains("Fragm"))
+            .count();
     }
     assert_eq!(heard, sent);
     let over = path.counters().punt.icmp_over_rate.get();

@@ -24,6 +24,8 @@ mod captured_tests;
 mod conservation_tests;
 #[path = "given_tests.rs"]
 mod given_tests;
+#[path = "icmp_tests.rs"]
+mod icmp_tests;
 #[path = "linux_tests.rs"]
 mod linux_tests;
 #[path = "malformed_tests.rs"]
@@ -32,8 +34,6 @@ mod malformed_tests;
 mod punted_rig;
 #[path = "shares_tests.rs"]
 mod shares_tests;
-#[path = "told_tests.rs"]
-mod told_tests;
 
 type Path = Datapath<HeapFrame, NoTap>;
 

@@ -15,7 +15,7 @@ use crate::tap::FlowTap;
 use crate::units::Nanos;
 
 crate::named! {
-    /// Where the strikes of the ECN curve go.
+    /// Destination of the marks of the ECN curve.
     #[derive(Default)]
     #[cfg_attr(
         feature = "config",

@@ -24,7 +24,7 @@ pub(super) struct Queue {
     /// Times at which the depth last rose to each of the watched depths.
     crossed: [Nanos; 2],
     /// Depth, and these times, as last published.
-    told: (u64, [Nanos; 2]),
+    reported: (u64, [Nanos; 2]),
     /// Time since which the queue is not empty.
     waiting_since: Nanos,
     pub(super) shaper: Shaper,
@@ -82,7 +82,7 @@ impl EgressPort {
             waiting: Amount::ZERO,
             high: 0,
             crossed: [Nanos::ZERO; 2],
-            told: (0, [Nanos::ZERO; 2]),
+            reported: (0, [Nanos::ZERO; 2]),
             waiting_since: Nanos::ZERO,
             shaper: shaper(config_of.max_rate, config.max_frame, config.away),
             floor: shaper(config_of.min_rate, config.max_frame, config.away),
@@ -394,8 +394,8 @@ impl EgressPort {
             };
             gauges.peak.raise(queue.high);
             let level = (queue.waiting.bytes, queue.crossed);
-            if level != queue.told {
-                queue.told = level;
+            if level != queue.reported {
+                queue.reported = level;
                 gauges.level.depth.set(queue.waiting.bytes);
                 for (gauge, crossed) in gauges.level.crossed.iter().zip(queue.crossed) {
                     gauge.set(crossed.0);

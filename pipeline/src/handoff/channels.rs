@@ -8,7 +8,7 @@ use super::channel::{Inward, Outward};
 use super::{Relay, WorkerLinks, WorkerPlan};
 use crate::burst::{Run, RunPool, Runs};
 use crate::frame::FrameBuf;
-use crate::pause::Asked;
+use crate::pause::PauseRequest;
 use crate::per::PerPort;
 use crate::units::{MAX_WORKERS, PortId, WorkerId};
 
@@ -22,7 +22,7 @@ pub(crate) struct Channels<B> {
     /// Runs of the last burst of each ingress port that a full channel did not take, oldest first.
     backlog: PerPort<Runs<B>>,
     /// Pauses, by port, that its peer requested and its owner has not been sent yet.
-    asked: PerPort<Option<Asked>>,
+    request: PerPort<Option<PauseRequest>>,
 }
 
 impl<B: FrameBuf> Channels<B> {
@@ -32,7 +32,7 @@ impl<B: FrameBuf> Channels<B> {
             out: links.out.into_boxed_slice(),
             inward: links.inward.into_iter().collect(),
             backlog: PerPort::new((0..ports).map(|_| Runs::new()), Runs::new),
-            asked: PerPort::new((0..ports).map(|_| None), || None),
+            request: PerPort::new((0..ports).map(|_| None), || None),
             plan: links.plan,
         }
     }
@@ -100,19 +100,19 @@ impl<B: FrameBuf> Channels<B> {
 
     /// Keeps a pause that the peer of another worker's port requests until it can be sent to the port's owner.
     #[cold]
-    pub(crate) fn relay(&mut self, port: PortId, asked: Option<Asked>) {
-        if let Some(asked) = asked {
-            let kept = &mut self.asked[port];
-            *kept = Some(kept.map_or(asked, |before| before.then(&asked)));
+    pub(crate) fn relay(&mut self, port: PortId, request: Option<PauseRequest>) {
+        if let Some(request) = request {
+            let kept = &mut self.request[port];
+            *kept = Some(kept.map_or(request, |before| before.then(&request)));
         }
         self.tell(port);
     }
 
     fn tell(&mut self, port: PortId) {
         let channel = Channels::toward(&self.plan, &mut self.out, port);
-        let kept = &mut self.asked[port];
-        if let (Some(channel), Some(asked)) = (channel, *kept)
-            && channel.relays.push(Relay { port, asked }).is_ok()
+        let kept = &mut self.request[port];
+        if let (Some(channel), Some(request)) = (channel, *kept)
+            && channel.relays.push(Relay { port, request }).is_ok()
         {
             *kept = None;
         }
@@ -126,8 +126,8 @@ impl<B: FrameBuf> Channels<B> {
                 each(relay);
             }
         }
-        for port in (0u8..).map(PortId).take(self.asked.len()) {
-            if self.asked[port].is_some() {
+        for port in (0u8..).map(PortId).take(self.request.len()) {
+            if self.request[port].is_some() {
                 self.tell(port);
             }
         }

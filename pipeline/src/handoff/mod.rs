@@ -15,7 +15,7 @@ mod mesh;
 pub(crate) use channels::Channels;
 pub use mesh::{HANDOFF_RING, WorkerLinks, WorkerPlan, links};
 
-use crate::pause::Asked;
+use crate::pause::PauseRequest;
 use crate::units::PortId;
 
 /// Pause received on another worker's queue, for the owner of the port.
@@ -24,5 +24,5 @@ pub struct Relay {
     /// Port on which the pause was received.
     pub port: PortId,
     /// Pause that the peer requests.
-    pub asked: Asked,
+    pub request: PauseRequest,
 }

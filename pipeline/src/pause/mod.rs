@@ -51,17 +51,17 @@ impl PauseConfig {
 
 /// Pause request of a PFC frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct PauseRequest {
     /// Priorities it names, as a mask.
     pub classes: u8,
     /// Pause duration of each priority in quanta; 0 resumes it.
     pub quanta: [u16; PRIORITIES],
 }
 
-impl Asked {
+impl PauseRequest {
     /// Returns the request that combines this one with a `later` one.
     #[must_use]
-    pub fn then(mut self, later: &Asked) -> Asked {
+    pub fn then(mut self, later: &PauseRequest) -> PauseRequest {
         self.classes |= later.classes;
         for (priority, (quanta, later_quanta)) in
             Priority::all().zip(self.quanta.iter_mut().zip(later.quanta))
@@ -141,19 +141,19 @@ impl PortPause {
     #[cold]
     pub fn hear(
         &mut self,
-        asked: &Asked,
+        request: &PauseRequest,
         now: Nanos,
         waiting: impl Fn(Priority) -> Option<Nanos>,
         counters: &PortCounters,
     ) {
-        let classes = (asked.classes, &asked.quanta);
+        let classes = (request.classes, &request.quanta);
         self.heard.take(classes, now, waiting, &counters.flow);
     }
 
     /// Parses and counts a MAC control frame; returns its request if it is PFC.
     #[cold]
     #[must_use]
-    pub fn listen(&self, frame: &[u8], counters: &PortCounters) -> Option<Asked> {
+    pub fn listen(&self, frame: &[u8], counters: &PortCounters) -> Option<PauseRequest> {
         match mac_control::read(frame, self.mac) {
             Control::Pfc { classes, quanta } => {
                 for (priority, count) in Priority::all().zip(&counters.pfc.rx) {
@@ -161,7 +161,7 @@ impl PortPause {
                         count.add(1);
                     }
                 }
-                return Some(Asked { classes, quanta });
+                return Some(PauseRequest { classes, quanta });
             }
             Control::Pause => counters.flow.global_pause.add(1),
             Control::Invalid => counters.flow.invalid.add(1),
@@ -238,7 +238,7 @@ impl PortPause {
     /// Reports the driver's answer, after a full burst, whether the receive ring is over half full.
     #[inline]
     pub const fn ring(&mut self, over_half: bool) {
-        self.pressure.told(over_half);
+        self.pressure.reported(over_half);
     }
 
     /// Reports that nothing can be received in this iteration, here or by another worker that receives from the port.

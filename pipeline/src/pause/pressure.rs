@@ -39,7 +39,7 @@ impl Pressure {
 
     /// Reports the driver's answer whether the ring is over half full, which overrides any count of bursts.
     #[inline]
-    pub const fn told(&mut self, over_half: bool) {
+    pub const fn reported(&mut self, over_half: bool) {
         self.seen = true;
         self.high = over_half;
     }
@@ -90,11 +90,11 @@ mod tests {
         let mut pressure = Pressure::new(0);
         for _ in 0..100 {
             pressure.burst(true, false);
-            pressure.told(false);
+            pressure.reported(false);
             assert!(!pressure.turn());
         }
         pressure.burst(true, false);
-        pressure.told(true);
+        pressure.reported(true);
         assert!(pressure.turn());
         pressure.burst(false, false);
         assert!(pressure.turn(), "hysteresis");

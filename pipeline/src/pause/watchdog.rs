@@ -15,7 +15,7 @@ use crate::units::{Nanos, PRIORITIES, Priority};
 const WARNED: u8 = 50;
 
 // `Drop` drops the frames of a storm's priority that wait and that arrive, in both directions; no pause of ours is sent for it.
-/// What becomes of the frames of a queue under a pause storm.
+/// Action on the frames of a queue under a pause storm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
     feature = "config",

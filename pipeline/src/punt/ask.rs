@@ -24,7 +24,7 @@ pub struct Ask {
 
 /// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum AskOutcome {
     /// Request is queued.
     Sent,
     /// Request suppressed: the same one was made within the last 200 ms.
@@ -61,26 +61,26 @@ impl Asker {
         }
     }
 
-    pub(super) fn ask(&mut self, ask: Ask, now: Nanos) -> Asked {
+    pub(super) fn ask(&mut self, ask: Ask, now: Nanos) -> AskOutcome {
         let word = match ask.destination {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
             IpAddr::V6(v6) => v6.to_bits(),
         };
         let place = (word ^ word >> 64 ^ word >> 10) as usize % KNOWN;
         let Some(known) = self.known.get_mut(place) else {
-            return Asked::Full;
+            return AskOutcome::Full;
         };
         if known.0 == word && now < known.1 {
-            return Asked::Lately;
+            return AskOutcome::Lately;
         }
         if !self.bucket.take(now) {
-            return Asked::OverRate;
+            return AskOutcome::OverRate;
         }
         if self.ring.push(ask).is_err() {
-            return Asked::Full;
+            return AskOutcome::Full;
         }
         *known = (word, now + AGAIN);
-        Asked::Sent
+        AskOutcome::Sent
     }
 }
 
@@ -101,13 +101,16 @@ mod tests {
     fn one_destination_is_asked_for_now_and_then_and_others_meanwhile() {
         let (ring, mut asked) = RingBuffer::new(RING);
         let mut asker = Asker::new(ring, 1_000);
-        assert_eq!(asker.ask(of("10.0.3.9"), Nanos(5)), Asked::Sent);
+        assert_eq!(asker.ask(of("10.0.3.9"), Nanos(5)), AskOutcome::Sent);
         for step in 0..1_000 {
             let now = Nanos(5 + step);
-            assert_eq!(asker.ask(of("10.0.3.9"), now), Asked::Lately);
+            assert_eq!(asker.ask(of("10.0.3.9"), now), AskOutcome::Lately);
         }
-        assert_eq!(asker.ask(of("2001:db8::9"), Nanos(6)), Asked::Sent);
-        assert_eq!(asker.ask(of("10.0.3.9"), Nanos(5) + AGAIN), Asked::Sent);
+        assert_eq!(asker.ask(of("2001:db8::9"), Nanos(6)), AskOutcome::Sent);
+        assert_eq!(
+            asker.ask(of("10.0.3.9"), Nanos(5) + AGAIN),
+            AskOutcome::Sent
+        );
         let all = std::iter::from_fn(|| asked.pop().ok());
         assert_eq!(
             all.collect::<Vec<_>>(),
@@ -126,7 +129,7 @@ mod tests {
                 destination: address.into(),
                 ..of("10.0.0.1")
             };
-            sent += usize::from(asker.ask(ask, Nanos(u64::from(host) * 1_000)) == Asked::Sent);
+            sent += usize::from(asker.ask(ask, Nanos(u64::from(host) * 1_000)) == AskOutcome::Sent);
         }
         assert!(
             (90..=101).contains(&sent),

@@ -23,4 +23,4 @@ pub use interface::{PuntInterface, PuntPort};
 pub use ring::{FrameReceiver, FrameSender, Place};
 pub use worker::{Punt, PuntConfig, PuntHost, PuntRates};
 
-pub(crate) use worker::Refusal;
+pub(crate) use worker::PuntCandidate;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use arrayvec::ArrayVec;
 use rtrb::{Consumer, RingBuffer};
 
-use super::ask::{self, Ask, Asked, Asker};
+use super::ask::{self, Ask, AskOutcome, Asker};
 use super::bucket::burst;
 use super::class::PuntClass;
 use super::classify::ForLinux;
@@ -45,7 +45,7 @@ pub struct PuntConfig {
 
 /// A frame that is not forwarded, and its drop reason.
 #[derive(Debug)]
-pub(crate) struct Refusal<B> {
+pub(crate) struct PuntCandidate<B> {
     pub(crate) buf: B,
     pub(crate) reason: DropReason,
 }
@@ -60,7 +60,7 @@ pub struct Punt<B> {
     too_big: Shares,
     errors: Shares,
     /// Frames of the current burst that are not forwarded.
-    pub(crate) aside: ArrayVec<Refusal<B>, BURST>,
+    pub(crate) aside: ArrayVec<PuntCandidate<B>, BURST>,
 }
 
 /// Limits of a class.
@@ -186,10 +186,10 @@ impl<B> Punt<B> {
     /// Requests the resolution of a next hop, unless that was done a moment ago.
     pub(crate) fn ask(&mut self, ask: Ask, now: Nanos, counters: &PuntCounters) {
         let counter = match self.asker.ask(ask, now) {
-            Asked::Sent => &counters.asked,
-            Asked::Lately => &counters.asked_lately,
-            Asked::OverRate => &counters.ask_over_rate,
-            Asked::Full => &counters.ask_full,
+            AskOutcome::Sent => &counters.asked,
+            AskOutcome::Lately => &counters.asked_lately,
+            AskOutcome::OverRate => &counters.ask_over_rate,
+            AskOutcome::Full => &counters.ask_full,
         };
         counter.add(1);
     }

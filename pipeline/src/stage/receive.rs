@@ -348,8 +348,8 @@ impl<'a> Hops<'a> {
                 }
                 Err(reason) => {
                     received.gone.add(place);
-                    if let Some(told) = reasons.get_mut(place) {
-                        *told = reason;
+                    if let Some(reported) = reasons.get_mut(place) {
+                        *reported = reason;
                     }
                 }
             }

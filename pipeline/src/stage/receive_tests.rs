@@ -209,7 +209,7 @@ fn together(
 }
 
 /// Runs the stages one after the other, with the general parser only.
-fn apart(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
+fn separate(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
     let mut frame = HeapFrame::new(bytes);
     let known = (|| {
         let admitted = port.admit_any(bytes)?;
@@ -251,7 +251,7 @@ proptest! {
             let (taken, fates) = together(&port, &fib, &burst, &all);
             prop_assert_eq!(taken.bytes, burst.iter().map(|frame| frame.len() as u64).sum::<u64>());
             for (frame, fate) in burst.iter().zip(&fates) {
-                let (expected, known) = apart(&port, &fib, frame);
+                let (expected, known) = separate(&port, &fib, frame);
                 prop_assert_eq!(&fate.1, &known);
                 if known.is_ok() {
                     prop_assert_eq!(&fate.0, &expected);

@@ -69,8 +69,8 @@ proptest! {
 
     /// Switches with their own seeds spread flows evenly. Defect of 0b8b087: the hash of every switch was the same.
     #[test]
-    fn switches_with_seeds_of_their_own_spread_evenly(first in any::<u64>(), apart in 1u64..100) {
-        let used = in_series(FlowSeed::new(first), FlowSeed::new(first.wrapping_add(apart)));
+    fn switches_with_seeds_of_their_own_spread_evenly(first in any::<u64>(), separate in 1u64..100) {
+        let used = in_series(FlowSeed::new(first), FlowSeed::new(first.wrapping_add(separate)));
         let even = f64::from(used.iter().sum::<u32>()) / PATHS as f64;
         prop_assert!(even > 1_800.0, "{used:?}");
         for share in used {

@@ -227,12 +227,12 @@ impl Traits {
         }
     }
 
-    /// Returns true if one of the classes in `asked` is set, and none of the other bits in `asked`.
+    /// Returns true if one of the classes in `classes` is set, and none of the other bits in `classes`.
     #[inline(always)]
     #[must_use]
-    pub const fn one_class_of(self, asked: u16) -> bool {
+    pub const fn one_class_of(self, classes: u16) -> bool {
         // A class is a bit among the low eight: from 1 to 128.
-        (self.0 & asked).wrapping_sub(1) < Traits::ANY
+        (self.0 & classes).wrapping_sub(1) < Traits::ANY
     }
 
     /// Returns these traits if `known`, otherwise none, without a branch.

@@ -59,7 +59,7 @@ pub(crate) struct Setup {
     pub(crate) rate: Option<BitRate>,
     pub(crate) queues: [QueueConfig; 8],
     /// Port whose peer is never paused.
-    pub(crate) deaf: Option<u8>,
+    pub(crate) unpausable: Option<u8>,
     pub(crate) control: ControlReserve,
 }
 
@@ -92,7 +92,7 @@ impl Default for Setup {
             },
             rate: None,
             queues,
-            deaf: None,
+            unpausable: None,
             control: ControlReserve::default(),
         }
     }
@@ -182,8 +182,8 @@ impl Setup {
         let ports: Vec<PortConfig> = (0..self.ports).map(|id| self.port(id)).collect();
         let count = ports.len();
         let mut pauses = vec![self.pause.clone(); count];
-        if let Some(deaf) = self.deaf {
-            pauses[usize::from(deaf)].send = 0;
+        if let Some(unpausable) = self.unpausable {
+            pauses[usize::from(unpausable)].send = 0;
         }
         let lossless = LosslessConfig {
             buffer: self.buffer(count),

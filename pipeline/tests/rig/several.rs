@@ -16,7 +16,7 @@ use super::{Path, Setup, frame, prio};
 const PSN: std::ops::Range<usize> = 51..54;
 
 /// Returns a plan of ports by their owners, with the number of workers that receive from each, and rings of `ring` frames.
-pub(crate) fn seating(owners: &[u8], receivers: &[u8], ring: usize) -> WorkerPlan {
+pub(crate) fn assignment(owners: &[u8], receivers: &[u8], ring: usize) -> WorkerPlan {
     WorkerPlan {
         workers: owners.iter().max().unwrap() + 1,
         owners: owners.iter().map(|owner| WorkerId(*owner)).collect(),
@@ -27,7 +27,7 @@ pub(crate) fn seating(owners: &[u8], receivers: &[u8], ring: usize) -> WorkerPla
 
 pub(crate) struct Several {
     pub(crate) paths: Vec<Path>,
-    seating: WorkerPlan,
+    assignment: WorkerPlan,
     _routes: RouteWriter,
     /// PFC frames sent: port, priorities paused, priorities resumed.
     pub(crate) sent: Vec<(u8, u8, u8)>,
@@ -37,15 +37,15 @@ pub(crate) struct Several {
 }
 
 impl Several {
-    pub(crate) fn new(setup: &Setup, seating: WorkerPlan) -> Several {
-        let workers = usize::from(seating.workers);
+    pub(crate) fn new(setup: &Setup, assignment: WorkerPlan) -> Several {
+        let workers = usize::from(assignment.workers);
         let (paths, routes) = setup.paths(workers);
-        let seated = paths.into_iter().zip(links(seating.clone()));
+        let seated = paths.into_iter().zip(links(assignment.clone()));
         let mut paths: Vec<Path> = seated.map(|(path, seat)| path.with_links(seat)).collect();
         paths.iter_mut().for_each(Path::refresh);
         Several {
             paths,
-            seating,
+            assignment,
             _routes: routes,
             sent: Vec::new(),
             numbers: HashMap::new(),
@@ -54,7 +54,7 @@ impl Several {
     }
 
     pub(crate) fn owner(&self, port: u8) -> usize {
-        self.seating.owners[usize::from(port)].index()
+        self.assignment.owners[usize::from(port)].index()
     }
 
     /// Receives a burst at `worker`; returns the number of frames it took: none while it does not poll that queue.
@@ -92,7 +92,7 @@ impl Several {
     pub(crate) fn turn(&mut self, worker: usize) -> usize {
         let path = &mut self.paths[worker];
         let came = path.take_over(Nanos(self.now));
-        for port in (0..self.seating.owners.len() as u8).map(PortId) {
+        for port in (0..self.assignment.owners.len() as u8).map(PortId) {
             // Only the owner sends, and only for its own ports.
             if path.owns(port)
                 && let Some(frame) = path.control_due(port, Nanos(self.now))
@@ -112,7 +112,7 @@ impl Several {
     /// Sends a burst out of a port; checks that the frames of each flow leave in the order of arrival.
     pub(crate) fn pull(&mut self, port: u8) -> Vec<Queued<HeapFrame>> {
         let mut out = Outgoing::new();
-        let path = &mut self.paths[self.seating.owners[usize::from(port)].index()];
+        let path = &mut self.paths[self.assignment.owners[usize::from(port)].index()];
         path.egress(PortId(port), &mut out, Nanos(self.now));
         let lengths = out.iter().map(|frame| frame.buf.data().len());
         path.sent(PortId(port), Sent::of(lengths));

@@ -62,7 +62,7 @@ pub(crate) struct Flow {
     /// Packets whose acknowledgement gives a round-trip time, and when they were sent.
     pub(crate) timed: VecDeque<(u64, Nanos)>,
     /// Time of the last acknowledgement request.
-    pub(crate) asked: Nanos,
+    pub(crate) ack_requested: Nanos,
     /// True if its path crosses the reported queue.
     pub(crate) crosses: bool,
     pub(crate) bursts: VecDeque<Burst>,
@@ -74,7 +74,7 @@ pub(crate) struct Flow {
     /// Packets delivered in order before goodput was counted.
     pub(crate) delivered_before: u64,
     /// THEMIS: time of the last CNP from the switch to its sender.
-    pub(crate) told: Option<Nanos>,
+    pub(crate) signalled: Option<Nanos>,
 }
 
 /// Returns the queue pair of connection `index` at the data's sender.
@@ -125,7 +125,7 @@ impl Flow {
             }
         };
         let write = self.verb == Verb::Write;
-        let silent = now.since(self.asked) >= ACK_AFTER;
+        let silent = now.since(self.ack_requested) >= ACK_AFTER;
         let ack = write && (place >= 2 || packet % ACK_EVERY == ACK_EVERY - 1 || silent);
         let reth = wire::reth(crate::num::small(self.message * self.mtu as u64));
         let aeth = wire::aeth(false, 0);
@@ -145,7 +145,7 @@ impl Flow {
             self.mtu,
         );
         if ack {
-            self.asked = now;
+            self.ack_requested = now;
             self.timed.push_back((packet, now));
         }
         let wire = u64::from(wire_len(frame.data().len()));

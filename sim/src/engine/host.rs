@@ -32,7 +32,7 @@ pub(crate) struct Host {
     pub(crate) ready: BinaryHeap<Reverse<(Nanos, u32)>>,
     pub(crate) control: VecDeque<SimFrame>,
     pub(crate) pause: PauseState,
-    /// Time of its next scheduled [`Event::Host`](super::event::Event::Host).
+    /// Time of its next scheduled [`Host`](super::event::Event::Host).
     pub(crate) wake: Nanos,
     /// Connections that end here as receivers.
     pub(crate) receives: Vec<u32>,
@@ -135,7 +135,7 @@ impl Engine {
         match wire::read(frame.data()) {
             Seen::MacControl => {
                 let payload = frame.data().get(14..).unwrap_or_default();
-                state.pause.obey(payload, state.line, now);
+                state.pause.apply(payload, state.line, now);
                 self.wake_host(host, now);
             }
             Seen::Packet(packet) => match of_qpn(packet.dest_qp) {

@@ -53,7 +53,7 @@ pub(crate) struct Switch {
 pub(crate) struct Port {
     /// Engine index of its outgoing link.
     pub(crate) link: usize,
-    /// Time of its next scheduled [`Event::Port`](super::event::Event::Port).
+    /// Time of its next scheduled [`Port`](super::event::Event::Port).
     pub(crate) wake: Nanos,
     /// Frames that left with CE set, for the report.
     pub(crate) marked: u64,
@@ -261,8 +261,11 @@ impl Engine {
         };
         let now = self.now;
         let state = &mut self.flows[flow];
-        if state.told.is_none_or(|told| now.since(told) >= THEMIS) {
-            state.told = Some(now);
+        if state
+            .signalled
+            .is_none_or(|signalled| now.since(signalled) >= THEMIS)
+        {
+            state.signalled = Some(now);
             let (src, dst) = (state.forward.src, state.forward.dst);
             let order = FlowKey::new(src.into(), dst.into(), packet.dest_qp);
             let switch = &mut self.switches[index as usize];

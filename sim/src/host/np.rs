@@ -44,8 +44,8 @@ mod tests {
     fn one_cnp_an_interval() {
         let mut np = NotificationPoint::default();
         let interval = Nanos::from_micros(50);
-        let told = (0..1_000).filter(|step| np.marked(interval, Nanos(step * 1_000)));
-        assert_eq!(told.count(), 20);
+        let signalled = (0..1_000).filter(|step| np.marked(interval, Nanos(step * 1_000)));
+        assert_eq!(signalled.count(), 20);
     }
 
     #[test]

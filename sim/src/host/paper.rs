@@ -156,8 +156,8 @@ impl RateControl for Paper {
     fn cnp(&mut self, period: Option<Nanos>, now: Nanos) {
         self.advance(now);
         if self.params.adaptive {
-            let told = period.unwrap_or(Nanos::ZERO).0 as f64;
-            self.stretch = (1.1 * told / self.params.increase_timer.0 as f64).max(1.0);
+            let signalled = period.unwrap_or(Nanos::ZERO).0 as f64;
+            self.stretch = (1.1 * signalled / self.params.increase_timer.0 as f64).max(1.0);
         }
         self.target = self.rate;
         self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(self.params.min);

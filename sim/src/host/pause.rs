@@ -19,7 +19,7 @@ pub struct PauseState {
 
 impl PauseState {
     /// Applies a MAC control payload (the bytes after the EtherType); anything but PFC is ignored.
-    pub fn obey(&mut self, payload: &[u8], line: Gbps, now: Nanos) {
+    pub fn apply(&mut self, payload: &[u8], line: Gbps, now: Nanos) {
         let Ok((frame, _)) = Pfc::ref_from_prefix(payload) else {
             return;
         };
@@ -56,11 +56,11 @@ mod tests {
         let mut frame = [0u8; 46];
         frame[..4].copy_from_slice(&[1, 1, 0, 0b1000]);
         frame[10..12].copy_from_slice(&100u16.to_be_bytes());
-        state.obey(&frame, 100.0, Nanos(1_000));
+        state.apply(&frame, 100.0, Nanos(1_000));
         assert_eq!(state.until(Priority::new(3)), Nanos(1_000 + 512));
         assert_eq!(state.until(Priority::new(2)), Nanos::ZERO, "not named");
         frame[10..12].copy_from_slice(&[0, 0]);
-        state.obey(&frame, 100.0, Nanos(1_200));
+        state.apply(&frame, 100.0, Nanos(1_200));
         assert_eq!(state.until(Priority::new(3)), Nanos(1_200));
         assert_eq!((state.total, state.xoffs), (Nanos(200), 1));
     }

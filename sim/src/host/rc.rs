@@ -169,7 +169,7 @@ pub enum Answer {
 pub struct RcReceiver {
     expected: u64,
     beyond: BTreeSet<u64>,
-    told: Option<u64>,
+    signalled: Option<u64>,
     /// Packets received again, or out of order and not kept.
     pub wasted: u64,
     /// NAKs sent.
@@ -196,15 +196,17 @@ impl RcReceiver {
             }
             // Go-back-N sends one NAK per gap; selective repeat sends one for each newly revealed gap.
             let news = if keep { packet } else { self.expected };
-            if self.told == Some(news) {
+            if self.signalled == Some(news) {
                 return None;
             }
-            let fresh = self.told.is_none_or(|told| told < self.expected || !keep);
+            let fresh = self
+                .signalled
+                .is_none_or(|signalled| signalled < self.expected || !keep);
             let gap_grew = keep && !self.beyond.contains(&(packet - 1));
             if !fresh && !gap_grew {
                 return None;
             }
-            self.told = Some(news);
+            self.signalled = Some(news);
             self.naks += 1;
             return Some(Answer::Nak(self.expected, packet));
         }
@@ -212,7 +214,7 @@ impl RcReceiver {
         while self.beyond.remove(&self.expected) {
             self.expected += 1;
         }
-        self.told = None;
+        self.signalled = None;
         ack.then(|| Answer::Ack(self.expected - 1))
     }
 }

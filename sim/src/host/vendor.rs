@@ -66,9 +66,9 @@ pub struct Vendor {
 #[derive(Debug, Clone, Copy)]
 struct Clocks {
     alpha_at: Nanos,
-    alpha_told: bool,
+    alpha_signalled: bool,
     decrease_at: Nanos,
-    told: bool,
+    signalled: bool,
     increase_at: Option<Nanos>,
 }
 
@@ -90,7 +90,7 @@ impl Vendor {
 
     fn advance(&mut self, now: Nanos) {
         while let Some(clocks) = self.clocks {
-            let cut = clocks.told.then_some(clocks.decrease_at);
+            let cut = clocks.signalled.then_some(clocks.decrease_at);
             let next = [cut, clocks.increase_at].into_iter().flatten().min();
             let Some(at) = next.filter(|at| *at <= now) else {
                 break;
@@ -121,13 +121,13 @@ impl Vendor {
         let interval = params.alpha_interval.0.max(1);
         let steps = now.since(clocks.alpha_at).0 / interval + 1;
         let exponent = i32::try_from(steps).unwrap_or(i32::MAX);
-        let gain = if clocks.alpha_told {
+        let gain = if clocks.alpha_signalled {
             params.alpha_add * params.alpha_keep.powi(exponent - 1)
         } else {
             0.0
         };
         self.alpha = self.alpha * params.alpha_keep.powi(exponent) + gain;
-        clocks.alpha_told = false;
+        clocks.alpha_signalled = false;
         clocks.alpha_at = Nanos(clocks.alpha_at.0 + steps * interval);
     }
 
@@ -138,7 +138,7 @@ impl Vendor {
         self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(self.params.min);
         (self.time_stage, self.byte_stage, self.bytes) = (0, 0, 0);
         if let Some(clocks) = &mut self.clocks {
-            clocks.told = false;
+            clocks.signalled = false;
             clocks.decrease_at = at + self.params.decrease_interval;
             clocks.increase_at = Some(at + self.params.increase_interval);
         }
@@ -206,15 +206,15 @@ impl RateControl for Vendor {
     fn cnp(&mut self, _: Option<Nanos>, now: Nanos) {
         self.advance(now);
         if let Some(clocks) = &mut self.clocks {
-            (clocks.alpha_told, clocks.told) = (true, true);
+            (clocks.alpha_signalled, clocks.signalled) = (true, true);
         } else {
             self.alpha = self.params.alpha_first;
             self.target = self.rate;
             self.clocks = Some(Clocks {
                 alpha_at: now + self.params.alpha_interval,
-                alpha_told: false,
+                alpha_signalled: false,
                 decrease_at: now,
-                told: true,
+                signalled: true,
                 increase_at: None,
             });
         }

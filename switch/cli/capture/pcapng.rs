@@ -107,7 +107,7 @@ impl<W: Write> Pcapng<W> {
         Ok(())
     }
 
-    /// What was captured and lost, of all ports together: it stands with the first.
+    /// Totals of captured and lost frames of all ports: they stand with the first.
     pub(super) fn end(&mut self, end: &CaptureEnd) -> Result<()> {
         let comment = format!(
             "all ports: {} frames captured, {} lost for want of room in the capture; ended by {}",

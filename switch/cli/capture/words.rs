@@ -13,7 +13,7 @@ pub(crate) fn port(start: &CaptureStart, port: PortId) -> &str {
     found.map_or("?", |(name, _)| name.as_str())
 }
 
-/// What happened to a frame, one word and `key=value` for what is known.
+/// Fate of a frame: one word and `key=value` for what is known.
 pub(super) fn comment(start: &CaptureStart, event: &Event) -> String {
     let mut text = event.kind.name().to_owned();
     // Writing to a string cannot fail.
@@ -53,11 +53,11 @@ pub(crate) fn since_1970(start: &CaptureStart, time: Nanos) -> u64 {
     } else {
         (start.clock_ns - time.0, false)
     };
-    let apart = whole(real(earlier) * start.scale);
+    let separate = whole(real(earlier) * start.scale);
     if ahead {
-        start.epoch_ns.saturating_add(apart)
+        start.epoch_ns.saturating_add(separate)
     } else {
-        start.epoch_ns.saturating_sub(apart)
+        start.epoch_ns.saturating_sub(separate)
     }
 }
 

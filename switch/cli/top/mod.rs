@@ -103,7 +103,7 @@ fn screen(args: &TopArgs, mut state: State, stop: &AtomicBool) -> Result<(), Fai
     Ok(())
 }
 
-/// What there is to see now.
+/// Takes one look at the running switch.
 fn ask(socket: &Path) -> anyhow::Result<Seen> {
     let snapshot: Snapshot = match client::ask(socket, &Request::Snapshot)? {
         Reply::Snapshot(snapshot) => *snapshot,

@@ -1,4 +1,4 @@
-//! What the screen knows: the last two looks, and what keys chose.
+//! State of the screen: the last two looks, and what keys chose.
 
 use npcc_appliance::report::model::{Flow, NpccQueue, Port, Queue, Snapshot};
 use npcc_pipeline::num::real;
@@ -12,7 +12,7 @@ pub(super) struct Seen {
 }
 
 npcc_pipeline::named! {
-    /// What flows are ordered by.
+    /// Sort order of flows.
     pub(super) enum Sort {
         Bytes = "bytes",
         Cnps = "CNPs",

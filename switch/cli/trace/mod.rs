@@ -71,9 +71,9 @@ struct Trace {
     packet: u32,
     /// Bytes of the frame as it came in, or as it was made.
     length: u16,
-    /// What became of it in the end: `sent`, `dropped`, `punted`, `consumed`, or `waits` where it is still in the switch.
+    /// Fate of the packet: `sent`, `dropped`, `punted`, `consumed`, or `waits` where it is still in the switch.
     outcome: &'static str,
-    /// What each stage made of it.
+    /// Result of each stage.
     steps: Vec<Step>,
 }
 
@@ -119,7 +119,7 @@ fn packet(args: &PacketArgs) -> Result<(), Failure> {
     say(&traces.iter().map(shown).collect::<String>())
 }
 
-/// What was seen of each packet, by its number, and how much was lost.
+/// Events of each packet, by its number, and how much was lost.
 type Followed = (
     npcc_appliance::manage::capture::CaptureStart,
     BTreeMap<u32, Vec<Seen>>,
@@ -163,7 +163,7 @@ fn longest(socket: &Path, host: std::net::IpAddr) -> Option<Found> {
         ..Query::default()
     };
     let mut longest: Option<(u8, Route)> = None;
-    let asked = client::ask_rows(socket, "routes", &query, |row| {
+    let requested = client::ask_rows(socket, "routes", &query, |row| {
         let route: Route = serde_json::from_value(row)?;
         if let Ok(prefix) = route.prefix.parse::<IpNet>()
             && prefix.contains(&host)
@@ -176,7 +176,7 @@ fn longest(socket: &Path, host: std::net::IpAddr) -> Option<Found> {
         Ok(())
     });
     // A trace without the name of its route is still one.
-    asked.ok()?;
+    requested.ok()?;
     longest.map(|(_, route)| Found {
         prefix: route.prefix,
         next_hops: route.next_hops.len(),

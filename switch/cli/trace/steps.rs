@@ -1,4 +1,4 @@
-//! What a packet's events say, stage by stage: of the same frame as it came in, as it was let in, and as it left.
+//! Stages of a packet, read from its events: of the same frame as it came in, as it was let in, and as it left.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -42,7 +42,7 @@ impl Seen {
         }
     }
 
-    /// Where an IP packet goes to.
+    /// Destination of an IP packet.
     pub(super) fn destination(&self) -> Option<IpAddr> {
         let dst = Ipv6Addr::from_bits(self.fields.dst);
         match self.fields.version {
@@ -66,7 +66,7 @@ pub(super) struct Route {
     pub(super) next_hops: usize,
 }
 
-/// What a stage made of a packet.
+/// Result of one stage.
 #[derive(Debug, Serialize)]
 pub(super) struct Step {
     /// Its name.
@@ -74,7 +74,7 @@ pub(super) struct Step {
     /// Time since the packet came in or was made, in ns of the workers' clock, where that was taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) after_ns: Option<u64>,
-    /// What is known.
+    /// Facts the stage reported.
     #[serde(flatten)]
     pub(super) facts: Map<String, Value>,
 }
@@ -129,7 +129,7 @@ fn egress<'a>(start: &'a CaptureStart, event: &Event) -> Option<&'a str> {
     event.egress.map(|port| words::port(start, port))
 }
 
-/// What came in, what it was read as, and where the table leads it.
+/// Steps of the ingress: the frame, its headers, and where the table leads it.
 fn received(start: &CaptureStart, one: &Seen, route: Option<&Route>, all: &mut Vec<Step>) {
     let (event, fields) = (&one.event, &one.fields);
     let port = event.ingress.map(|port| words::port(start, port));
@@ -202,7 +202,7 @@ fn made(start: &CaptureStart, one: &Seen) -> Value {
     })
 }
 
-/// What was written into a frame, what room it found, and where it waits.
+/// Steps of the egress: rewritten fields, room in the buffer, and where it waits.
 fn let_in(
     start: &CaptureStart,
     (first, one): (&Seen, &Seen),

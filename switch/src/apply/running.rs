@@ -159,7 +159,7 @@ impl Running {
     ///
     /// # Errors
     /// Fails if a target refused; nothing has changed.
-    pub fn roll_back(
+    pub fn rollback(
         &mut self,
         links: &[Link],
         targets: &mut impl Targets,
@@ -235,16 +235,16 @@ impl Running {
 
 /// Changes every target from one state to the other, or none.
 fn change(from: Side<'_>, to: Side<'_>, targets: &mut impl Targets) -> Result<(), ApplyError> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for target in Target::ALL {
         let Err(why) = targets.change(target, from, to) else {
-            told.push(target);
+            reported.push(target);
             continue;
         };
         if target == Target::Control {
-            told.push(target);
+            reported.push(target);
         }
-        let back = told
+        let back = reported
             .iter()
             .rev()
             .map(|target| targets.change(*target, to, from));

@@ -299,7 +299,7 @@ impl Case {
                 assert_eq!(running.commit(), self.before.take().is_some());
             }
             Step::Rollback => {
-                let done = running.roll_back(links, fakes);
+                let done = running.rollback(links, fakes);
                 assert_eq!(done.is_some(), self.before.is_some());
                 if let Some(done) = done {
                     done?;
@@ -506,13 +506,13 @@ fn mistakes_and_files_that_do_not_fit_what_runs_change_nothing() {
 /// Targets that refuse from the `fails`-th change on.
 struct Silent {
     fails: usize,
-    told: Vec<Target>,
+    reported: Vec<Target>,
 }
 
 impl Targets for Silent {
     fn change(&mut self, target: Target, _: Side<'_>, _: Side<'_>) -> Result<(), String> {
-        self.told.push(target);
-        if self.told.len() >= self.fails {
+        self.reported.push(target);
+        if self.reported.len() >= self.fails {
             return Err(format!("{target:?} does not listen"));
         }
         Ok(())
@@ -526,18 +526,18 @@ fn what_cannot_be_taken_back_is_said() {
         let mut case = Case::new(folder.path());
         let mut silent = Silent {
             fails,
-            told: Vec::new(),
+            reported: Vec::new(),
         };
         let refused = case
             .running
             .set(("npcc.action", "off"), &case.links, &mut silent);
-        (refused.unwrap_err().to_string(), silent.told)
+        (refused.unwrap_err().to_string(), silent.reported)
     };
-    let (why, told) = tried(1);
+    let (why, reported) = tried(1);
     assert_eq!(why, "Routes does not listen: nothing was changed");
-    assert_eq!(told, [Target::Routes]);
-    let (why, told) = tried(3);
+    assert_eq!(reported, [Target::Routes]);
+    let (why, reported) = tried(3);
     assert!(why.contains("restart the switch"), "{why}");
     let back = [Target::Control, Target::Workers, Target::Routes];
-    assert_eq!(told[3..], back, "the last first");
+    assert_eq!(reported[3..], back, "the last first");
 }

@@ -106,7 +106,7 @@ impl Control {
             // On a shared core the loop sleeps between its ticks and takes no alarms.
             let rang = self.yields.is_none() && self.alarms.rang(now, self.core.tick_time());
             if rang {
-                self.core.hasten();
+                self.core.wake_early();
             } else if now < next {
                 match self.yields {
                     // On a shared host a thread that the same frame woke may have waited for this core.
@@ -150,7 +150,7 @@ impl Control {
             clock,
             ..
         } = self;
-        inbox.obey(core, now, |style, priority| {
+        inbox.apply(core, now, |style, priority| {
             injector.restyle(style, priority);
         });
         injector.refresh();

@@ -94,7 +94,7 @@ pub enum OrderError {
     Address(IpAddr),
     /// The control core did not take it in time.
     #[error("the control core does not listen")]
-    Deaf,
+    Unresponsive,
     /// The control core took it, and did not answer in time.
     #[error(
         "the control core took the order and does not answer; look whether it holds (show npcc)"

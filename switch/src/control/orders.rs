@@ -3,7 +3,7 @@
 //! A command is carried out between two ticks, one per tick; a list of pairs in parts, and all or none. The control core never waits for
 //! the thread that gave it.
 //!
-//! Law: a command that was reported as timed out ([`OrderError::Deaf`]) is never carried out.
+//! Law: a command that was reported as timed out ([`OrderError::Unresponsive`]) is never carried out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -50,7 +50,7 @@ impl NpccOrders {
     /// Gives a command and waits for the answer.
     ///
     /// # Errors
-    /// Fails with [`OrderError::Deaf`], or the control core's reason for a refusal.
+    /// Fails with [`OrderError::Unresponsive`], or the control core's reason for a refusal.
     pub fn give(&self, command: Command) -> Result<(), OrderError> {
         self.instruct(Instruction::Core(command))
     }
@@ -59,7 +59,7 @@ impl NpccOrders {
     /// forgotten with the others.
     ///
     /// # Errors
-    /// Fails with [`OrderError::Deaf`], or the control core's reason to refuse one of them.
+    /// Fails with [`OrderError::Unresponsive`], or the control core's reason to refuse one of them.
     pub fn give_pairs(&self, pairs: &Arc<[Command]>) -> Result<(), OrderError> {
         self.instruct(Instruction::Pairs(Arc::clone(pairs)))
     }
@@ -67,7 +67,7 @@ impl NpccOrders {
     /// Changes the style of CNPs, or the queue they enter, from now on.
     ///
     /// # Errors
-    /// Fails with [`OrderError::Deaf`].
+    /// Fails with [`OrderError::Unresponsive`].
     pub fn restyle(&self, style: CnpStyle, priority: Priority) -> Result<(), OrderError> {
         self.instruct(Instruction::Style(style, priority))
     }
@@ -75,17 +75,17 @@ impl NpccOrders {
     fn instruct(&self, instruction: Instruction) -> Result<(), OrderError> {
         let (answer, answered) = sync_channel(1);
         let waits = Arc::new(AtomicBool::new(true));
-        let mut ring = self.0.lock().map_err(|_| OrderError::Deaf)?;
+        let mut ring = self.0.lock().map_err(|_| OrderError::Unresponsive)?;
         let order = Order {
             instruction,
             waits: Arc::clone(&waits),
             answer,
         };
-        ring.push(order).map_err(|_| OrderError::Deaf)?;
+        ring.push(order).map_err(|_| OrderError::Unresponsive)?;
         drop(ring);
         let answer = answered.recv_timeout(PATIENCE).or_else(|_| {
             if waits.swap(false, Ordering::Relaxed) {
-                return Err(OrderError::Deaf);
+                return Err(OrderError::Unresponsive);
             }
             let taken = answered.recv_timeout(PATIENCE);
             taken.map_err(|_| OrderError::Silent)
@@ -118,14 +118,14 @@ impl List {
                     self.pairs.get(last)
                 {
                     // Another pair of the list, or a packet, may have ended it already.
-                    let _ = core.obey(&Command::DeletePair { flow: *flow }, now);
+                    let _ = core.apply(&Command::DeletePair { flow: *flow }, now);
                 }
                 continue;
             }
             let Some(pair) = self.pairs.get(self.held) else {
                 return Some(Ok(()));
             };
-            match core.obey(pair, now) {
+            match core.apply(pair, now) {
                 Ok(()) => self.held += 1,
                 Err(why) => self.refused = Some(why),
             }
@@ -145,7 +145,7 @@ pub struct Inbox {
 impl Inbox {
     /// Carries out one waiting command, or a part of a list; `restyle` changes the style of CNPs.
     #[inline]
-    pub fn obey(
+    pub fn apply(
         &mut self,
         core: &mut ControlCore,
         now: Nanos,
@@ -162,7 +162,7 @@ impl Inbox {
             return;
         }
         let done = match order.instruction {
-            Instruction::Core(command) => core.obey(&command, now),
+            Instruction::Core(command) => core.apply(&command, now),
             Instruction::Pairs(pairs) => {
                 self.list = Some(List {
                     pairs,
@@ -235,7 +235,7 @@ mod tests {
             ..ControlConfig::default()
         });
         while !thread.is_finished() {
-            inbox.obey(&mut core, Nanos(1), |_, _| {});
+            inbox.apply(&mut core, Nanos(1), |_, _| {});
         }
         let (add, unknown) = thread.join().unwrap();
         assert_eq!(add, Ok(()));
@@ -246,13 +246,13 @@ mod tests {
     #[test]
     fn an_order_of_which_its_giver_heard_that_nobody_listens_is_never_obeyed() {
         let (orders, mut inbox) = ring();
-        assert_eq!(orders.give(pair(0)), Err(OrderError::Deaf));
+        assert_eq!(orders.give(pair(0)), Err(OrderError::Unresponsive));
         let mut core = ControlCore::new(&ControlConfig::default());
-        inbox.obey(&mut core, Nanos(1), |_, _| {});
+        inbox.apply(&mut core, Nanos(1), |_, _| {});
         let Command::AddPair { flow, .. } = pair(0) else {
             unreachable!()
         };
-        let gone = core.obey(&Command::DeletePair { flow }, Nanos(2));
+        let gone = core.apply(&Command::DeletePair { flow }, Nanos(2));
         assert_eq!(gone, Err(Refused::UnknownPair));
     }
 
@@ -283,7 +283,7 @@ mod tests {
                 while !given.is_finished() {
                     // A call without a list in progress is not counted.
                     ticks += u32::from(inbox.list.is_some());
-                    inbox.obey(&mut core, Nanos(1), |_, _| {});
+                    inbox.apply(&mut core, Nanos(1), |_, _| {});
                 }
                 given.join().unwrap()
             });
@@ -292,7 +292,7 @@ mod tests {
                 let Command::AddPair { flow, .. } = command else {
                     return false;
                 };
-                core.obey(&Command::DeletePair { flow }, Nanos(1)).is_ok()
+                core.apply(&Command::DeletePair { flow }, Nanos(1)).is_ok()
             };
             (done, ticks, known(one), known(last))
         };

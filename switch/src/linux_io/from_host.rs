@@ -81,9 +81,9 @@ impl FromHost {
         self.wake_rested();
         let mut events = [EpollEvent::empty(); EVENTS];
         // A signal ends the wait like a timeout.
-        let told = self.epoll.wait(&mut events, wait).unwrap_or(0);
+        let reported = self.epoll.wait(&mut events, wait).unwrap_or(0);
         let mut moved = 0;
-        for event in events.iter().take(told) {
+        for event in events.iter().take(reported) {
             let index = usize::try_from(event.data()).unwrap_or(usize::MAX);
             moved += self.take(index);
         }

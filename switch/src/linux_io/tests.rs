@@ -236,10 +236,10 @@ fn udp(host: u8, port: u16) -> Vec<u8> {
 #[test]
 fn classes_reach_linux_best_first_and_next_hops_are_asked_for() {
     let (mut path, worker) = path();
-    let asked = Arc::new(Mutex::new(Vec::new()));
+    let requested = Arc::new(Mutex::new(Vec::new()));
     let resolve: Resolve = {
-        let asked = Arc::clone(&asked);
-        Box::new(move |ask| asked.lock().unwrap().push(*ask))
+        let requested = Arc::clone(&requested);
+        Box::new(move |ask| requested.lock().unwrap().push(*ask))
     };
     let mut to_host = ToHost::new(vec![worker], resolve);
     let (dc, host) = interface(0, 0);
@@ -253,8 +253,11 @@ fn classes_reach_linux_best_first_and_next_hops_are_asked_for() {
     let interfaces = [dc];
     assert_eq!(to_host.turn(&interfaces), 5);
     assert_eq!(read(&host), [bfd, arp.clone(), arp, ping.clone()]);
-    let asked = asked.lock().unwrap();
-    assert_eq!(asked[0].destination, std::net::IpAddr::from([10, 0, 1, 7]));
+    let requested = requested.lock().unwrap();
+    assert_eq!(
+        requested[0].destination,
+        std::net::IpAddr::from([10, 0, 1, 7])
+    );
     // Linux's side is gone, or was never there: all frames are counted.
     drop(host);
     for interfaces in [&interfaces[..], &[]] {

@@ -88,15 +88,15 @@ impl ToHost {
 
     /// Has requested next hops resolved; returns their number.
     fn asks(&mut self) -> usize {
-        let mut asked = 0;
+        let mut requested = 0;
         for worker in &mut self.workers {
-            while asked < ASKS
+            while requested < ASKS
                 && let Ok(ask) = worker.asks.pop()
             {
                 (self.resolve)(&ask);
-                asked += 1;
+                requested += 1;
             }
         }
-        asked
+        requested
     }
 }

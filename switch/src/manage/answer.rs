@@ -247,7 +247,7 @@ impl Management {
     }
 
     /// Rolls back a reload that was not committed in time.
-    pub fn roll_back_if_overdue(&self) {
+    pub fn expire_confirmation(&self) {
         let mut nothing = false;
         let reply = guarded(|| {
             let outcome = self.rollback_if_overdue();

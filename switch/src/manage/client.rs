@@ -32,11 +32,11 @@ pub fn ask(socket: &Path, request: &Request) -> anyhow::Result<Reply> {
     let mut line = serde_json::to_string(request)?;
     line.push('\n');
     // A switch with too many clients answers so without reading the request.
-    let asked = stream.write_all(line.as_bytes());
+    let requested = stream.write_all(line.as_bytes());
     let mut answer = String::new();
     let answered = BufReader::new(stream).read_line(&mut answer);
     if answer.is_empty() {
-        asked.context("cannot ask the switch")?;
+        requested.context("cannot ask the switch")?;
         answered
             .with_context(|| format!("the switch did not answer in {} s", patience.as_secs()))?;
         return Err(anyhow!(
@@ -84,7 +84,7 @@ fn ask_some(
         .set_read_timeout(Some(PATIENCE))
         .context("cannot set a timeout")?;
     let line = serde_json::to_string(request)? + "\n";
-    let asked = stream.write_all(line.as_bytes());
+    let requested = stream.write_all(line.as_bytes());
     for line in BufReader::new(stream).lines() {
         let line = line.context("the switch did not go on with its answer")?;
         match serde_json::from_str(&line) {
@@ -96,7 +96,7 @@ fn ask_some(
             }
         }
     }
-    asked.context("cannot ask the switch")?;
+    requested.context("cannot ask the switch")?;
     Err(anyhow!(
         "the switch closed the connection before its answer ended: it stops, or was too busy"
     ))

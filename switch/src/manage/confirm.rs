@@ -99,7 +99,8 @@ impl Management {
     /// # Errors
     /// Fails if no reload is pending, or if a target refused: the rollback is tried again after `AGAIN`.
     pub fn rollback(&self) -> Result<Outcome, ApplyError> {
-        let done = self.change(|running, links, targets| self.roll_back(running, links, targets));
+        let done =
+            self.change(|running, links, targets| self.rollback_pending(running, links, targets));
         done.and_then(|outcome| outcome.ok_or_else(nothing_waits))
     }
 
@@ -107,7 +108,7 @@ impl Management {
     pub(super) fn rollback_if_overdue(&self) -> Option<Result<Outcome, ApplyError>> {
         let done = self.change(|running, links, targets| {
             if self.is_overdue() {
-                self.roll_back(running, links, targets)
+                self.rollback_pending(running, links, targets)
             } else {
                 Ok(None)
             }
@@ -115,13 +116,13 @@ impl Management {
         done.transpose()
     }
 
-    fn roll_back(
+    fn rollback_pending(
         &self,
         running: &mut Running,
         links: &[Link],
         targets: &mut Targets<'_>,
     ) -> Result<Option<Outcome>, ApplyError> {
-        let Some(done) = running.roll_back(links, targets) else {
+        let Some(done) = running.rollback(links, targets) else {
             return Ok(None);
         };
         let deadline = Instant::now() + AGAIN;

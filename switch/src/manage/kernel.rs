@@ -86,8 +86,8 @@ impl Management {
         };
         let interfaces = interfaces.iter().map(of).collect();
         let interfaces = Box::new(PuntPort { interfaces });
-        if let Err(deaf) = self.workers.give(&[Command::PuntPort { port, interfaces }]) {
-            self.note_of_linux(&format!("addresses of {}: {deaf}", facts.name));
+        if let Err(unresponsive) = self.workers.give(&[Command::PuntPort { port, interfaces }]) {
+            self.note_of_linux(&format!("addresses of {}: {unresponsive}", facts.name));
         }
     }
 

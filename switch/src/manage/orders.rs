@@ -19,7 +19,7 @@ use crate::apply::running::Running;
 use crate::control::order::{ListedPair, NpccOrder, OrderError};
 use crate::control::orders::NpccOrders;
 use crate::wiring::kernel::Kernel;
-use crate::worker::command::{Command, Deaf, WorkerOrders};
+use crate::worker::command::{Command, Unresponsive, WorkerOrders};
 
 /// Running configuration and its routes.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl Management {
     ///
     /// # Errors
     /// Fails if a worker timed out.
-    pub fn clear_watermarks(&self) -> Result<(), Deaf> {
+    pub fn clear_watermarks(&self) -> Result<(), Unresponsive> {
         self.workers.give(&[Command::ClearWatermarks])?;
         self.view.timings().clear();
         Ok(())

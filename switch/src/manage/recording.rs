@@ -55,20 +55,20 @@ impl Recording {
             .context("cannot set a timeout")?;
         let line = serde_json::to_string(&request)? + "\n";
         // A switch with too many clients answers so without reading the request.
-        let asked = std::io::Write::write_all(&mut stream, line.as_bytes());
+        let requested = std::io::Write::write_all(&mut stream, line.as_bytes());
         let mut from = BufReader::with_capacity(
             1 << 20,
             Source {
                 stream,
                 enough,
                 waited: Some(Duration::ZERO),
-                asked_to_end: false,
+                requested_to_end: false,
             },
         );
         let mut answer = String::new();
         let answered = from.read_line(&mut answer);
         if answer.is_empty() {
-            asked.context("cannot ask the switch")?;
+            requested.context("cannot ask the switch")?;
             answered.context("the switch did not answer")?;
         }
         let reply = serde_json::from_str(&answer).context(OTHER_ANSWER)?;
@@ -120,14 +120,14 @@ struct Source {
     enough: Arc<AtomicBool>,
     /// Time without data, where that is limited.
     waited: Option<Duration>,
-    asked_to_end: bool,
+    requested_to_end: bool,
 }
 
 impl Read for Source {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         loop {
-            if self.enough.load(Ordering::Relaxed) && !self.asked_to_end {
-                self.asked_to_end = true;
+            if self.enough.load(Ordering::Relaxed) && !self.requested_to_end {
+                self.requested_to_end = true;
                 self.waited = Some(Duration::ZERO);
                 // The next read detects a switch that is gone.
                 let _ = self.stream.shutdown(Shutdown::Write);

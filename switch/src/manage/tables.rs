@@ -274,7 +274,14 @@ mod tests {
 
     #[test]
     fn every_table_has_a_name_of_its_own_and_is_in_the_manual() {
-        let manual = include_str!("../../../docs/state.md");
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+        let pages = std::fs::read_dir(docs)
+            .unwrap()
+            .map(|page| page.unwrap().path());
+        let pages = pages.filter(|page| page.is_file());
+        let manual: String = pages
+            .map(|page| std::fs::read_to_string(page).unwrap())
+            .collect();
         for (at, table) in ALL.iter().enumerate() {
             assert!(ALL[..at].iter().all(|other| other.name != table.name));
             assert!(

@@ -61,7 +61,9 @@ impl Running<'_> {
     fn workers(&self, (_, from): Side<'_>, (config, to): Side<'_>) -> Result<(), String> {
         let Running { view, workers, .. } = self;
         let commands = from.commands(to);
-        workers.give(&commands).map_err(|deaf| deaf.to_string())?;
+        workers
+            .give(&commands)
+            .map_err(|unresponsive| unresponsive.to_string())?;
         *view.qos() = qos::effective(config, &to.paths());
         for (state, (port, flow)) in view
             .links

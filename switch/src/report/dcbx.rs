@@ -142,9 +142,9 @@ mod tests {
             }],
             ..Qos::default()
         };
-        let told = Dcbx::of(&qos, vec!["dc0".to_owned()]);
+        let reported = Dcbx::of(&qos, vec!["dc0".to_owned()]);
         assert_eq!(
-            told.text(),
+            reported.text(),
             "configure ports dc0 lldp custom-tlv replace oui 00,80,c2 subtype 11 oui-info 08,08\n\
              configure ports dc0 lldp custom-tlv replace oui 00,80,c2 subtype 12 oui-info 00,63,12,b7,65,00,1a,c5,00,30\n"
         );

@@ -267,13 +267,13 @@ mod tests {
         pause.storm_ended_at.set(ms(600).0);
         port.lossless_lost.add(1);
         look(&mut journal, ms(1_700));
-        let told: Vec<_> = journal
+        let reported: Vec<_> = journal
             .events()
             .into_iter()
             .map(|event| (event.kind, event.priority, event.count, event.time_us))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 (Kind::StormWarning, Some(3), 1, 4_000),
                 (Kind::StormBegan, Some(3), 1, 5_000),

@@ -302,10 +302,12 @@ mod tests {
         };
         port.flow.headroom_short = 3_275_000;
         snapshot.ports.push(port);
-        let told = slow(&snapshot);
+        let reported = slow(&snapshot);
         assert!(
-            told.contains("\x1b[31m") && told.contains("3,275,000 B") && told.contains("312us"),
-            "{told}"
+            reported.contains("\x1b[31m")
+                && reported.contains("3,275,000 B")
+                && reported.contains("312us"),
+            "{reported}"
         );
     }
 

@@ -108,7 +108,7 @@ pub(super) fn assemble<P: Probe>(
         links: link_states,
         cores: config.cores.workers.clone(),
         counters: ends.counters.clone(),
-        captures: Captures::told(&ends.captures),
+        captures: Captures::reported(&ends.captures),
         workers: ends.stats,
         caches: ends.caches,
         npcc: core.status(),
@@ -174,7 +174,7 @@ fn linux_io(
 
 /// Assigns ports to workers; returns the plan and the index of each port's owner.
 fn seats(config: &Config, ports: &[OpenPort]) -> (WorkerPlan, Vec<usize>) {
-    let plan = wiring::workers::seating(config, ports);
+    let plan = wiring::workers::assignment(config, ports);
     let owners = plan.owners.iter().map(|owner| owner.index()).collect();
     (plan, owners)
 }

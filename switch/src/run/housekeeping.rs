@@ -156,10 +156,10 @@ fn manage(
 /// Returns a change that is due without a client's request: an overdue rollback, or a reload by SIGHUP.
 fn wanted(management: &Management, hangup: &AtomicBool) -> Option<fn(&Management)> {
     if management.is_overdue() {
-        return Some(Management::roll_back_if_overdue);
+        return Some(Management::expire_confirmation);
     }
-    let asked = hangup.swap(false, Ordering::Relaxed);
-    asked.then_some(Management::reload_at_signal)
+    let requested = hangup.swap(false, Ordering::Relaxed);
+    requested.then_some(Management::reload_at_signal)
 }
 
 fn progress(snapshot: &Snapshot) -> String {

@@ -146,14 +146,14 @@ impl WorkerPeers {
         }
         let (orders, commands) = command::ring();
         let (to_worker, injections) = inject::ring();
-        let (times, told) = timings::ring();
+        let (times, reported) = timings::ring();
         let linux = self.linux.as_mut();
         let linux = linux.map(|side| side.worker(&mut path, parts.seed));
         self.counters.push(Arc::clone(path.counters()));
         self.stats.push(Arc::clone(&parts.stats));
         self.orders.push(orders);
         self.injections.push(to_worker);
-        self.times.push(told);
+        self.times.push(reported);
         self.captures.push(WorkerCaptures {
             frames,
             stats: captures,

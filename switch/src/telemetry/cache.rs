@@ -29,14 +29,14 @@ impl<K> Default for Cache<K> {
 }
 
 impl<K: Eq + Hash> Cache<K> {
-    /// Returns the fresh answer to `asked`, or the one that `make` makes now. A failure is not cached: the next request calls `make` again.
+    /// Returns the fresh answer to `requested`, or the one that `make` makes now. A failure is not cached: the next request calls `make` again.
     pub(super) fn get<E>(
         &mut self,
-        asked: K,
+        requested: K,
         make: impl FnOnce() -> Result<String, E>,
     ) -> Result<Bytes, E> {
         let begun = Instant::now();
-        if let Some(answer) = self.0.get(&asked)
+        if let Some(answer) = self.0.get(&requested)
             && begun < answer.until
         {
             return Ok(answer.bytes.clone());
@@ -48,7 +48,7 @@ impl<K: Eq + Hash> Cache<K> {
             until: now + fresh,
             bytes: bytes.clone(),
         };
-        self.0.insert(asked, answer);
+        self.0.insert(requested, answer);
         Ok(bytes)
     }
 }
@@ -61,8 +61,8 @@ mod tests {
     fn who_asks_again_at_once_is_told_the_same_and_what_took_long_longer() {
         let mut cache = Cache::default();
         let mut made = 0;
-        let mut ask = |asked: &'static str, takes: Duration| {
-            cache.get(asked, || {
+        let mut ask = |requested: &'static str, takes: Duration| {
+            cache.get(requested, || {
                 made += 1;
                 std::thread::sleep(takes);
                 Ok::<_, ()>(made.to_string())

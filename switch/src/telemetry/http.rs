@@ -239,8 +239,8 @@ mod tests {
     fn who_asks_by_a_name_of_elsewhere_is_refused_whatever_he_asks_for() {
         let served = Served::new();
         let ask = |path: &str, host: &str| {
-            let asked = format!("GET {path} HTTP/1.1\r\n{host}\r\n");
-            served.ask(asked.as_bytes()).0
+            let requested = format!("GET {path} HTTP/1.1\r\n{host}\r\n");
+            served.ask(requested.as_bytes()).0
         };
         let long = format!("Host: {}\r\n", "x".repeat(5_000));
         for path in ["/", "/absent"] {

@@ -39,7 +39,7 @@ const CHART: &str = include_str!("page/chart.js");
 
 /// Request whose answer is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Asked {
+enum PageRequest {
     Metrics(Format),
     Snapshot,
     Table(&'static str),
@@ -49,18 +49,18 @@ enum Asked {
 #[derive(Debug)]
 struct Pages {
     management: Arc<Management>,
-    told: Mutex<Cache<Asked>>,
+    reported: Mutex<Cache<PageRequest>>,
 }
 
 impl Pages {
-    /// Returns the answer to `asked`, from the cache or made now.
-    fn tell(&self, asked: Asked) -> anyhow::Result<Bytes> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the answer to `requested`, from the cache or made now.
+    fn tell(&self, requested: PageRequest) -> anyhow::Result<Bytes> {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let view = &self.management.view;
-        told.get(asked, || match asked {
-            Asked::Metrics(format) => Ok(metrics::text(Scrape::of(view), format)?),
-            Asked::Snapshot => Ok(serde_json::to_string(&view.shown())?),
-            Asked::Table(name) => {
+        reported.get(requested, || match requested {
+            PageRequest::Metrics(format) => Ok(metrics::text(Scrape::of(view), format)?),
+            PageRequest::Snapshot => Ok(serde_json::to_string(&view.shown())?),
+            PageRequest::Table(name) => {
                 let query = Query {
                     top: match name {
                         "log" => Some(LINES),
@@ -79,7 +79,7 @@ impl Pages {
 pub fn router(management: Arc<Management>, names: &[String]) -> Router {
     let pages = Pages {
         management,
-        told: Mutex::default(),
+        reported: Mutex::default(),
     };
     let router = Router::new()
         .route("/", get(async || asset("text/html; charset=utf-8", INDEX)))
@@ -113,11 +113,14 @@ async fn of_metrics(State(pages): State<Arc<Pages>>, headers: HeaderMap) -> Resp
         .get(header::ACCEPT)
         .and_then(|accept| accept.to_str().ok());
     let format = Format::accepted(accept);
-    answer(format.content_type(), pages.tell(Asked::Metrics(format)))
+    answer(
+        format.content_type(),
+        pages.tell(PageRequest::Metrics(format)),
+    )
 }
 
 async fn of_snapshot(State(pages): State<Arc<Pages>>) -> Response<Body> {
-    answer("application/json", pages.tell(Asked::Snapshot))
+    answer("application/json", pages.tell(PageRequest::Snapshot))
 }
 
 async fn of_table(State(pages): State<Arc<Pages>>, Path(name): Path<String>) -> Response<Body> {
@@ -127,7 +130,7 @@ async fn of_table(State(pages): State<Arc<Pages>>, Path(name): Path<String>) -> 
             "there is no such table: see npcc-switch show --help\n",
         );
     };
-    answer("application/json", pages.tell(Asked::Table(name)))
+    answer("application/json", pages.tell(PageRequest::Table(name)))
 }
 
 fn asset(kind: &'static str, text: &'static str) -> Response<Body> {

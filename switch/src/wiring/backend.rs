@@ -17,7 +17,7 @@ npcc_pipeline::named! {
 
 /// Operator's settings for a port's pause.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish {
+pub struct PfcRequest {
     /// `pfc.backend`.
     pub backend: PfcBackend,
     /// `ports[].pfc`.
@@ -28,7 +28,7 @@ pub struct Wish {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The device was not asked.
-    NotAsked,
+    NotRequested,
     /// The device obeys.
     Obeys,
     /// The device refused, or lacks the call: the driver's message.
@@ -110,8 +110,8 @@ fn known(driver: &str) -> Known {
 
 /// Returns true if the device is to be asked to obey pause by itself.
 #[must_use]
-pub fn asks(wish: Wish, driver: &str) -> bool {
-    match (wish.backend, wish.port) {
+pub fn asks(request: PfcRequest, driver: &str) -> bool {
+    match (request.backend, request.port) {
         (_, PortPfc::Off) | (PfcBackend::None | PfcBackend::Software, _) => false,
         (PfcBackend::Hardware, _) => true,
         (PfcBackend::Auto, _) => known(driver) == Known::Mac,
@@ -121,16 +121,16 @@ pub fn asks(wish: Wish, driver: &str) -> bool {
 /// Returns true if a pause frame is to be sent at start: `ports[].pfc` is `auto`, `pfc.backend` is not `none`, and the driver can carry
 /// pause frames.
 #[must_use]
-pub fn tests(wish: Wish, driver: &str) -> bool {
-    let sends = matches!(wish.port, PortPfc::Auto);
-    sends && wish.backend != PfcBackend::None && !matches!(known(driver), Known::Never(_))
+pub fn tests(request: PfcRequest, driver: &str) -> bool {
+    let sends = matches!(request.port, PortPfc::Auto);
+    sends && request.backend != PfcBackend::None && !matches!(known(driver), Known::Never(_))
 }
 
 /// Chooses the back end.
 ///
 /// # Errors
 /// Says why the device cannot obey pause, when `backend: hardware` requires it.
-pub fn decide(wish: Wish, ability: &Ability) -> Result<BackendChoice, String> {
+pub fn decide(request: PfcRequest, ability: &Ability) -> Result<BackendChoice, String> {
     let choice = |backend, why: &str| {
         Ok(BackendChoice {
             backend,
@@ -138,7 +138,7 @@ pub fn decide(wish: Wish, ability: &Ability) -> Result<BackendChoice, String> {
         })
     };
     let known = known(&ability.driver);
-    match (wish.backend, wish.port) {
+    match (request.backend, request.port) {
         (PfcBackend::None, _) => return choice(Backend::None, "pfc.backend: none"),
         (_, PortPfc::Off) => return choice(Backend::None, "pfc: off"),
         (PfcBackend::Software, _) => return choice(Backend::Software, "pfc.backend: software"),
@@ -146,7 +146,7 @@ pub fn decide(wish: Wish, ability: &Ability) -> Result<BackendChoice, String> {
             return match &ability.answer {
                 Answer::Obeys => choice(Backend::Hardware, "pfc.backend: hardware"),
                 Answer::Refused(why) => Err(why.clone()),
-                Answer::NotAsked => Err("the device was not asked".to_owned()),
+                Answer::NotRequested => Err("the device was not asked".to_owned()),
             };
         }
         (PfcBackend::Auto, _) => {}
@@ -155,7 +155,7 @@ pub fn decide(wish: Wish, ability: &Ability) -> Result<BackendChoice, String> {
         let why = "the device obeys pause by itself, with a transmit queue a priority";
         return choice(Backend::Hardware, why);
     }
-    if wish.port != PortPfc::Auto {
+    if request.port != PortPfc::Auto {
         return choice(Backend::Software, "the port is told to");
     }
     if let Known::Never(why) = known {
@@ -187,12 +187,12 @@ pub fn decide(wish: Wish, ability: &Ability) -> Result<BackendChoice, String> {
 /// # Errors
 /// Says why the port has no pause.
 pub fn admits(
-    wish: Wish,
+    request: PfcRequest,
     choice: &BackendChoice,
     lossless: u8,
     is_vdev: bool,
 ) -> Result<(), String> {
-    let unwritten = wish.backend == PfcBackend::Auto && wish.port == PortPfc::Auto;
+    let unwritten = request.backend == PfcBackend::Auto && request.port == PortPfc::Auto;
     if lossless != 0 && !is_vdev && unwritten && choice.backend == Backend::None {
         return Err(choice.why.clone());
     }
@@ -208,13 +208,13 @@ mod tests {
     fn a_card_without_pause_does_not_start_lossless() {
         let ability = |driver: &str, self_test| Ability {
             driver: driver.to_owned(),
-            answer: Answer::NotAsked,
+            answer: Answer::NotRequested,
             self_test,
         };
         let admitted = |backend, port, driver: &str, self_test, vdev| {
-            let wish = Wish { backend, port };
-            let choice = decide(wish, &ability(driver, self_test)).unwrap();
-            admits(wish, &choice, 1 << 3, vdev)
+            let request = PfcRequest { backend, port };
+            let choice = decide(request, &ability(driver, self_test)).unwrap();
+            admits(request, &choice, 1 << 3, vdev)
         };
         let (auto, none) = (PfcBackend::Auto, PfcBackend::None);
         for driver in ["mlx5_pci", "net_i40e"] {
@@ -244,7 +244,7 @@ mod tests {
             answer,
             self_test,
         };
-        let choice = decide(Wish { backend, port }, &ability)?;
+        let choice = decide(PfcRequest { backend, port }, &ability)?;
         Ok((choice.backend, choice.why))
     }
 
@@ -259,9 +259,9 @@ mod tests {
     );
 
     fn all_hold(cases: impl IntoIterator<Item = Case>) {
-        for (wish, driver, answer, test, backend, word) in cases {
-            let row = format!("{wish:?} {driver} {answer:?} {test:?}");
-            let (got, why) = decided(wish, driver, answer, test).unwrap();
+        for (request, driver, answer, test, backend, word) in cases {
+            let row = format!("{request:?} {driver} {answer:?} {test:?}");
+            let (got, why) = decided(request, driver, answer, test).unwrap();
             assert_eq!(got, backend, "{row}: {why}");
             assert!(why.contains(word), "{row}: {why}");
         }
@@ -269,20 +269,20 @@ mod tests {
 
     #[test]
     fn auto_goes_by_the_driver_its_answer_and_the_test() {
-        use Answer::{NotAsked, Obeys};
+        use Answer::{NotRequested, Obeys};
         use Backend as B;
         use SelfTest::{LinkDown, NotRun, Refused, Sent, Uncounted};
         let lacks = || Answer::Refused("Operation not supported".to_owned());
         let auto = (PfcBackend::Auto, PortPfc::Auto);
         all_hold([
-            (auto, "net_pcap", NotAsked, NotRun, B::None, "no peer"),
-            (auto, "net_null", NotAsked, NotRun, B::None, "no peer"),
-            (auto, "net_i40e", NotAsked, NotRun, B::None, "i40e"),
-            (auto, "mlx5_pci", NotAsked, NotRun, B::None, "mlnx_qos"),
+            (auto, "net_pcap", NotRequested, NotRun, B::None, "no peer"),
+            (auto, "net_null", NotRequested, NotRun, B::None, "no peer"),
+            (auto, "net_i40e", NotRequested, NotRun, B::None, "i40e"),
+            (auto, "mlx5_pci", NotRequested, NotRun, B::None, "mlnx_qos"),
             (
                 auto,
                 "net_af_packet",
-                NotAsked,
+                NotRequested,
                 Sent,
                 B::Software,
                 "virtual",
@@ -290,12 +290,19 @@ mod tests {
             (
                 auto,
                 "net_af_packet",
-                NotAsked,
+                NotRequested,
                 LinkDown,
                 B::Software,
                 "virtual",
             ),
-            (auto, "net_af_packet", NotAsked, Refused, B::None, "refused"),
+            (
+                auto,
+                "net_af_packet",
+                NotRequested,
+                Refused,
+                B::None,
+                "refused",
+            ),
             (auto, "net_ixgbe", Obeys, Sent, B::Hardware, "by itself"),
             (auto, "net_cnxk", Obeys, Uncounted, B::Hardware, "by itself"),
             (auto, "net_ice", lacks(), Sent, B::Software, "not supported"),
@@ -306,7 +313,7 @@ mod tests {
 
     #[test]
     fn what_the_operator_says_goes() {
-        use Answer::{NotAsked, Obeys};
+        use Answer::{NotRequested, Obeys};
         use Backend as B;
         use PfcBackend::{Auto, Hardware, None, Software};
         use SelfTest::{NotRun, Refused, Sent};
@@ -314,7 +321,7 @@ mod tests {
             (
                 (Auto, PortPfc::Send),
                 "net_pcap",
-                NotAsked,
+                NotRequested,
                 NotRun,
                 B::Software,
                 "told to",
@@ -322,7 +329,7 @@ mod tests {
             (
                 (Auto, PortPfc::Honour),
                 "net_i40e",
-                NotAsked,
+                NotRequested,
                 NotRun,
                 B::Software,
                 "told to",
@@ -338,7 +345,7 @@ mod tests {
             (
                 (Auto, PortPfc::Off),
                 "net_ixgbe",
-                NotAsked,
+                NotRequested,
                 NotRun,
                 B::None,
                 "pfc: off",
@@ -346,7 +353,7 @@ mod tests {
             (
                 (Software, PortPfc::Auto),
                 "net_i40e",
-                NotAsked,
+                NotRequested,
                 Refused,
                 B::Software,
                 "software",
@@ -354,7 +361,7 @@ mod tests {
             (
                 (None, PortPfc::Send),
                 "net_ixgbe",
-                NotAsked,
+                NotRequested,
                 NotRun,
                 B::None,
                 "none",
@@ -370,7 +377,7 @@ mod tests {
             (
                 (Hardware, PortPfc::Off),
                 "net_null",
-                NotAsked,
+                NotRequested,
                 NotRun,
                 B::None,
                 "pfc: off",
@@ -381,14 +388,14 @@ mod tests {
     #[test]
     fn hardware_on_a_port_that_cannot_is_an_error_with_the_devices_words() {
         let refused = Answer::Refused("Operation not supported (errno 95)".to_owned());
-        let wish = (PfcBackend::Hardware, PortPfc::Send);
-        let error = decided(wish, "net_af_packet", refused, SelfTest::Sent).unwrap_err();
+        let request = (PfcBackend::Hardware, PortPfc::Send);
+        let error = decided(request, "net_af_packet", refused, SelfTest::Sent).unwrap_err();
         assert!(error.contains("errno 95"), "{error}");
     }
 
     #[test]
     fn only_a_mac_is_asked_unless_it_must() {
-        let ask = |backend, port, driver| asks(Wish { backend, port }, driver);
+        let ask = |backend, port, driver| asks(PfcRequest { backend, port }, driver);
         assert!(ask(PfcBackend::Auto, PortPfc::Auto, "net_ixgbe"));
         assert!(!ask(PfcBackend::Auto, PortPfc::Auto, "net_af_packet"));
         assert!(!ask(PfcBackend::Auto, PortPfc::Auto, "net_i40e"));

@@ -160,9 +160,9 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
             .saturating_add(EAL_MARGIN)
     };
     let needed = with(sizing.mempool_bytes);
-    let asked = &config.dpdk.eal_args;
+    let requested = &config.dpdk.eal_args;
     let asks = |name: &str| {
-        asked
+        requested
             .iter()
             .any(|arg| arg == name || arg.starts_with(&format!("{name}=")))
     };
@@ -201,7 +201,7 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
     }
     // 22.11 refuses --no-huge together with --in-memory.
     args.extend(
-        asked
+        requested
             .iter()
             .filter(|arg| !(no_huge && *arg == "--in-memory"))
             .cloned(),
@@ -212,7 +212,10 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
                 args.push(flag.to_owned());
             }
         }
-        if !asked.iter().any(|arg| arg == "-m" || arg.starts_with("-m")) {
+        if !requested
+            .iter()
+            .any(|arg| arg == "-m" || arg.starts_with("-m"))
+        {
             args.extend(["-m".to_owned(), (ordinary >> 20).to_string()]);
         }
     }

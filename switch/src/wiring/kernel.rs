@@ -12,7 +12,7 @@ use npcc_pipeline::units::PortId;
 use super::kernel_fib::KernelFib;
 
 /// Most log lines: under a storm of refusals the first ones show the cause.
-const TOLD: u32 = 20;
+const REPORTED: u32 = 20;
 
 /// Link state of a port, as reported to Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Kernel {
     /// Link state of each port that was last reported.
     links: Mutex<Vec<Option<Link>>>,
     /// Log lines written so far.
-    told: AtomicU32,
+    reported: AtomicU32,
 }
 
 impl Kernel {
@@ -53,7 +53,7 @@ impl Kernel {
             stop,
             notices: Mutex::new(notices),
             links: Mutex::default(),
-            told: AtomicU32::new(0),
+            reported: AtomicU32::new(0),
         })
     }
 
@@ -72,24 +72,24 @@ impl Kernel {
 
     /// Reports to Linux the link states that differ from those reported last.
     pub fn tell(&self, links: &[Link]) {
-        let told = self.links.lock();
-        let mut told = told.unwrap_or_else(PoisonError::into_inner);
-        told.resize(links.len(), None);
-        for ((port, told), link) in (0..).map(PortId).zip(told.iter_mut()).zip(links) {
-            if told.map(|told| told.mbps) != Some(link.mbps) {
+        let reported = self.links.lock();
+        let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
+        reported.resize(links.len(), None);
+        for ((port, reported), link) in (0..).map(PortId).zip(reported.iter_mut()).zip(links) {
+            if reported.map(|reported| reported.mbps) != Some(link.mbps) {
                 self.handle().speed(port, link.mbps);
             }
-            if told.map(|told| told.up) != Some(link.up) {
+            if reported.map(|reported| reported.up) != Some(link.up) {
                 self.handle().carrier(port, link.up);
             }
-            *told = Some(*link);
+            *reported = Some(*link);
         }
     }
 
     /// Counts a log line; returns true if it may be written.
     #[must_use]
     pub fn may_tell(&self) -> bool {
-        self.told.fetch_add(1, Ordering::Relaxed) < TOLD
+        self.reported.fetch_add(1, Ordering::Relaxed) < REPORTED
     }
 }
 

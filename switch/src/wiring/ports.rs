@@ -14,7 +14,7 @@ use npcc_dpdk::{
 };
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
-use super::backend::{self, Ability, Answer, BackendChoice, SelfTest, Wish};
+use super::backend::{self, Ability, Answer, BackendChoice, PfcRequest, SelfTest};
 use super::pools::Pools;
 use super::self_test;
 use super::speeds::{self, Speeds};
@@ -34,7 +34,7 @@ pub enum OpenError {
     },
     /// The device cannot obey pause, which `pfc.backend: hardware` requires.
     #[error(
-        "port {name}: pfc.backend is hardware, and the device does not obey pause: {why}; write backend: auto or software, or \
+        "port {name}: pfc.backend is hardware, and the device does not apply pause: {why}; write backend: auto or software, or \
          pfc: off on this port"
     )]
     Pfc {
@@ -120,7 +120,7 @@ fn wait_for_links(
 ) {
     let begin = Instant::now();
     let most = Duration::from_nanos(config.dpdk.link_wait.0);
-    let mut told = false;
+    let mut reported = false;
     loop {
         let ports = config.ports.iter().zip(ports);
         let down = ports.filter(|(_, started)| !started.port.link().is_ok_and(|link| link.up));
@@ -128,8 +128,8 @@ fn wait_for_links(
         if down.is_empty() || stop.load(Ordering::Relaxed) || begin.elapsed() >= most {
             return;
         }
-        if !told && begin.elapsed() >= Duration::from_secs(1) {
-            told = true;
+        if !reported && begin.elapsed() >= Duration::from_secs(1) {
+            reported = true;
             waits(&down);
         }
         std::thread::sleep(LOOK);
@@ -166,8 +166,9 @@ fn start_one(
         one_pool: pools.is_one(),
         ..planned(config, plan, &port).map_err(device)?
     };
-    let asked = backend::asks(wish(config, plan), port.driver_name()) && classes != 0;
-    let started = start(&mut port, plan, &plain, pool, asked.then_some(classes)).map_err(device)?;
+    let requested = backend::asks(request(config, plan), port.driver_name()) && classes != 0;
+    let started =
+        start(&mut port, plan, &plain, pool, requested.then_some(classes)).map_err(device)?;
     if started.by_priority.is_none() {
         // Link pause (802.3x) would stop every class. The device's resulting setting is shown.
         let _ = port.no_link_pause();
@@ -181,8 +182,8 @@ fn start_one(
     })
 }
 
-const fn wish(config: &Config, plan: &plan::Port) -> Wish {
-    Wish {
+const fn request(config: &Config, plan: &plan::Port) -> PfcRequest {
+    PfcRequest {
         backend: config.pfc.backend,
         port: plan.pfc,
     }
@@ -215,7 +216,7 @@ fn finish_one(
     } = started;
     let link = port.link().map_err(device)?;
     let speeds = speeds::of(plan, link.speed_mbps.filter(|_| link.up));
-    let self_test = if backend::tests(wish(config, plan), port.driver_name()) && classes != 0 {
+    let self_test = if backend::tests(request(config, plan), port.driver_name()) && classes != 0 {
         self_test::run(&port, pool, mac, classes).map_err(device)?
     } else {
         SelfTest::NotRun
@@ -229,8 +230,8 @@ fn finish_one(
         name: plan.name.clone(),
         why,
     };
-    let pause = backend::decide(wish(config, plan), &ability).map_err(failed)?;
-    backend::admits(wish(config, plan), &pause, classes, port.is_vdev()).map_err(|why| {
+    let pause = backend::decide(request(config, plan), &ability).map_err(failed)?;
+    backend::admits(request(config, plan), &pause, classes, port.is_vdev()).map_err(|why| {
         OpenError::Lossless {
             name: plan.name.clone(),
             why,
@@ -303,15 +304,15 @@ struct Started {
     mac: Mac,
 }
 
-/// Starts a port with a transmit queue per priority if its device obeys pause of the classes in `asked`, else with one queue.
+/// Starts a port with a transmit queue per priority if its device obeys pause of the classes in `requested`, else with one queue.
 fn start(
     port: &mut Port,
     plan: &plan::Port,
     plain: &PortConfig,
     pool: &Mempool,
-    asked: Option<u8>,
+    requested: Option<u8>,
 ) -> Result<Started, PortError> {
-    let answer = match asked.map(|classes| by_priority(port, plain, pool, classes)) {
+    let answer = match requested.map(|classes| by_priority(port, plain, pool, classes)) {
         Some(Ok(queues)) => {
             return Ok(Started {
                 answer: Answer::Obeys,
@@ -320,7 +321,7 @@ fn start(
             });
         }
         Some(Err(why)) => Answer::Refused(why),
-        None => Answer::NotAsked,
+        None => Answer::NotRequested,
     };
     stopped(port)?;
     port.configure(plain, pool)?;
@@ -375,7 +376,7 @@ fn by_priority(
         port.configure(plain, pool).map_err(said)?;
         port.pfc_queues()
             .map(|_| ())
-            .or_else(|_| lossless().try_for_each(|priority| port.obey_pfc(priority)))
+            .or_else(|_| lossless().try_for_each(|priority| port.honor_pfc(priority)))
             .map_err(said)?;
         return Err("a virtual device has no MAC that could hold a queue".to_owned());
     }
@@ -388,7 +389,7 @@ fn by_priority(
     let queues = match port.pfc_queues() {
         Ok(able) if able.obeys && able.classes >= 8 => {
             for priority in lossless() {
-                port.obey_pfc_on_queue(priority, u16::from(priority))
+                port.honor_pfc_on_queue(priority, u16::from(priority))
                     .map_err(said)?;
             }
             port.start().map_err(said)?;
@@ -406,7 +407,7 @@ fn by_priority(
             .map_err(said)?;
             port.start().map_err(said)?;
             for priority in lossless() {
-                port.obey_pfc(priority).map_err(said)?;
+                port.honor_pfc(priority).map_err(said)?;
             }
             port.class_queues().map_err(said)?
         }

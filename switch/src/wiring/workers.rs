@@ -40,7 +40,7 @@ impl Queues {
 
 /// Returns the owner of each port, and the number of workers that receive from it.
 #[must_use]
-pub fn seating(config: &Config, ports: &[OpenPort]) -> WorkerPlan {
+pub fn assignment(config: &Config, ports: &[OpenPort]) -> WorkerPlan {
     let id = |worker: usize| WorkerId(u8::try_from(worker).unwrap_or(u8::MAX));
     let receivers = |port: &OpenPort| u8::try_from(1 + port.more_rx.len()).unwrap_or(u8::MAX);
     WorkerPlan {

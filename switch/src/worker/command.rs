@@ -86,7 +86,7 @@ pub struct LinkSettings {
 /// Error: a worker took no commands for a second, so it is stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a worker does not listen")]
-pub struct Deaf;
+pub struct Unresponsive;
 
 /// Producers of all workers' command rings. The packet path never takes the lock.
 #[derive(Debug)]
@@ -102,24 +102,24 @@ impl WorkerOrders {
     /// Gives commands to every worker, once all of them have room; a second is long enough for one that runs.
     ///
     /// # Errors
-    /// Fails with [`Deaf`]: no worker was given anything.
-    pub fn give(&self, commands: &[Command]) -> Result<(), Deaf> {
+    /// Fails with [`Unresponsive`]: no worker was given anything.
+    pub fn give(&self, commands: &[Command]) -> Result<(), Unresponsive> {
         self.give_within(commands, PATIENCE)
     }
 
-    fn give_within(&self, commands: &[Command], patience: Duration) -> Result<(), Deaf> {
-        let mut rings = self.0.lock().map_err(|_| Deaf)?;
+    fn give_within(&self, commands: &[Command], patience: Duration) -> Result<(), Unresponsive> {
+        let mut rings = self.0.lock().map_err(|_| Unresponsive)?;
         let deadline = Instant::now() + patience;
         while !rings.iter().all(|ring| ring.slots() >= commands.len()) {
             if Instant::now() >= deadline {
-                return Err(Deaf);
+                return Err(Unresponsive);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         for ring in &mut *rings {
             for command in commands {
                 // This is the only producer: the room is still there.
-                ring.push(command.clone()).map_err(|_| Deaf)?;
+                ring.push(command.clone()).map_err(|_| Unresponsive)?;
             }
         }
         Ok(())
@@ -153,7 +153,7 @@ mod tests {
                 assert_eq!(std::iter::from_fn(|| worker.pop().ok()).count(), 128);
             }
         }
-        assert_eq!(orders.give_within(&all(1), now), Err(Deaf));
+        assert_eq!(orders.give_within(&all(1), now), Err(Unresponsive));
         assert!(workers[1..].iter().all(|worker| worker.is_empty()));
         // The worker resumes: no command is lost, and the next is given at once.
         assert_eq!(std::iter::from_fn(|| workers[0].pop().ok()).count(), RING);

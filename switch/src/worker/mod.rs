@@ -97,7 +97,7 @@ impl<P: Probe> Worker<P> {
                 received += remote.receive(&mut self.path, now, &mut self.probe);
             }
             let mut moved = received;
-            self.obey(now);
+            self.apply(now);
             moved += self.inject(now) + self.take_from_linux(now);
             for _ in 0..ROUNDS {
                 let came = self.path.take_over(now);
@@ -130,7 +130,7 @@ impl<P: Probe> Worker<P> {
 
     /// Carries out the operator's commands.
     #[inline]
-    fn obey(&mut self, now: Nanos) {
+    fn apply(&mut self, now: Nanos) {
         while let Ok(command) = self.commands.pop() {
             match command {
                 Command::ClearWatermarks => {

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn more_crossings_than_a_burst_at_the_stop_are_no_panic() {
-        let (times, _told) = ring();
+        let (times, _reported) = ring();
         let mut telemetry = Telemetry::new(times);
         let crossing = Crossing {
             threshold: What::Shallow,

@@ -169,8 +169,8 @@ mod tests {
     fn a_full_ring_loses_times_and_keeps_nobody_waiting() {
         let (mut times, consumer) = ring();
         let mut timings = Timings::new(vec![consumer]).unwrap();
-        let told = (0..RING + 10).filter(|_| times.tell(What::Shallow, Nanos(5)));
-        assert_eq!(told.count(), RING);
+        let reported = (0..RING + 10).filter(|_| times.tell(What::Shallow, Nanos(5)));
+        assert_eq!(reported.count(), RING);
         timings.take_in();
         assert_eq!(timings.of(What::Shallow).count, RING as u64);
     }

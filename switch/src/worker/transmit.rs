@@ -189,7 +189,7 @@ impl Transmit {
         }
         let sent = lane.send(now);
         probe.stage_ends(Stage::Transmit);
-        told(path, port, sent)
+        reported(path, port, sent)
     }
 
     /// Sends a pause frame ahead of everything queued and in hand, by a queue that no pause holds; returns true if the device took it.
@@ -263,7 +263,7 @@ impl Transmit {
 
 /// Reports to the path the frames that the device took; returns their number.
 #[inline]
-fn told(path: &mut Datapath, port: PortId, sent: Sent) -> usize {
+fn reported(path: &mut Datapath, port: PortId, sent: Sent) -> usize {
     if sent.amount.frames > 0 {
         path.sent(port, sent);
     }
@@ -323,7 +323,7 @@ impl Eight {
     fn flush(&mut self, path: &mut Datapath, port: PortId, now: Nanos) -> usize {
         let mut moved = 0;
         for lane in self.lanes.iter_mut().filter(|lane| !lane.hand.is_empty()) {
-            moved += told(path, port, lane.send(now));
+            moved += reported(path, port, lane.send(now));
         }
         moved
     }

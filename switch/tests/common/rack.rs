@@ -112,7 +112,7 @@ impl Rack {
         load.join().unwrap()
     }
 
-    /// As [`Rack::batch`], while the worker stands still, so that the thread waits for it in the middle of a change and messages of
+    /// Runs [`Rack::batch`] while the worker stands still, so that the thread waits for it in the middle of a change and messages of
     /// the kernel are lost.
     pub fn batch_unread(&mut self, lines: impl Iterator<Item = String> + Send + 'static) {
         self.ip_batch(lines).join().unwrap();
@@ -190,13 +190,13 @@ impl Rack {
         let began = Instant::now();
         loop {
             let handle = self.handle().clone();
-            let asked =
+            let requested =
                 std::thread::spawn(move || (handle.compare().unwrap(), handle.verify().unwrap()));
-            while !asked.is_finished() {
+            while !requested.is_finished() {
                 self.reader.refresh();
                 std::thread::sleep(Duration::from_micros(100));
             }
-            let (report, wrong) = asked.join().unwrap();
+            let (report, wrong) = requested.join().unwrap();
             if report.differences == 0 && report.settled && wrong.is_empty() {
                 return began.elapsed();
             }

@@ -79,13 +79,13 @@ impl Rig {
                 }
             })
             .collect();
-        let seating = WorkerPlan {
+        let assignment = WorkerPlan {
             workers,
             owners: vec![WorkerId(0), WorkerId(workers - 1)],
             ..WorkerPlan::alone(2)
         };
         let (mut paths, mut samples) = (Vec::new(), Vec::new());
-        for (seat, fib) in links(seating).into_iter().zip(readers) {
+        for (seat, fib) in links(assignment).into_iter().zip(readers) {
             let (cache, reader) = FlowCache::new(65_536, WAN.bit(), 4096, 7);
             let path = Datapath::new(vec![port(), port()], pool, fib, cache, 1);
             paths.push(path.with_links(seat));

@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
-use super::{ASKED, CmTable, Connection, GRANTED};
+use super::{CmTable, Connection, GRANTED, REQUESTED};
 use crate::holdings::{Holder, LOOKED_AT};
 use crate::key::{FlowKey, Qpn};
 use crate::pair::ends::Life;
@@ -21,27 +21,28 @@ impl CmTable {
         now: Nanos,
         life: &impl Fn(&FlowKey) -> Life,
     ) -> bool {
-        let crowded = self.connections.len_of(ASKED) >= self.most_asked;
+        let crowded = self.connections.len_of(REQUESTED) >= self.most_requested;
         if !crowded && !self.connections.is_full() {
             return true;
         }
-        let asked: ArrayVec<(u32, Connection), LOOKED_AT> = {
-            let oldest = self.connections.by_age(ASKED).take(LOOKED_AT);
+        let requested: ArrayVec<(u32, Connection), LOOKED_AT> = {
+            let oldest = self.connections.by_age(REQUESTED).take(LOOKED_AT);
             let known = oldest.map(|index| Some((index, *self.connections.get(index)?)));
             known.flatten().collect()
         };
-        let is_stale = |asked: &Connection| now.since(asked.at) >= UNANSWERED;
-        let makes_room = |asked: &Connection| !self.asked.makes_room(newcomer, asked.holder);
+        let is_stale = |requested: &Connection| now.since(requested.at) >= UNANSWERED;
+        let makes_room =
+            |requested: &Connection| !self.requested.makes_room(newcomer, requested.holder);
         let find = |test: &dyn Fn(&Connection) -> bool| {
-            let found = asked.iter().find(|(_, asked)| test(asked));
+            let found = requested.iter().find(|(_, requested)| test(requested));
             found.map(|(index, _)| *index)
         };
-        let stale = find(&|asked| is_stale(asked) || crowded && makes_room(asked));
+        let stale = find(&|requested| is_stale(requested) || crowded && makes_room(requested));
         let last = find(&makes_room);
         let room = stale.or_else(|| self.idle(life)).or(last);
         let Some(id) = room.and_then(|index| self.connections.key(index)) else {
             // Moved back, so that the next newcomer looks at others.
-            for (index, _) in asked {
+            for (index, _) in requested {
                 self.connections.touch(index);
             }
             return false;

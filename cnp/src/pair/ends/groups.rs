@@ -124,14 +124,14 @@ impl Endpoints {
             }
             return;
         }
-        let mut told = true;
+        let mut signalled = true;
         if state.port.is_some() {
             // The flow label was that of the connection that had the other port.
             state.labelled = false;
             self.forget_psn(end);
-            told = self.note_change(end, now);
+            signalled = self.note_change(end, now);
         }
-        self.set_port(end, told.then_some(port), now);
+        self.set_port(end, signalled.then_some(port), now);
     }
 
     pub(in crate::pair) fn set_port(&mut self, end: u32, port: Option<u16>, now: Nanos) {

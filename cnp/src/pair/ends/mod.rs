@@ -32,7 +32,7 @@ const LOOSE_SHARE: usize = 4;
 /// Time before a REP within which a packet of the new connection may be processed: they come by different workers.
 const JUST: Nanos = Nanos::from_micros(100);
 /// Time after its end for which packets of a connection may still arrive.
-const FAREWELL: Nanos = Nanos::from_millis(100);
+const CLOSING: Nanos = Nanos::from_millis(100);
 /// Time without packets after which an endpoint whose packets were of several kinds may be named again.
 const MIXED: Nanos = Nanos::from_millis(60_000);
 
@@ -351,7 +351,7 @@ impl Endpoints {
         self.renew(end, false, now);
         if let Some(state) = self.ends.get_mut(end) {
             // Nor are its last packets, still on their way.
-            (state.last_seen, state.began) = (Nanos::ZERO, now + FAREWELL);
+            (state.last_seen, state.began) = (Nanos::ZERO, now + CLOSING);
         }
     }
 

@@ -41,8 +41,8 @@ fn a_datagram_that_names_a_connections_queue_pair_names_nobody() {
         }
         let forged = datagram(A, B, bystander, 0x61, ms(now));
         let there = book.0.observe(&forged, 0).unwrap();
-        let told = book.0.resolve(there, ms(now));
-        assert_eq!(told.evidence(), Evidence::None, "{now}");
+        let signalled = book.0.resolve(there, ms(now));
+        assert_eq!(signalled.evidence(), Evidence::None, "{now}");
     }
 }
 
@@ -127,8 +127,11 @@ fn a_connection_on_a_number_datagrams_had_is_a_connection() {
     for now in 200..3_190 {
         let end = book.data(0x11, port, ms(now));
         book.ack(0x18, port, ms(now));
-        let told = book.0.resolve(end, ms(now));
-        assert!(told.evidence() == Evidence::None, "{told:?} at {now}");
+        let signalled = book.0.resolve(end, ms(now));
+        assert!(
+            signalled.evidence() == Evidence::None,
+            "{signalled:?} at {now}"
+        );
     }
     let end = book.data(0x11, port, ms(4_000));
     assert_eq!(

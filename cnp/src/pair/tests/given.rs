@@ -119,8 +119,8 @@ fn a_flow_label_goes_with_its_connection() {
     let port = hash(0x55, 0x11);
     book.data(0x11, port, ms(9_000));
     book.ack(0x55, port, ms(9_000));
-    let told = book.0.resolve(data, ms(9_000));
-    assert_eq!(told, paired(0x55, Evidence::PortHash));
+    let signalled = book.0.resolve(data, ms(9_000));
+    assert_eq!(signalled, paired(0x55, Evidence::PortHash));
 }
 
 /// Law: a name that the connection manager gave for a queue pair of one transport does not apply to another that took its number.
@@ -131,7 +131,11 @@ fn a_name_of_one_transport_is_none_of_another() {
         connect(&mut book, 0x55, Service::Uc, ms(1));
         let data = record(A, B, 0x11, opcode, 50_000, ms(9_000));
         let end = book.0.observe(&data, 0).unwrap();
-        let told = book.0.resolve(end, ms(9_000));
-        assert_eq!(told == paired(0x55, Evidence::Cm), known, "{opcode:#x}");
+        let signalled = book.0.resolve(end, ms(9_000));
+        assert_eq!(
+            signalled == paired(0x55, Evidence::Cm),
+            known,
+            "{opcode:#x}"
+        );
     }
 }

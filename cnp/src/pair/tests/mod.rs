@@ -259,7 +259,7 @@ fn equal_ports_of_equal_numbers_are_no_evidence() {
 fn a_number_is_common_until_one_of_its_ends_is_forgotten() {
     let mut book = Book::new();
     book.ack(0x30, 51_000, ms(1));
-    let told = |book: &mut Book, now| {
+    let signalled = |book: &mut Book, now| {
         for (a, b, port) in [(0x20, 0x30, 50_001), (0x21, 0x31, 50_002)] {
             book.data(b, port, now);
             book.ack(a, port, now);
@@ -269,11 +269,14 @@ fn a_number_is_common_until_one_of_its_ends_is_forgotten() {
         book.0.resolve(end, now)
     };
     for now in 1..6 {
-        assert_eq!(told(&mut book, ms(500 * now)).evidence(), Evidence::None);
+        assert_eq!(
+            signalled(&mut book, ms(500 * now)).evidence(),
+            Evidence::None
+        );
     }
-    told(&mut book, ms(1) + LIVE);
+    signalled(&mut book, ms(1) + LIVE);
     let later = ms(100) + LIVE;
-    assert_eq!(told(&mut book, later), paired(0x21, Evidence::Port));
+    assert_eq!(signalled(&mut book, later), paired(0x21, Evidence::Port));
 }
 
 #[test]
@@ -439,8 +442,12 @@ fn more_than_eight_ends_on_a_port_are_not_compared() {
         }
         let (a, b) = pairs[0];
         let end = book.data(b, port, ms(2));
-        let told = book.0.resolve(end, ms(2));
-        assert_eq!(told == paired(a, Evidence::PortHash), compared, "{count}");
+        let signalled = book.0.resolve(end, ms(2));
+        assert_eq!(
+            signalled == paired(a, Evidence::PortHash),
+            compared,
+            "{count}"
+        );
     }
 }
 

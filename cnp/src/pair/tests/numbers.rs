@@ -338,8 +338,8 @@ fn answers_to_what_was_sent_milliseconds_ago_part_nobody() {
         book.0.observe(&packet(B, A, 0x18, 0x11, answered), 0);
     }
     let end = book.0.find(&record(A, B, 0x11, 0x0a, 0, ms(1)).key);
-    let told = book.0.resolve(end.unwrap(), ms(150));
-    assert_eq!(told, paired(0x18, Evidence::Port));
+    let signalled = book.0.resolve(end.unwrap(), ms(150));
+    assert_eq!(signalled, paired(0x18, Evidence::Port));
 }
 
 /// Regression: four packets were made up over a connection; the number was later another's, with a port of its own, which was never looked at.
@@ -361,8 +361,8 @@ fn numbers_that_jump_often_leave_no_port_behind() {
     // Once it has been silent for a while its port is evidence again.
     book.data(0x11, new, ms(5_000));
     book.ack(0x55, new, ms(5_000));
-    let told = book.0.resolve(data, ms(5_000));
-    assert_eq!(told, paired(0x55, Evidence::PortHash));
+    let signalled = book.0.resolve(data, ms(5_000));
+    assert_eq!(signalled, paired(0x55, Evidence::PortHash));
 }
 
 /// Law: a READ RESPONSE is matched with the requests of its connection's other direction, where those pass here.

@@ -47,7 +47,7 @@ pub struct PortConfig {
     /// Number of transmit queues.
     pub tx_queues: u16,
     /// True to request eight traffic classes on transmission (DCB with priority flow control), one for each
-    /// priority: drivers require it before [`Port::obey_pfc`](super::Port::obey_pfc).
+    /// priority: drivers require it before [`Port::honor_pfc`](super::Port::honor_pfc).
     pub dcb: bool,
     /// Number of descriptors of each receive queue; adjusted to the device's limits.
     pub rx_descriptors: Descriptors,

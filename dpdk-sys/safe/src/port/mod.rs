@@ -35,7 +35,7 @@ pub use stats::{Link, PortStats};
 pub use tx::TxQueue;
 
 use self::attach::Attached;
-use self::state::{Refusal, State};
+use self::state::{Rejection, State};
 use crate::eal::{Eal, EalCore};
 use crate::errno::Errno;
 use crate::log;
@@ -380,15 +380,15 @@ impl PortCore {
         let device = || self.name.clone();
         self.lock()
             .take(direction, index)
-            .map_err(|refusal| match refusal {
-                Refusal::Phase(phase) => self.wrong_phase(phase, Phase::Started),
-                Refusal::NoSuch(count) => PortError::NoSuchQueue {
+            .map_err(|rejection| match rejection {
+                Rejection::Phase(phase) => self.wrong_phase(phase, Phase::Started),
+                Rejection::NoSuch(count) => PortError::NoSuchQueue {
                     device: device(),
                     direction,
                     index,
                     count,
                 },
-                Refusal::Taken => PortError::QueueTaken {
+                Rejection::Taken => PortError::QueueTaken {
                     device: device(),
                     direction,
                     index,

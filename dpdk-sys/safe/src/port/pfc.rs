@@ -51,7 +51,7 @@ impl Port {
     ///
     /// # Errors
     /// When the port is not configured, or the driver refuses or has no such call.
-    pub fn obey_pfc_on_queue(&mut self, priority: u8, queue: u16) -> Result<(), PortError> {
+    pub fn honor_pfc_on_queue(&mut self, priority: u8, queue: u16) -> Result<(), PortError> {
         let state = self.core.lock();
         configured(&self.core, state.phase)?;
         let mut conf = dpdk_sys::rte_eth_pfc_queue_conf {
@@ -73,7 +73,7 @@ impl Port {
     ///
     /// # Errors
     /// When the port is not configured, or the driver refuses or has no such call.
-    pub fn obey_pfc(&mut self, priority: u8) -> Result<(), PortError> {
+    pub fn honor_pfc(&mut self, priority: u8) -> Result<(), PortError> {
         let state = self.core.lock();
         configured(&self.core, state.phase)?;
         let mut conf = dpdk_sys::rte_eth_pfc_conf {

@@ -44,7 +44,7 @@ pub(super) struct Sending {
 
 /// Reason why a queue cannot be handed out.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum Rejection {
     Phase(Phase),
     NoSuch(u16),
     Taken,
@@ -97,15 +97,15 @@ impl State {
         }
     }
 
-    pub(super) fn take(&mut self, direction: Direction, index: u16) -> Result<(), Refusal> {
+    pub(super) fn take(&mut self, direction: Direction, index: u16) -> Result<(), Rejection> {
         if self.phase != Phase::Started {
-            return Err(Refusal::Phase(self.phase));
+            return Err(Rejection::Phase(self.phase));
         }
         let side = self.side(direction);
         let count = u16::try_from(side.len()).unwrap_or(u16::MAX);
         match side.get_mut(usize::from(index)) {
-            None => Err(Refusal::NoSuch(count)),
-            Some(true) => Err(Refusal::Taken),
+            None => Err(Rejection::NoSuch(count)),
+            Some(true) => Err(Rejection::Taken),
             Some(taken) => {
                 *taken = true;
                 Ok(())
@@ -144,8 +144,8 @@ mod tests {
     fn a_queue_is_out_once_and_comes_back() {
         let mut state = started(1, 2);
         assert_eq!(state.take(Direction::Tx, 1), Ok(()));
-        assert_eq!(state.take(Direction::Tx, 1), Err(Refusal::Taken));
-        assert_eq!(state.take(Direction::Rx, 1), Err(Refusal::NoSuch(1)));
+        assert_eq!(state.take(Direction::Tx, 1), Err(Rejection::Taken));
+        assert_eq!(state.take(Direction::Rx, 1), Err(Rejection::NoSuch(1)));
         assert_eq!(state.out(), (0, 1));
         state.give_back(Direction::Tx, 1);
         assert_eq!(state.take(Direction::Tx, 1), Ok(()));
@@ -157,7 +157,7 @@ mod tests {
         state.phase = Phase::Configured;
         assert_eq!(
             state.take(Direction::Rx, 0),
-            Err(Refusal::Phase(Phase::Configured))
+            Err(Rejection::Phase(Phase::Configured))
         );
     }
 }

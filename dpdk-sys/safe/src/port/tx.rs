@@ -235,13 +235,13 @@ mod tests {
         fn bisection_finds_the_number_in_few_questions(
             (most, waiting) in (0_u16..=u16::MAX).prop_flat_map(|most| (Just(most), 0..=most)),
         ) {
-            let asked = std::cell::Cell::new(0);
+            let requested = std::cell::Cell::new(0);
             let found = bisect(most, |frames| {
-                asked.set(asked.get() + 1);
+                requested.set(requested.get() + 1);
                 Some(frames <= waiting)
             });
             prop_assert_eq!(found, Some(waiting));
-            prop_assert!(asked.get() <= 18);
+            prop_assert!(requested.get() <= 18);
         }
     }
 }

@@ -330,14 +330,14 @@ impl Engine {
             next_at: Nanos::ZERO,
             debt: 0.0,
             timed: VecDeque::new(),
-            asked: Nanos::ZERO,
+            ack_requested: Nanos::ZERO,
             crosses: false,
             bursts: VecDeque::new(),
             requested: 0,
             progress: Nanos::ZERO,
             wanted: 0,
             delivered_before: 0,
-            told: None,
+            signalled: None,
         });
     }
 

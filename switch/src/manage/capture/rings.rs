@@ -68,7 +68,7 @@ impl Captures {
 
     /// Returns the counters that each worker publishes.
     #[must_use]
-    pub fn told(workers: &[WorkerCaptures]) -> Vec<Arc<CaptureStats>> {
+    pub fn reported(workers: &[WorkerCaptures]) -> Vec<Arc<CaptureStats>> {
         workers.iter().map(|one| Arc::clone(&one.stats)).collect()
     }
 

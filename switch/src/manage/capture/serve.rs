@@ -161,7 +161,7 @@ fn begin<'a>(wanted: &CaptureRequest, management: &'a Management) -> Result<Begu
     let given = management
         .workers
         .give(&[Command::Capture(Some(Box::new(order)))]);
-    given.map_err(|deaf| deaf.to_string())?;
+    given.map_err(|unresponsive| unresponsive.to_string())?;
     Ok(Begun {
         start,
         id,

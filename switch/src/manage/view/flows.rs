@@ -118,7 +118,7 @@ impl View {
         for card in self.npcc.responses.hosts() {
             if let Some(host) = hosts.get_mut(&card.address) {
                 host.standing = card.standing.name().to_owned();
-                (host.worked, host.vain) = (card.worked.into(), card.vain.into());
+                (host.worked, host.vain) = (card.worked.into(), card.ineffective.into());
                 host.odds = i64::from(card.odds) / 100;
                 let unmeasured = Unmeasured::ALL.iter().zip(card.unmeasured);
                 host.unmeasured = unmeasured

@@ -23,13 +23,15 @@ fn gone() -> Unanswered {
 }
 
 /// Returns true if a prefix contains, or lies in, the requested one.
-fn touches(prefix: Prefix, asked: Option<IpNet>) -> bool {
-    let Some(asked) = asked else { return true };
-    let Some(asked) = Prefix::new(asked.addr(), asked.prefix_len()) else {
+fn touches(prefix: Prefix, requested: Option<IpNet>) -> bool {
+    let Some(requested) = requested else {
+        return true;
+    };
+    let Some(requested) = Prefix::new(requested.addr(), requested.prefix_len()) else {
         return false;
     };
-    let len = prefix.len().min(asked.len());
-    prefix.covering(len) == asked.covering(len)
+    let len = prefix.len().min(requested.len());
+    prefix.covering(len) == requested.covering(len)
 }
 
 impl View {
@@ -61,7 +63,7 @@ impl View {
         query: &Query,
         give: &mut dyn FnMut(&Route) -> io::Result<()>,
     ) -> Result<End, Unanswered> {
-        let asked = query.hosts().map_err(Unanswered::Refused)?;
+        let requested = query.hosts().map_err(Unanswered::Refused)?;
         let shown = |row: &Route| {
             let wanted = query.port.as_ref();
             wanted.is_none_or(|port| row.next_hops.iter().any(|hop| hop.port == *port))
@@ -78,10 +80,12 @@ impl View {
                 next_hops: paths.iter().map(hop).collect(),
             };
             let table = self.file_routes();
-            let asked = table.iter().filter(|(prefix, _)| touches(**prefix, asked));
+            let requested = table
+                .iter()
+                .filter(|(prefix, _)| touches(**prefix, requested));
             return page(
                 query,
-                asked.filter(|route| query.port.is_none() || shown(&row(*route))),
+                requested.filter(|route| query.port.is_none() || shown(&row(*route))),
                 row,
                 give,
             );
@@ -97,10 +101,10 @@ impl View {
             next_hops: row.members.iter().map(hop).collect(),
         };
         let all = kernel.routes().ok_or_else(gone)?;
-        let asked = all.iter().filter(|row| touches(row.prefix, asked));
+        let requested = all.iter().filter(|row| touches(row.prefix, requested));
         page(
             query,
-            asked.filter(|route| query.port.is_none() || shown(&row(route))),
+            requested.filter(|route| query.port.is_none() || shown(&row(route))),
             row,
             give,
         )
@@ -133,8 +137,8 @@ impl View {
         query: &Query,
         give: &mut dyn FnMut(&Neighbor) -> io::Result<()>,
     ) -> Result<End, Unanswered> {
-        let asked = query.hosts().map_err(Unanswered::Refused)?;
-        let wanted = |address: IpAddr| asked.is_none_or(|net| net.contains(&address));
+        let requested = query.hosts().map_err(Unanswered::Refused)?;
+        let wanted = |address: IpAddr| requested.is_none_or(|net| net.contains(&address));
         let port = |row: &Neighbor| query.port.as_ref().is_none_or(|port| row.port == *port);
         let Some(kernel) = self.handle() else {
             let table = self.file_routes();

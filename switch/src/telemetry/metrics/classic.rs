@@ -11,7 +11,7 @@ pub(super) fn of_open_metrics(text: &str) -> String {
         let mut words = line.splitn(4, ' ');
         let (mark, what) = (words.next(), words.next());
         match (mark, what, words.next(), words.next()) {
-            (Some("#"), Some("HELP"), Some(_), told) => help = told,
+            (Some("#"), Some("HELP"), Some(_), reported) => help = reported,
             (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
                 let (suffix, kind) = match kind {
                     "counter" => ("_total", kind),

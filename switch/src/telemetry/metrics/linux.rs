@@ -95,7 +95,7 @@ mod tests {
             linux,
             ..Scrape::default()
         };
-        let told = text(scrape, Format::Classic).unwrap();
+        let reported = text(scrape, Format::Classic).unwrap();
         for line in [
             "npcc_linux_integrated 1",
             "npcc_draining 1",
@@ -105,7 +105,10 @@ mod tests {
             "npcc_linux_comparison_faults_total 2",
             "npcc_linux_comparison_seconds 1.5",
         ] {
-            assert!(told.lines().any(|one| one == line), "{line}: {told}");
+            assert!(
+                reported.lines().any(|one| one == line),
+                "{line}: {reported}"
+            );
         }
     }
 }

@@ -40,9 +40,9 @@ impl Format {
     /// Returns the format that an `Accept` header asks for.
     #[must_use]
     pub fn accepted(accept: Option<&str>) -> Format {
-        let asked = accept.unwrap_or_default();
+        let requested = accept.unwrap_or_default();
         // Prometheus names OpenMetrics first where it accepts it at all.
-        if asked.contains("application/openmetrics-text") {
+        if requested.contains("application/openmetrics-text") {
             Format::OpenMetrics
         } else {
             Format::Classic

@@ -6,7 +6,7 @@ use super::punted_rig::*;
 use super::*;
 
 /// Returns the ICMP error that leaves by `port`: source, destination, type, quoted packet. Checked by another parser.
-pub(super) fn told(
+pub(super) fn reported(
     path: &mut Path,
     port: PortId,
     at: u64,
@@ -136,7 +136,7 @@ fn a_sender_is_told_why() {
             let frame = craft.frame();
             push(&mut path, DC, &frame, 0);
             assert_whole(&path);
-            let out = told(&mut path, DC, 10_000);
+            let out = reported(&mut path, DC, 10_000);
             assert_eq!(out.len(), 1, "{dst}");
             let (src, to, found, quoted) = &out[0];
             let is_v6 = dst.contains(':');
@@ -180,10 +180,10 @@ fn a_large_packet_on_its_last_hop_has_run_out_of_hops_and_errors_keep_their_orde
     }
     path.ingress(DC, &mut burst, Nanos(0));
     assert_eq!(drops(&path, DC), [("ttl_expired", 2), ("mtu_exceeded", 1)]);
-    let told = told(&mut path, DC, 10_000);
-    let kinds: Vec<&str> = told.iter().map(|error| &error.2[..8]).collect();
+    let reported = reported(&mut path, DC, 10_000);
+    let kinds: Vec<&str> = reported.iter().map(|error| &error.2[..8]).collect();
     assert_eq!(kinds, ["TimeExce", "Destinat", "TimeExce"]);
-    assert_eq!([told[0].3[19], told[2].3[19]], [2, 5]);
+    assert_eq!([reported[0].3[19], reported[2].3[19]], [2, 5]);
     assert_whole(&path);
 }
 
@@ -255,11 +255,11 @@ fn nobody_is_told_about_these() {
         let (mut path, _host) = linux();
         push(&mut path, DC, &frame, 0);
         assert_eq!(drops(&path, DC), [("ttl_expired", 1)], "{what}");
-        let told: usize = [DC, WAN]
+        let reported: usize = [DC, WAN]
             .map(|port| pull(&mut path, port, 10_000).len())
             .iter()
             .sum();
-        assert_eq!(told, 0, "{what}");
+        assert_eq!(reported, 0, "{what}");
         assert_eq!(path.counters().punt.icmp_unfit.get(), 1, "{what}");
         assert_whole(&path);
     }
