@@ -54,7 +54,7 @@ echo ' 2             29410          48.31           20700'
 
 /// Stand-in for the switch's command line, as far as the script uses it.
 const SWITCH: &str = "#!/bin/sh
-echo \"$*\" >> $LAB/requested
+echo \"$*\" >> $LAB/asked
 case \"$1 $2\" in
     'doctor '*) echo 'core-tick note'; exit 1 ;;
     '--version '*) echo 'npcc-switch 0.0.0' ;;

@@ -177,12 +177,12 @@ def error(family, level, option, recverr, ttl, address):
         except BlockingIOError:
             continue
         data = extra[0][2]
-        # struct sock_extended_err, and the address of who signalled.
+        # struct sock_extended_err, and the address of its sender.
         kind, code = data[5], data[6]
-        signalled = data[16:]
-        who = socket.inet_ntop(family, signalled[4:8] if family == socket.AF_INET else signalled[8:24])
+        error = data[16:]
+        who = socket.inet_ntop(family, error[4:8] if family == socket.AF_INET else error[8:24])
         return who, (kind, code)
-    sys.exit(f'nobody signalled about {address} with TTL {ttl}')
+    sys.exit(f'no ICMP error about {address} with TTL {ttl}')
 
 for family, host, gateway, nowhere, level, ttl, recverr, exceeded, unreachable in FAMILIES:
     hop = error(family, level, ttl, recverr, 1, host)
@@ -204,7 +204,7 @@ for family, address, level, discover, mtu in ((socket.AF_INET, '10.0.2.3', socke
         if s.getsockopt(level, mtu) == 1500:
             break
     assert s.getsockopt(level, mtu) == 1500, s.getsockopt(level, mtu)
-print('signalled')
+print('told')
 ";
 
 #[test]

@@ -33,6 +33,13 @@ fn intervals(check: &mut Check<'_>) {
     if !(Nanos::from_micros(5)..=Nanos::from_millis(10)).contains(&npcc.tick) {
         let message = format!("a tick of {} is out of range", npcc.tick);
         check.error(&path("tick"), message, "write 5us to 10ms; 20us is usual");
+    } else if npcc.recovery > Nanos::from_millis(1_000) {
+        let message = format!("a recovery of {} is out of range", npcc.recovery);
+        check.error(
+            &path("recovery"),
+            message,
+            "write 1us to 1s; 300us is usual",
+        );
     } else if npcc.recovery < npcc.tick && check.certain(&path("tick")) {
         let message = format!(
             "recovery ({}) is shorter than a tick ({})",

@@ -35,9 +35,9 @@ npcc_pipeline::defaults! {
         /// Treatment of flows whose receiver is near: `auto` leaves them to ECN while the round trip on the far side is below four of those on the
         /// near side.
         pub gate: Gate = Gate::Auto,
-        /// Queue depth below which no CNP is ever sent.
+        /// Queue depth from which policy `npcc` sends CNPs; policy `model` keeps the queue near four thirds of it.
         pub shallow: Threshold = Threshold::from_micros(30),
-        /// Queue depth from which many flows are signalled in a round.
+        /// Queue depth from which policy `npcc` signals many flows in a round.
         pub deep: Threshold = Threshold::from_micros(120),
         /// Queue depth from which no filter applies; default twice `deep`.
         pub hard: Option<Threshold> = None,
@@ -45,9 +45,10 @@ npcc_pipeline::defaults! {
         pub hysteresis: Percent = Percent::of_whole(20),
         /// Number of ticks that a rise in depth must last so as not to count as a microburst.
         pub filter: Ranged<1, 1000> = Ranged::fixed(2),
-        /// Minimum time between two rounds of few CNPs: the NIC's rate-increase timer.
+        /// Rate-increase timer of the senders' NICs: minimum time between two rounds of few CNPs of policy `npcc`, time in which policy `model`
+        /// corrects a depth off its set-point; up to 1s.
         pub recovery: Nanos = Nanos::from_micros(300),
-        /// Minimum time between two CNPs that a policy sends for one flow; at least 4us, which NICs need.
+        /// Minimum time between two CNPs for one flow in rounds of few of policy `npcc`; at least 4us, which NICs need.
         pub min_cnp_interval: Nanos = Nanos::from_micros(60),
         /// Assumed delay from a CNP to its effect on the queue, used until it is measured.
         pub feedback: Nanos = Nanos::from_micros(20),

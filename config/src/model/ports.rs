@@ -110,11 +110,11 @@ npcc_pipeline::defaults! {
         pub action: Action = Action::default(),
         /// Transmission of CNPs for single queues, by priority; each must be one of `queues`.
         pub queue_actions: BTreeMap<PriorityId, Action> = BTreeMap::new(),
-        /// Policy that selects the flows to signal.
+        /// Policy that decides when, and how many, flows are signalled.
         pub policy: PolicyName = PolicyName::default(),
         /// Policy for single queues, by priority; each must be one of `queues`.
         pub queue_policies: BTreeMap<PriorityId, PolicyName> = BTreeMap::new(),
-        /// Parameters of the policy, by priority and name, each with its unit: `3: { recovery: 300us }`; `show npcc` lists them.
+        /// Parameters of the policy, by priority and name, each with its unit: `3: { horizon: 300us }`; `show npcc` lists them.
         pub parameters: BTreeMap<PriorityId, BTreeMap<String, Written>> = BTreeMap::new(),
         /// Treatment of frames to this port that an upstream switch has marked CE.
         pub upstream_ce: UpstreamCe = UpstreamCe::Answer,

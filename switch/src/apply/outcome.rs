@@ -54,7 +54,7 @@ impl std::fmt::Display for Outcome {
         for change in restart {
             writeln!(out, "needs restart  {change}")?;
         }
-        if applied.is_empty() && restart.is_empty() && reset.is_empty() {
+        if applied.is_empty() && restart.is_empty() && reset.is_empty() && kept.is_empty() {
             writeln!(out, "{file}: nothing differs")?;
         }
         if *dry_run {

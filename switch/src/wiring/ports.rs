@@ -34,7 +34,7 @@ pub enum OpenError {
     },
     /// The device cannot obey pause, which `pfc.backend: hardware` requires.
     #[error(
-        "port {name}: pfc.backend is hardware, and the device does not apply pause: {why}; write backend: auto or software, or \
+        "port {name}: pfc.backend is hardware, and the device does not honour pause: {why}; write backend: auto or software, or \
          pfc: off on this port"
     )]
     Pfc {

@@ -164,7 +164,7 @@ pub enum PortError {
     },
     /// More queues were requested than the device has.
     #[error(
-        "device \"{device}\" has {max} {direction} queues, {wanted} were requested for: use fewer \
+        "device \"{device}\" has {max} {direction} queues, {wanted} were requested: use fewer \
          workers on this port"
     )]
     TooManyQueues {
