@@ -60,9 +60,9 @@ struct Done {
     round: Round,
     /// Number of contributors that the decision may still reach.
     left: usize,
-    /// Number of CNPs that may still leave.
+    /// Number of CNPs that may still be given to workers.
     orders: usize,
-    /// Number of CNPs that left.
+    /// Number of CNPs given to workers.
     sent: usize,
     /// Number of CNPs that would have left, where nothing is sent.
     would: usize,
@@ -392,8 +392,8 @@ fn is_reached(choice: Choice, counted: BitRate) -> bool {
     matches!(choice, Choice::Cut(sum) if counted >= sum)
 }
 
-/// Water level: the rate that is left to each sender above it when those together give up `excess`. With the `k` fastest above it, it is
-/// (their sum - excess) / k. Rates come fastest first; one out of its order counts if it is above the level of those before it.
+/// Water level: the rate that is left to each sender above it when those together give up `excess`. With the `k` fastest above it, it is (their sum -
+/// excess) / k. Rates come about fastest first; one out of its order counts if it is above the level of those before it.
 fn water_level(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
     let (mut sum, mut above, mut level) = (0u64, 0, 0);
     for rate in rates.filter(|rate| *rate > 0) {

@@ -44,7 +44,7 @@ named! {
         Overload = "overload",
         /// The arrival rate fits, once the senders signalled before have slowed down.
         Balanced = "balanced",
-        /// The depth is at the set-point, or on its way there.
+        /// The depth is at the set-point, or on its way there. No policy gives this reason any more; records of earlier versions may have it.
         SetPoint = "set-point",
         /// A mark of the ECN curve is sent as a CNP; no policy decided it.
         Mark = "mark",
@@ -59,15 +59,15 @@ pub enum Choice {
     /// All contributors that the amount reaches, heaviest first.
     #[default]
     All,
-    /// Contributors above the water level, fastest first, until the sum of their expected cuts reaches this rate: the level is the rate left to
-    /// each of them when they give up the sum together.
+    /// Contributors above the water level, heaviest first, until the sum of their expected cuts reaches this rate. The level is the rate left to each
+    /// of them when they give up the sum together, computed from the 256 heaviest contributors.
     Cut(BitRate),
 }
 
 /// Decision of a policy for one tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// Amount by the table, before the policy's own pauses.
+    /// Amount before the policy's own pauses: that of its table, or for `model`, which has none, `Many` or `None`.
     pub wanted: Amount,
     /// Amount to signal now.
     pub amount: Amount,
@@ -146,7 +146,7 @@ impl QueueContext {
 /// Outcome of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
-    /// Number of CNPs that left.
+    /// Number of CNPs given to the workers, which may still lose one; in a dry run, of those that would have been.
     pub sent: u32,
     /// Sum of the cuts expected of those signalled.
     pub cut: BitRate,

@@ -12,7 +12,7 @@ use crate::links::{Links, NONE};
 use crate::pair::pair_state::Verdict;
 use crate::sample::{Record, SlotRef};
 
-/// Transport of the queue pair that packets name. The transports are separate number spaces: a number in one says nothing about it in another.
+/// Transport of the queue pair that packets name. A number is that of one queue pair, of one transport: a number in use with two is doubted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// Reliable connection.
