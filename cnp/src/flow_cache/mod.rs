@@ -9,10 +9,10 @@
 //!                            <-   control word                           <-  writes
 //!                            ------ ring of records ------------------->     pairs
 //! ```
-//! Law: one hash and one probe per packet, of its own slot or of its set of eight; a frame is never held up. Every word has one writer. When all ways of
-//! a set were seen within [`BUSY`], and each more than once, the frame goes uncounted and `cache_full` says so, so that a flood of new flows
-//! cannot push out live ones, and its flows of one packet each cannot keep out new ones. Bytes are counted for
-//! [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) and datagrams only: ACK, CNP and CM never contribute to congestion.
+//! Law: a packet costs one hash and one probe, of its home slot or of its set of eight slots, and never waits for the control core. Every word has
+//! one writer. A new flow takes a slot of its set whose flow was unseen for [`BUSY`] or had one packet only. If there is none, its frames are not
+//! counted here, but by `cache_full`. So a flood of new flows pushes out no live flow, and flows of one packet each keep out no new one. Bytes are
+//! counted for [`Data`](npcc_pipeline::wire::bth::RoceClass::Data) and datagrams only: ACK, CNP and CM never contribute to congestion.
 
 mod allowance;
 mod budget;

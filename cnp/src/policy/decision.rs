@@ -36,7 +36,7 @@ named! {
         Overfull = "overfull",
         /// The queue is deep and falling.
         Draining = "draining",
-        /// The senders signalled before recover only once in this time.
+        /// The latest round of few is less than a `recovery` ago, the time in which its senders raise their rate once.
         Recovery = "recovery",
         /// The effect of the round before is still on its way.
         Feedback = "feedback",
@@ -97,7 +97,7 @@ impl Decision {
 }
 
 impl Decision {
-    /// Decision that stands for a mark: no policy made it, and each queue has its own.
+    /// Decision to send one CNP for a mark of the ECN curve, which no policy made. The caller sets the spacing.
     pub(crate) const fn of_mark() -> Decision {
         Decision {
             amount: Amount::Few,

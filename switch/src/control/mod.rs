@@ -78,7 +78,7 @@ pub struct Control {
     pub core: ControlCore,
     /// Builder and sender of CNPs.
     pub injector: Injector,
-    /// Record of the crossings that CNPs have answered.
+    /// Rises of queues to `shallow` or `hard` for which a CNP was sent since: only the first CNP after each is timed.
     pub first: FirstAnswer,
     /// Each worker's counters, which hold the queue depths.
     pub counters: Vec<Arc<Counters>>,
@@ -90,8 +90,8 @@ pub struct Control {
     pub clock: Clock,
     /// Statistics that it publishes.
     pub stats: Arc<ControlStats>,
-    /// Real ns per ns of this clock, if a worker polls the same core. The loop then sleeps between ticks, or both would get the core in
-    /// turns of milliseconds.
+    /// Real ns per ns of `clock`, if a worker polls the same core: the loop then sleeps between its ticks, as otherwise the two threads would get the
+    /// core in turns of milliseconds. `None`: the loop polls.
     pub yields: Option<f64>,
     /// Sleeper for the time in which all workers sleep; `None` if they poll without pause.
     pub sleeper: Option<ControlSleeper>,

@@ -117,7 +117,7 @@ pub(crate) struct End {
     pub(in crate::pair) holder: Holder,
     /// Doubt of an endpoint whose packets had several ports.
     pub(super) doubt: Doubt,
-    /// Time at which an answer last spoke against the only endpoint with the same port in the other direction.
+    /// Time at which a reply last had a number that cannot answer requests to the only endpoint with the same UDP source port in the other direction.
     pub(in crate::pair) misfit: Nanos,
 }
 
