@@ -20,19 +20,20 @@ const LEAST: u32 = ONE / 1_024;
 /// Parameters of one kind of card.
 #[derive(Debug)]
 struct Kind {
-    /// Time between two increases of the rate; the first comes one such time after a cut.
+    /// Time between two increases of the rate (`rpg_time_reset`); the first comes one such time after a cut.
     timer: Nanos,
-    /// Number of fast-recovery increases, which go half of the way to the target.
+    /// Number of increases of fast recovery (F, `rpg_threshold`). These leave the target as it is; every increase takes the rate half of the way to
+    /// it.
     fast: u64,
-    /// Gain of the target by each increase after these.
+    /// Gain of the target by each increase after those of fast recovery (R_AI, `rpg_ai_rate`; R_HAI for [`CLOCK`]).
     grows: u32,
-    /// Time in which alpha halves without a CNP, in ns.
+    /// Time in which alpha halves without a CNP, in ns: it follows from g and the time between two updates of alpha.
     half_life: u64,
-    /// Gain of alpha by a CNP.
+    /// Gain of alpha by a CNP (g).
     step_up: u32,
     /// True if alpha is 1 again once the rate is that of the line.
     restarts: bool,
-    /// True if each cut makes the rate before it the target; false if only the first cut after an increase does.
+    /// True if each cut makes the rate before it the target (`clamp_tgt_rate`); false if only the first cut after an increase does.
     retargets: bool,
 }
 

@@ -64,7 +64,8 @@ impl Holdings {
         }
     }
 
-    /// Returns true if an entry of `holder` makes room for a newcomer: `holder` keeps the larger part, or both become equal.
+    /// Returns true if a newcomer may take an entry of `holder`, because `holder`'s port has more entries than the newcomer's, or at the same port
+    /// its source has.
     pub(crate) fn makes_room(&self, holder: Holder, newcomer: Holder) -> bool {
         let port = |of: Holder| self.by_port.get(usize::from(of.port)).copied();
         let source = |of: Holder| self.by_source.get(usize::from(of.source)).copied();

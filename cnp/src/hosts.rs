@@ -1,8 +1,8 @@
 //! Counts per host: CNPs in and out, NAK, RNR, CE. The table has a fixed size: the host longest without a packet makes room for another, hosts
 //! that never got a CNP of ours first, and hosts that did only after a minute. Replaced hosts are counted.
 //!
-//! CNPs sent are exact; of CNPs passed and NAKs, only those at least 4 us apart per flow are counted; CE is of sampled packets only (ports
-//! count all of them).
+//! CNPs given to the worker are all counted. Of CNPs passed and NAKs of a flow, one within about 3 us (2.1 to 3.1) of the last that counted, of
+//! either kind, is not. CE is of sampled packets only (ports count all of them).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

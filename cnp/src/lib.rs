@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!   worker:   Sighting -> FlowCache --Record--> ring
-//!   control:  ring -> ConnectionTable (whose QPN), FlowTable (which queue), Detector -> Policy -> planner -> CnpOrder
+//!   control:  ring -> ConnectionTable (whose QPN), FlowTable (which queue); depth (-> Detector) -> Policy -> round -> CnpOrder
 //!   switch:   CnpOrder -> next hop -> CnpSpec::build -> strict queue
 //! ```
+//! The default policy reads depths alone; its fallback and the policy `npcc` read the detector.
+//!
 //! Law: nothing here reads a clock, does I/O, locks or panics, and nothing called per packet or per tick allocates;
 //! entries beyond a table's capacity are refused and counted. It does not resolve next hops: the switch has the routes.
 #![forbid(unsafe_code)]

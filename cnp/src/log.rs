@@ -20,7 +20,7 @@ pub const WORDS: usize = 9;
 /// Outcome of a decision to signal a flow's sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// A CNP left.
+    /// A CNP was given to the worker, which may still lose it.
     Sent,
     /// A CNP would have left, where nothing is sent.
     WouldSend,

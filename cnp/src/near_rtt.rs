@@ -12,7 +12,8 @@
 //!
 //! Laws: a reply counts only for the request with exactly its sequence number, of the connection it is paired with, when it
 //! comes in by the port the request left by and leaves by the port the request came in by; a sequence number requested twice says nothing
-//! (Karn). Of a host's last eight delays the second shortest counts, so that one forged or mistaken reply changes nothing.
+//! (Karn). Of a host's last eight delays the second shortest counts: once there are three, one forged or mistaken reply cannot take it beyond the
+//! true ones.
 //! No delay is shorter than 2 us or longer than 5 ms; a flow's use of it is bounded once more ([`crate::dcqcn`]).
 
 use npcc_pipeline::units::{Nanos, PortId};
@@ -116,7 +117,7 @@ impl Delays {
     }
 }
 
-/// Estimator of round trips on the near side, by host.
+/// Estimator of round trips to hosts, on the near and the far side.
 #[derive(Debug)]
 pub(crate) struct NearRtt {
     probes: Box<[Option<Probe>]>,

@@ -1,4 +1,4 @@
-//! Planner: which contributors of a decision are signalled, and why the others are not.
+//! Planner: says if a contributor may be signalled, keeps the caps on CNPs, and names the reasons for which a contributor got none.
 
 use std::net::IpAddr;
 
@@ -31,13 +31,14 @@ named! {
         Gated = "gated",
         /// The flow came in by a port that is not trusted.
         Untrusted = "untrusted",
-        /// The sender's host is denied, or others are allowed and it is not.
+        /// The sender's host is denied, or others are allowed and it is not. For a mark also: its host is only observed, or the action of its queue
+        /// or of the switch is to send nothing.
         HostDenied = "host_denied",
         /// The share of the port that CNPs may take is used up.
         CapPort = "cap_port",
         /// The CNPs of this second are used up.
         CapSecond = "cap_second",
-        /// The decision needs more CNPs than one tick may order.
+        /// The tick may order no more CNPs, or refuse no more contributors, or its deadline is over.
         CapTick = "cap_tick",
         /// No route or no neighbour toward the sender.
         NoNeighbor = "no_neighbor",

@@ -59,11 +59,11 @@ named! {
     }
 }
 
-/// Time after the feedback delay within which an effect that does not last is over.
+/// Time from the end of the feedback delay to the beginning of the count: a cut that the sender takes back at once is over by then.
 const SETTLED: Nanos = Nanos::from_micros(20);
-/// Bytes over which an effect is measured, so that a few frames more or less prove nothing, ...
+/// Number of bytes at the rate before for which a count lasts: a few frames more or less then prove nothing.
 const ENOUGH: u64 = 64 << 10;
-/// ... but never over less than this time, so that the recovery by a sender's byte counter shows.
+/// Shortest time that a count lasts, so that the recovery by a sender's byte counter shows.
 const SHORTEST: Nanos = Nanos::from_micros(40);
 /// Time after which CNPs that have not added up to something measurable are forgotten.
 const PATIENCE: Nanos = Nanos::from_millis(5);
@@ -158,8 +158,8 @@ pub(crate) struct ResponseWatch {
     first: Nanos,
     /// Rate with which the rate after is compared.
     before: Option<Level>,
-    /// Rate of each kind of card at the end if no CNP after the counting began matters (`high`), and the least if all do (`low`); set by
-    /// the first of them.
+    /// Rates that each kind of card should have while bytes are counted. `high`: the mean if no CNP but those whose effect began before the count
+    /// matters; it is set by the first later CNP, or at the end. `low`: the lowest, if all CNPs until the end matter.
     high: Option<OfEach>,
     low: OfEach,
     /// Headroom when the flow was signalled: the amount it may have been allowed to send, in 65,536ths of the amount it sent.

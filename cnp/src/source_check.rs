@@ -18,7 +18,7 @@ const V6: u64 = 1;
 
 /// Location of hosts, by the switch's routes.
 pub trait Routes: Debug + Send {
-    /// Refreshes to the newest routes, once a tick. Returns a number, below 2^62, that changes whenever routes have changed.
+    /// Refreshes to the newest routes, in every turn of the control core. Returns a number, below 2^62, that changes whenever routes have changed.
     fn refresh(&mut self) -> u64;
 
     /// Ports, as a set, behind which the next hops toward an address are, including ports that are down. 0 without a route.
@@ -75,7 +75,7 @@ impl SourceCheck {
         self.sides = sides;
     }
 
-    /// Refreshes to the newest routes; once a tick.
+    /// Refreshes to the newest routes; called in every turn of the control core.
     pub(crate) fn refresh(&mut self) {
         if let Some(routes) = &mut self.routes {
             self.version = routes.refresh() + 1;

@@ -87,19 +87,20 @@ counters! {
         hard: Gauge => metric("npcc_watched_queue_threshold_bytes").tag("zone", "hard"),
         /// Ticks of the detector, by the zone it found and by what the depth did: two labels of one metric, which the scrape makes of the name.
         decisions: ByName<ZoneRow, Counter, { Zone::COUNT * Row::COUNT }> => no_metric(),
-        /// Ticks per amount decided, after the policy's pauses.
+        /// Looks of the policy per amount decided, after the policy's pauses.
         #[serde(skip)] amounts: [Counter; Amount::COUNT] => no_metric(),
         /// Looks of the policy at the watched queue, by the reason it gave.
         reasons: ByName<Reason, Counter, { Reason::COUNT }> => metric("npcc_watched_queue_reasons").by(BY_REASON),
         /// Strikes owed to a sender that were sent as a CNP.
         marks_paid: Counter => metric("npcc_watched_queue_marks").tag("kind", "paid").help("Strikes of the watched queue that were owed to a sender, by what became of them."),
-        /// Merged with a CNP that left less than the receiver's interval before.
+        /// Merged with a CNP, ours or the receiver's, that the sender got less than the receiver's interval (in a pause's backlog also
+        /// `min_cnp_interval`) before.
         marks_merged: Counter => metric("npcc_watched_queue_marks").tag("kind", "merged"),
         /// Returned, to be written as CE on the flow's next frame.
         marks_returned: Counter => metric("npcc_watched_queue_marks").tag("kind", "returned"),
         /// Dropped, as their flow is gone.
         marks_forgotten: Counter => metric("npcc_watched_queue_marks").tag("kind", "forgotten"),
-        /// CNPs that left for flows of the watched queue.
+        /// CNPs given to a worker for flows of the watched queue.
         cnps: Counter => metric("npcc_cnps_sent").column("CNPS"),
         /// CNPs that would have left for flows of the watched queue, where nothing is sent.
         would_send: Counter => metric("npcc_cnps_would_send").column("WOULD"),
@@ -287,9 +288,9 @@ counters! {
 counters! {
     /// Counters of NPCC on one switch, except those of its watched queues.
     pub struct NpccCounters => NpccCount {
-        /// Turns of the detector.
+        /// Turns of the control core: ticks, and looks of policies between two ticks.
         ticks: Counter => metric("npcc_ticks"),
-        /// Ticks that had no time left for a queue that was due, which then came first in the next.
+        /// Turns of the control core that had no time left for a queue that was due, which then came first in the next.
         queues_deferred: Counter => no_metric(),
         /// Records processed.
         #[serde(skip)] records: Counter => no_metric(),
@@ -411,7 +412,7 @@ impl NpccStatus {
         self.queues.iter().map(|queue| queue.would_send.get()).sum()
     }
 
-    /// Number of CNPs that left, over all queues.
+    /// Number of CNPs given to workers, over all queues.
     #[must_use]
     pub fn cnps_sent(&self) -> u64 {
         self.queues.iter().map(|queue| queue.cnps.get()).sum()

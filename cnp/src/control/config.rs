@@ -26,7 +26,8 @@ npcc_pipeline::defaults! {
         pub new_connections_burst: u64 = 8_192,
         /// Maximum number of records processed per tick (default 512).
         pub records_per_tick: usize = 512,
-        /// Maximum number of flows of one queue read per tick while it is above shallow (default 512).
+        /// Maximum number of flows of one queue read at a time while it is busy (default 512). With `model`: per look while it is not empty, at most
+        /// 64; else per tick, from `shallow` on.
         pub reads_per_tick: usize = 512,
         /// Maximum number of CNPs sent per tick and queue (default 128, near 5 % of 100G at 20 us).
         pub orders_per_tick: usize = 128,

@@ -1,4 +1,5 @@
-//! Filters out contributors that must not get a CNP of a policy, from fields already in the flow entry (a few loads each).
+//! Filters out contributors that must not get a CNP of a policy, mostly by fields of the flow entry (a few loads each); the worker's slot is read
+//! where bytes not read yet may earn the CNP. Adds each contributor's bytes to those of its host.
 //!
 //! Laws: a flow that is refused costs the others nothing, neither a CNP of the tick's budget nor a place among the few. A host is believed to
 //! respond until its odds fall below even; from then on its flows get the CNPs of marks alone, by which it can show otherwise.
@@ -13,10 +14,11 @@ use crate::status::QueueStatus;
 /// Time after which an insufficient pairing is looked up again, as time alone may make it better.
 const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
 
-/// Partition of the contributors: eligible ones first, those with a known queue pair of their own before the others.
+/// Partition of the contributors: eligible ones first, those taken to have a known queue pair of their own before the others.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Eligible {
-    /// Number of eligible contributors whose own queue pair is known.
+    /// Number of eligible contributors that were not judged to lack a known queue pair of their own within [`UNPAIRED_FOR`]; they are judged again
+    /// before a CNP.
     pub(super) known: usize,
     /// Number of eligible contributors: `known`, and those without a known queue pair that are signalled all the same (`unpaired: all-qps`).
     pub(super) all: usize,
@@ -58,7 +60,7 @@ impl ControlCore {
         eligible
     }
 
-    /// Returns the reason why a flow of a host with this standing may get no CNP, as far as the flow's entry tells.
+    /// Returns the reason why a flow of a host with this standing may get no CNP, as far as the flow's entry and byte count tell.
     pub(super) fn refused(&self, index: u32, standing: Standing, now: Nanos) -> Option<Suppressed> {
         let flow = self.tracker.flows.get(index)?;
         if flow.parked > now {

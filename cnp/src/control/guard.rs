@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   worker:        RED strikes -> CE on the frame, or a debt in the ring
-//!   control core:  debt -> paid (a CNP) | merged (a CNP left less than the receiver's interval before) | returned (CE after all)
+//!   control core:  debt -> paid (a CNP) | merged (the sender had a CNP less than an interval before) | returned (CE after all)
 //! ```
-//! The sender gets the CNPs that a receiver at the switch would send it: at most one in the interval of the receiver's network card. No policy
-//! has a part in it, and nothing needs to be known of the sender but its queue pair. While the backlog of a pause waits, the interval is
-//! `min_cnp_interval` at least: the queue is deep because the peer stopped it, and cuts at the pace of a congested queue leave the link
-//! idle when it goes on.
+//! The sender gets the CNPs that a receiver at the switch would send it: at most one in the interval of the receiver's network card, from here or
+//! from the receiver. No policy has a part in it, but not every sender can be paid: its queue pair must be known, its port trusted, the flow not
+//! gated, enough bytes sent since its last CNP, and its host admitted and not doubted too much to be owed marks. While the backlog of a pause waits,
+//! the interval is `min_cnp_interval` at least: the queue is deep because the peer stopped it, and cuts at the pace of a congested queue leave the
+//! link idle when it goes on.
 //!
 //! Law, per queue: `diverted = paid + merged + returned + forgotten + owed`, where `owed` waits in the ring.
 

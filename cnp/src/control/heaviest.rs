@@ -1,6 +1,6 @@
 //! Contributors of a queue, heaviest first, sorted lazily.
 //!
-//! A round signals mostly a hundred of thousands: the others are never sorted.
+//! A round mostly signals about a hundred of several thousand contributors; those that it does not reach are never sorted.
 
 /// Number of contributors sorted at first; each later step doubles it.
 const FIRST: usize = 128;

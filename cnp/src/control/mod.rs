@@ -1,10 +1,12 @@
 //! The control core of one switch: every tick, from records and depths to CNPs.
 //!
 //! ```text
-//!   records -> tracker (flows, ends)            depth -> detector -> policy -> decision
-//!                      \                                                        |
-//!                       contributors of the queue, heaviest first -> planner -> orders
+//!   records -> tracker (flows, ends)       depth (-> detector) -> policy -> decision
+//!                      \                                                      |
+//!                       contributors of the queue -> eligible ones -> round, heaviest first -> CNPs
 //! ```
+//! The policy `npcc` decides by what the detector reads. The default, `model`, decides by depths alone, except while it falls back to `npcc`.
+//!
 //! One thread calls [`ControlCore::tick`]; it allocates nothing and its work is bounded by the configuration. Others read
 //! [`NpccStatus`] and [`FlowView`].
 

@@ -67,7 +67,7 @@ impl WatchedQueue {
         every: &Intervals,
         now: Nanos,
     ) -> QueueContext {
-        // What is due before half of a period has passed is due now.
+        // Half of a period early, so that the nearest call counts; at every call if `time` is no longer than a period.
         let due = |time: Nanos| {
             if time > every.period {
                 now + Nanos(time.0 - every.period.0 / 2)

@@ -31,10 +31,10 @@ pub(super) const REFUSALS: usize = 1_024;
 const LOGGED: usize = 16;
 /// Maximum number of ineligible contributors per round that are checked for a refusal worth logging.
 const LOOKED_AT: usize = 64;
-/// Longest time between two CNPs to a queue pair that is signalled because its sender's flows are not known.
+/// Longest spacing of CNPs to one queue pair while all queue pairs of a sender are signalled, as it is not known which of them sends the flow.
 const AMONG: Nanos = Nanos::from_millis(10);
-/// Share of a queue's bytes (1/4) beyond which hosts below even odds leave all flows of it to the CNPs of marks alone: cut further, the hosts
-/// that respond would leave the link to those that do not.
+/// Share of a queue's bytes (1/4) that hosts below even odds of responding may send: if they send more, no flow of the queue is signalled but by the
+/// CNPs of marks. Otherwise the hosts that respond would be cut further, and leave the link to those that do not.
 const LEAVES_TO_MARKS: u64 = 4;
 /// Sending time below which a flow has no rate: sooner, the order of packets is all there is.
 const BEGUN: Nanos = Nanos::from_micros(10);
@@ -60,9 +60,9 @@ struct Done {
     round: Round,
     /// Number of contributors that the decision may still reach.
     left: usize,
-    /// Number of CNPs that may still leave.
+    /// Number of CNPs that may still be given to workers.
     orders: usize,
-    /// Number of CNPs that left.
+    /// Number of CNPs given to workers.
     sent: usize,
     /// Number of CNPs that would have left, where nothing is sent.
     would: usize,
@@ -227,7 +227,7 @@ impl ControlCore {
             .max(self.tracker.settings.min_cnp_interval);
     }
 
-    /// Counts a refusal that took a closer look. If there are many, the flow is parked: it is not tried again before all others have been.
+    /// Counts a refusal that took a closer look. Parks the flow if this call has had many.
     fn refuse(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
         self.refusals = self.refusals.saturating_sub(1);
         if self.refusals < REFUSALS / 4 * 3 && !is_signalled(reason) {
@@ -235,7 +235,7 @@ impl ControlCore {
         }
     }
 
-    /// Parks a flow: it is not tried again before as many others as there can be have been.
+    /// Parks a flow: it is not tried for as many ticks as it takes to try the most contributors that a queue can have.
     pub(super) fn park(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
         if let Some(flow) = self.tracker.flows.get_mut(flow) {
             let rounds = (RECENT / (REFUSALS / 2)) as u64;
@@ -392,8 +392,8 @@ fn is_reached(choice: Choice, counted: BitRate) -> bool {
     matches!(choice, Choice::Cut(sum) if counted >= sum)
 }
 
-/// Water level: the rate that is left to each sender above it when those together give up `excess`. With the `k` fastest above it, it is
-/// (their sum - excess) / k. Rates come fastest first; one out of its order counts if it is above the level of those before it.
+/// Water level: the rate that is left to each sender above it when those together give up `excess`. With the `k` fastest above it, it is (their sum -
+/// excess) / k. Rates come about fastest first; one out of its order counts if it is above the level of those before it.
 fn water_level(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
     let (mut sum, mut above, mut level) = (0u64, 0, 0);
     for rate in rates.filter(|rate| *rate > 0) {

@@ -78,18 +78,19 @@ pub enum Unpaired {
 )]
 #[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
 pub enum Gate {
-    /// They are left to ECN while the round trip on the far side is below four of those on the near side.
+    /// They are left to ECN while the round trip to the receiver is below four times that to the sender, which is taken as one to ten times `feedback`.
     #[default]
     Auto,
     /// They are treated as all others.
     Off,
 }
 
-/// Ratio of the far side's round trip to the near side's from which a flow is signalled from here.
+/// Ratio of the round trip to the receiver to that to the sender from which a flow is signalled from here.
 const GAIN: u64 = 4;
 
 impl Gate {
-    /// Returns true if a flow with these round trips is left to ECN. A far side that was not measured counts as far.
+    /// Returns true if a flow with these times is left to ECN: `near` is limited as in `DcqcnModel::replies`. A far side that was not measured counts
+    /// as far.
     pub(crate) const fn holds(self, near: Nanos, far: Option<Nanos>) -> bool {
         match (self, far) {
             (Gate::Auto, Some(far)) => far.0 < near.0.saturating_mul(GAIN),

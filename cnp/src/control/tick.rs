@@ -14,7 +14,7 @@ use crate::policy::npcc::CLOSEST;
 use crate::policy::{Amount, Decision, QueueContext, Reason, Round};
 
 impl ControlCore {
-    /// Makes the next call a tick of every queue, whenever it comes: a worker saw a queue rise to `hard`.
+    /// Makes every queue due at the next call, however early that comes. To be called when a worker saw a queue rise to `hard`.
     pub fn wake_early(&mut self) {
         self.regular = Nanos::ZERO;
         for queue in &mut self.queues {

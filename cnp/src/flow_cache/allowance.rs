@@ -125,8 +125,8 @@ impl Allowance {
         }
     }
 
-    /// Starts a refresh period: the more packets were seen, the fewer are chosen, so that of as many about two to the power of `more`
-    /// will be. At most that many are shown while the flow is still not paired.
+    /// Starts a refresh period. The sampling ratio becomes such that about `2^more` notable packets are chosen if as many come as in the last period.
+    /// At most `2^more` are shown in it, and only while the flow is not paired.
     pub(super) fn refreshed(self, more: u8) -> Allowance {
         let power = self.seen.checked_ilog2().unwrap_or(0);
         Allowance {

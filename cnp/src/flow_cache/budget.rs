@@ -7,7 +7,7 @@
 use npcc_pipeline::shares::{Shares, Source};
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PortId};
 
-/// Bytes per second that are checked: 250,000 packets of 4 KB, or four million short ones.
+/// Bytes per second that are checked: 244,000 packets of 4 KiB, or 3.9 million short ones.
 const BYTES: u64 = 1_000_000_000;
 /// Cost of a short packet, in bytes: that of the record it makes.
 const LEAST: u64 = 256;

@@ -38,7 +38,8 @@ impl FlowCache {
     /// Classes counted between two ports, as a set.
     #[inline]
     pub(super) fn wanted(&self, ingress: PortId, egress: PortId) -> u16 {
-        // An ACK that enters names the queue pair at the near side; one that leaves shows the near side's round-trip time.
+        // An ACK that comes in by an NPCC port names the near sender's queue pair; one that leaves by it is a near host's, and shows the round trip
+        // to it.
         const ENTERING: u16 =
             OFTEN | RoceClass::ReadRequest.bit() | RoceClass::Atomic.bit() | RoceClass::Cnp.bit();
         if self.ports & ingress.bit() != 0 {

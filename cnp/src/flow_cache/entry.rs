@@ -96,7 +96,7 @@ impl Entry {
                 return Some(Turn::Refresh);
             }
         }
-        // Another connection may have taken the queue pair's number, with another sender.
+        // A changed port may mean that the queue pair's number is another connection's now, with another sender.
         if moved && allowance.shows_changes() {
             return Some(Turn::Moved);
         }

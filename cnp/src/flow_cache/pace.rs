@@ -1,7 +1,7 @@
-//! Pace at which packets of a flow are shown to the control core. With many flows each is shown the less often, the more of them send, so that a
-//! worker shows a quarter of a million packets a second, and the control core has time for its queues. Each packet shown costs the
-//! worker as much as ten that are only counted. (With more than 183,000 flows it is more, up to 1.3 million with a million flows not
-//! paired: see [`LONGEST`]. The first packets of a flow, CNPs and changes of port are shown whatever the pace is.)
+//! Pace at which each flow's packets are shown to the control core. The more flows send, the less often each is shown, so that a worker shows at most
+//! a quarter of a million packets a second, and the control core has time for its queues. Each packet shown costs the worker as much as ten that are
+//! only counted. (With more than 183,000 flows it is more, up to 1.3 million with a million flows not paired: see [`LONGEST`]. The first packets of a
+//! flow, CNPs and changes of port are shown whatever the pace is.)
 //!
 //! A fast flow is also shown between its refreshes: see [`is_round`].
 
@@ -19,7 +19,7 @@ const EACH: u32 = 8;
 /// Longest time between two refreshes of a flow: the control core takes an endpoint without records for [`LIVE`] to be gone, and a refresh may
 /// wait half as long again for a packet worth showing.
 const LONGEST: Nanos = Nanos(LIVE.0 / 2);
-/// Number of packets of a flow of which one is shown: half a bucket of the control core's sequence numbers (`pair/numbers.rs`), so that no endpoint
+/// Number of packets of a flow of which one is shown: half a bucket of the control core's sequence numbers (`pair/ends/numbers.rs`), so that no endpoint
 /// wraps its own unseen.
 const ROUND: u32 = 1 << 16;
 

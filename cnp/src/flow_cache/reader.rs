@@ -21,7 +21,7 @@ counters! {
     pub struct SeenCounters => SeenCount {
         /// QP1 packets given to the control core.
         messages: Counter => no_metric(),
-        /// QP1 packets lost because the ring was full.
+        /// QP1 packets lost because the ring was full or the budget of their source was used up.
         message_drops: Counter => metric("npcc_cm_packets").tag("kind", "dropped"),
         /// Packets of XRC, RD and vendors' own transports: forwarded, never signalled.
         unsupported: Counter => no_metric(),
@@ -31,9 +31,9 @@ counters! {
 counters! {
     /// Counters of samples in a worker's flow cache. The worker writes.
     pub struct CacheCounters => CacheCount {
-        /// Detailed records of packets that the control core took in.
+        /// Detailed records of packets given to the control core.
         samples: Counter => metric("npcc_samples"),
-        /// Detailed records of packets that found no room on the way to the control core.
+        /// Detailed records of packets for which there was no room, or no budget, on the way to the control core.
         sample_drops: Counter => metric("npcc_sample_drops"),
         /// Counters of packets other than data.
         seen: SeenCounters => nested(),

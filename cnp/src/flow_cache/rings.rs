@@ -12,7 +12,7 @@ use crate::sample::Record;
 #[derive(Debug)]
 struct Ring {
     records: Producer<Record>,
-    /// Turn of the control core ([`RING_TURN`]) in which the ring was last found full.
+    /// Turn of 16 age units ([`RING_TURN`]) in which the ring was last found full.
     full_in: u32,
 }
 
@@ -37,7 +37,7 @@ impl Rings {
         (Rings(rings), Waiting(consumers.into()))
     }
 
-    /// Returns true if a port's ring was found full in this turn of the control core. Without that memory, every packet would try a full ring when there
+    /// Returns true if a port's ring was found full in this turn ([`RING_TURN`]). Without that memory, every packet would try a full ring when there
     /// are more flows than the ring takes.
     #[inline]
     pub(super) fn is_full(&self, port: PortId, now: Nanos) -> bool {

@@ -158,7 +158,8 @@ impl Slot {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Returns true if a packet that is neither urgent nor notable is surely not shown: the quick answer for almost all.
+    /// Returns true if a packet with this UDP source port is surely not shown, if it is neither urgent nor notable. Almost every packet passes this
+    /// quick check.
     #[inline]
     pub(super) fn is_quiet(&self, src_port: u16, now: u32, refresh: u32) -> bool {
         let (sign, port) = (self.sign.load(Ordering::Relaxed), u32::from(src_port));
@@ -166,8 +167,8 @@ impl Slot {
             && (sign == port || sign & PORT == port && self.is_paired())
     }
 
-    /// Returns true if a packet of a flow that [is quiet](Slot::is_quiet) is surely not shown, and then counts it among the notable ones
-    /// if it is `notable`, as [`Entry::turn`](super::entry::Entry::turn) would. Otherwise it changes nothing.
+    /// Returns true if a packet of a flow that [is quiet](Slot::is_quiet) is surely not shown even if `notable`, and then counts it if it is.
+    /// Otherwise changes nothing: [`Entry::turn`](super::entry::Entry::turn) decides and counts.
     #[inline]
     pub(super) fn lets_pass(&self, notable: bool, psn: u32) -> bool {
         let word = self.allowance.load(Ordering::Relaxed);

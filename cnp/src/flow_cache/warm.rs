@@ -16,7 +16,7 @@ use crate::key::{low32, words_v4};
 const FEW: usize = 4_096;
 
 impl FlowCache {
-    /// Returns true if there are more flows than stay in the core's own cache.
+    /// Returns true if the cache has, or once had, more flows than stay in the core's own cache.
     #[inline]
     pub(super) fn has_many(&self) -> bool {
         self.taken > FEW

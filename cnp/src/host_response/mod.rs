@@ -26,9 +26,9 @@ const HOSTS: usize = 4_096;
 const MOST: MilliNats = 6_000;
 /// Time within which measurements of a host's flows saw the same event, and count once.
 const SPACING: Nanos = Nanos::from_micros(200);
-/// Time in which a host's log-odds fade to a third of their distance from the prior, ...
+/// Time constant with which a host's log-odds return to the prior: after it, about a third (1/e) of their distance is left.
 const FADES: Nanos = Nanos::from_millis(1_000);
-/// ... in steps of this duration.
+/// Shortest time between two steps of that return.
 const FADE_STEP: Nanos = Nanos::from_millis(10);
 /// Prior odds, to one, of a host that the operator lists as responding.
 pub(crate) const ANSWERING: u16 = 1_000;

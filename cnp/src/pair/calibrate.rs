@@ -1,4 +1,5 @@
-//! Judges endpoints by the port hash whenever the set of endpoints on their port changes, and keeps the score of their address pair.
+//! Compares the UDP source port of endpoints with the hash of both queue pairs, anew whenever an endpoint with the port comes or goes. For each
+//! address pair it counts the endpoints that follow the hash and those that do not.
 
 use super::ends::Endpoints;
 use super::pair_state::Verdict;

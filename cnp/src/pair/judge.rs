@@ -1,7 +1,7 @@
-//! Finds the sender of packets to an endpoint by the best evidence: the methods one after the other.
+//! Finds the sender of packets to an endpoint, by trying the methods in turn, the best evidence first.
 //!
-//! Both questions about an endpoint at one moment are put to each method once: [`ConnectionTable::judge`] returns both answers,
-//! the sender's queue pair and the endpoint of the other direction.
+//! [`ConnectionTable::judge`] answers two questions at once: which queue pair sends to the endpoint, and which endpoint is the other direction of its
+//! connection. So each method runs only once for both.
 
 use npcc_pipeline::units::Nanos;
 

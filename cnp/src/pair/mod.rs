@@ -1,8 +1,8 @@
 //! Pairing: finds the queue pair that sends a flow, the number a CNP must carry and no data packet contains (docs/pairing.md).
 //!
-//! A datagram names its sender (`datagram`). Every packet of RC or UC from A to B names a queue pair at B: an *endpoint*. Endpoints of A -> B and
-//! of B -> A are the two sets of names; pairing is matching them. There is one method per file, each a function of what is known *now*: nothing is
-//! remembered as paired, so that a second arrival, a changed port or a lost candidate demotes before the next CNP.
+//! A datagram names its sender (`datagram`). A packet of RC or UC from host A to host B names only a queue pair at B: an *endpoint*. The packets back
+//! name endpoints at A, and pairing finds the endpoint at A that belongs to the one at B. There is one method per file, each a function of what is
+//! known *now*: nothing is remembered as paired, so that a second arrival, a changed port or a lost candidate demotes before the next CNP.
 //!
 //! A method answers only when the match is the only one it could give. This module does not decide which evidence is
 //! enough; the planner does.

@@ -13,7 +13,8 @@ use crate::fixed_map::{FixedMap, MapKey};
 use crate::key::{FlowKey, Qpn};
 use crate::links::NONE;
 
-/// Key of a connection: the requesting side's id between two addresses. `way` has no queue pair (0) except for pairs given by hand.
+/// Key of a connection: its addresses, in the requester's direction (`way`, with queue pair 0), and the communication id that the requester chose.
+/// For a pair given by hand `way` has the sender's queue pair, and `id` is the receiver's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Id {
     pub(super) way: FlowKey,

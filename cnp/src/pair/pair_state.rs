@@ -127,7 +127,7 @@ impl PairState {
         self.agree > self.disagree
     }
 
-    /// Returns true if equal ports can only mean equal connections (see [`super::port`]).
+    /// Returns true if two endpoints of opposite directions with the same UDP source port can only belong to one connection (see [`super::port`]).
     pub(crate) fn ports_match(&self) -> bool {
         let single = self.up.len == 1 && self.down.len == 1;
         single || self.common == 0 && self.lonely.saturating_mul(2) < self.ports

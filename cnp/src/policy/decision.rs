@@ -36,7 +36,7 @@ named! {
         Overfull = "overfull",
         /// The queue is deep and falling.
         Draining = "draining",
-        /// The senders signalled before recover only once in this time.
+        /// The latest round of few is less than a `recovery` ago, the time in which its senders raise their rate once.
         Recovery = "recovery",
         /// The effect of the round before is still on its way.
         Feedback = "feedback",
@@ -44,7 +44,7 @@ named! {
         Overload = "overload",
         /// The arrival rate fits, once the senders signalled before have slowed down.
         Balanced = "balanced",
-        /// The depth is at the set-point, or on its way there.
+        /// The depth is at the set-point, or on its way there. No policy gives this reason any more; records of earlier versions may have it.
         SetPoint = "set-point",
         /// A mark of the ECN curve is sent as a CNP; no policy decided it.
         Mark = "mark",
@@ -59,15 +59,15 @@ pub enum Choice {
     /// All contributors that the amount reaches, heaviest first.
     #[default]
     All,
-    /// Contributors above the water level, fastest first, until the sum of their expected cuts reaches this rate: the level is the rate left to
-    /// each of them when they give up the sum together.
+    /// Contributors above the water level, heaviest first, until the sum of their expected cuts reaches this rate. The level is the rate left to each
+    /// of them when they give up the sum together, computed from the 256 heaviest contributors.
     Cut(BitRate),
 }
 
 /// Decision of a policy for one tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// Amount by the table, before the policy's own pauses.
+    /// Amount before the policy's own pauses: that of its table, or for `model`, which has none, `Many` or `None`.
     pub wanted: Amount,
     /// Amount to signal now.
     pub amount: Amount,
@@ -97,7 +97,7 @@ impl Decision {
 }
 
 impl Decision {
-    /// Decision that stands for a mark: no policy made it, and each queue has its own.
+    /// Decision to send one CNP for a mark of the ECN curve, which no policy made. The caller sets the spacing.
     pub(crate) const fn of_mark() -> Decision {
         Decision {
             amount: Amount::Few,
@@ -146,7 +146,7 @@ impl QueueContext {
 /// Outcome of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
-    /// Number of CNPs that left.
+    /// Number of CNPs given to the workers, which may still lose one; in a dry run, of those that would have been.
     pub sent: u32,
     /// Sum of the cuts expected of those signalled.
     pub cut: BitRate,

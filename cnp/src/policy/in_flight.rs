@@ -1,7 +1,7 @@
 //! Rounds of CNPs whose effect does not all show yet: a policy that wants the same cut again would cut twice.
 //!
-//! A round counts in full until its feedback delay has passed, then with the part of the time over which the queue's growth
-//! is measured that lies before.
+//! The cut of a round counts in full until the round's feedback delay has passed. From then on the growth of the queue, which is measured over a
+//! time, shows part of it: what counts is the share of that time that lies before the effect began.
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;

@@ -1,7 +1,7 @@
-//! Policies in slots: how many senders are signalled, given what a queue is doing.
+//! Policies: each decides how many senders of its queue are signalled, by the state of that queue.
 //!
-//! A policy is one small file against [`Policy`]; one value of it serves one queue and keeps that queue's state. A policy
-//! does not know flows: it decides how many, how often and by how much; the planner ([`crate::plan`]) decides which.
+//! A policy is one small file against [`Policy`]; one value of it, in the queue's slot, serves one queue and keeps that queue's state. A policy does
+//! not know flows: it decides how many, how often and by how much; [`crate::control`] decides which.
 //!
 //! To add one, five files change, CHANGELOG among them, and code that is left out does not compile or fails a test:
 //!

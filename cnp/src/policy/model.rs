@@ -6,16 +6,16 @@
 //! `growth` is the arrival rate less the departure rate, measured by the depth itself over the shortest time in which it moved by eight frames. It
 //! starts at the second look at a queue that is not empty, long before `shallow`: a queue that was empty may have begun to grow at any time since
 //! the last look, and dividing by a whole look then gives too little. `cuts on their way` is the rate that those signalled are expected to give up
-//! and that does not show yet: all of it until the feedback delay has passed, then the part of the growth's time that still lies before; and never
-//! more than the part by which the growth has not fallen since they were signalled, as the delay is not known at first and the default is many
-//! times too long for a near sender. A growth that falls by a quarter of the drain rate more than was wanted is let fall. The last term takes the
-//! queue to the set-point, a little above empty so that the link never idles, slowly, because a sender that was cut too far comes back only every
-//! 300 us.
+//! and that does not show yet: all of it until the feedback delay has passed, then less and less, as more of the time over which the growth is
+//! measured lies after that; and never more than the part by which the growth has not fallen since they were signalled, as the delay is not known
+//! at first and the default is many times too long for a near sender. When the growth has fallen by a quarter of the drain rate more than expected,
+//! nobody is signalled. The last term takes the queue to the set-point, a little above empty so that the link never idles, slowly, because a
+//! sender that was cut too far raises its rate only every 300 us.
 //!
 //! A flow gives up its rate times half of its DCQCN alpha (`dcqcn.rs`): one half at the first CNP, little
 //! when it was signalled long ago, corrected by how the flow did respond. No flow is signalled that would give up more than twice the rate
 //! that is left to cut, so that the sum lands near the drain rate from either side. The choice goes by water level: flows whose rate lies above
-//! the level that is left to each when all above it give up the excess together, the fastest first.
+//! the level that is left to each when all above it give up the excess together, heaviest (by bytes) first. The level is that of the 256 heaviest.
 //!
 //! When flows are too many to be read often enough, their rates are not known and the table of [`super::npcc`] decides.
 

@@ -2,7 +2,7 @@
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
-/// How eagerly flows are told.
+/// Eagerness with which flows are signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
     feature = "config",

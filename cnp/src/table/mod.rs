@@ -79,7 +79,8 @@ pub(crate) struct Flow {
     /// Time until which it is not tried again, and the reason (`parked_for`).
     pub(crate) parked: Nanos,
     pub(crate) parked_for: Suppressed,
-    /// Round trips from here to the sender (`near`), and to the receiver where that was measured (`far`).
+    /// Times that the gate compares. `near`: time to the sender and back as replies show it, taken as one to ten times the default feedback delay.
+    /// `far`: round trip to the receiver, where it was measured.
     pub(crate) near: Nanos,
     pub(crate) far: Option<Nanos>,
     /// True if it had paused when last read, and nothing was left to be read.
@@ -167,7 +168,7 @@ pub struct FlowSnapshot {
     pub first_seen: Nanos,
     /// Time of the latest packet.
     pub last_seen: Nanos,
-    /// Round trip from here to the sender, as used in calculations.
+    /// Time to the sender and back as replies show it, taken as one to ten times `feedback`; `feedback` until there was a reply.
     pub near: Nanos,
     /// Round trip from here to the receiver, where it was measured.
     pub far: Option<Nanos>,

@@ -9,8 +9,8 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId};
 const SHORTEST: Nanos = Nanos::from_micros(10);
 /// Share of a link's rate that makes it full, in quarters: small frames leave out much of it for the gaps between them.
 const FULL: u64 = 3;
-/// Limit on the factor by which a full link is taken to hold a flow back, in 65,536ths of the bytes it sends: three more cuts by half, and an
-/// unresponsive sender shows.
+/// Limit on what a flow is taken to be allowed to send while its link is full: 8 times the bytes that it sends, in 65,536ths of them. Three more cuts
+/// by half then show that its sender does not respond.
 const MOST: u32 = 8 << 16;
 /// Number of counts that are kept.
 const COUNTS: usize = 16;
@@ -73,7 +73,8 @@ impl Arrivals {
 }
 
 impl Arrivals {
-    /// Bytes that a flow may have been allowed to send, in 65,536ths of the bytes it sent in a time: as much as came by a full link.
+    /// Bytes that a flow may have been allowed to send in a time, in 65,536ths of the `bytes` it sent: all that came by its port, if the port's link
+    /// was full; else no more than it sent.
     pub(super) fn allowed(&self, port: PortId, bytes: u64, time: Nanos) -> u32 {
         let came = u128::from(self.of_full_link(port, time).unwrap_or(0));
         let share = (came << 16) / u128::from(bytes.max(1));

@@ -5,7 +5,7 @@ use npcc_pipeline::units::Nanos;
 use super::{FlowTracker, UNWATCHED};
 use crate::flow_cache::CacheReader;
 
-/// Time for which a worker looks for frames that can carry returned strikes; a flow that sends nothing meanwhile loses them.
+/// Time for which a worker looks for frames that can carry returned strikes. A flow loses them if it sends none meanwhile, or gets another slot.
 const RETURNS_FOR: Nanos = Nanos::from_millis(10);
 
 /// One owed strike.

@@ -162,7 +162,7 @@ impl FlowTracker {
         if record.class != RoceClass::Datagram && asks(record) {
             self.near.record_request(record);
         }
-        // A packet that comes back may settle, or unsettle, the flow it answers.
+        // This packet may answer a flow of the other direction, and so give that flow a sender or take it away.
         let Some((partner, evidence)) = judged.partner else {
             return;
         };

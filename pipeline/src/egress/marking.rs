@@ -4,7 +4,8 @@
 //! signalled from here is not written on the frame: the tap owes it to the control core, which pays with a CNP or returns it.
 //! A returned strike is written on the flow's next frame that may carry CE.
 //!
-//! Law, per queue: `struck + ce_diverted + redeemed = marked + diverted`. No strike is lost, none is added.
+//! Law, per queue: `struck + ce_diverted + redeemed = marked + diverted`: each strike is written or owed, and none is added. An owed one may still be
+//! lost: its flow may be gone, or send no frame that may carry CE for 10 ms after it was returned.
 
 use super::ecn::{self, Red};
 use super::rng::Xorshift;

@@ -71,7 +71,7 @@ impl Injector {
         self.priority = priority;
     }
 
-    /// Adopts the newest routes; called once a tick.
+    /// Adopts the newest routes; called in every turn of the control core.
     pub fn refresh(&mut self) {
         self.fib.refresh();
     }

@@ -28,9 +28,9 @@ use crate::sleep::ControlSleeper;
 counters! {
     /// Statistics of the loop.
     pub struct ControlStats => ControlCount {
-        /// Turns of the detector that came late by more than half a tick.
+        /// Turns of the control core that came late by more than half of the time between two turns.
         #[serde(rename = "ticks_late")] late: Counter => metric("npcc_late_ticks").kept("ticks_late"),
-        /// Turns of the detector that came early because a queue had just risen to hard.
+        /// Turns of the control core that came early because a queue had just risen to hard.
         #[serde(rename = "ticks_early")] hastened: Counter => metric("npcc_early_ticks").kept("ticks_early"),
     }
 }
@@ -78,7 +78,7 @@ pub struct Control {
     pub core: ControlCore,
     /// Builder and sender of CNPs.
     pub injector: Injector,
-    /// Record of the crossings that CNPs have answered.
+    /// Rises of queues to `shallow` or `hard` for which a CNP was sent since: only the first CNP after each is timed.
     pub first: FirstAnswer,
     /// Each worker's counters, which hold the queue depths.
     pub counters: Vec<Arc<Counters>>,
@@ -90,8 +90,8 @@ pub struct Control {
     pub clock: Clock,
     /// Statistics that it publishes.
     pub stats: Arc<ControlStats>,
-    /// Real ns per ns of this clock, if a worker polls the same core. The loop then sleeps between ticks, or both would get the core in
-    /// turns of milliseconds.
+    /// Real ns per ns of `clock`, if a worker polls the same core: the loop then sleeps between its ticks, as otherwise the two threads would get the
+    /// core in turns of milliseconds. `None`: the loop polls.
     pub yields: Option<f64>,
     /// Sleeper for the time in which all workers sleep; `None` if they poll without pause.
     pub sleeper: Option<ControlSleeper>,

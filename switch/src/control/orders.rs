@@ -1,7 +1,7 @@
-//! Commands to the control core, over a ring that it polls once a tick, and its answers.
+//! Commands to the control core, over a ring that it polls in every turn, and its answers.
 //!
-//! A command is carried out between two ticks, one per tick; a list of pairs in parts, and all or none. The control core never waits for
-//! the thread that gave it.
+//! A command is carried out between two turns (ticks, or looks between two), one at a time; a list of pairs in parts, and all or none. The control
+//! core never waits for the thread that gave it.
 //!
 //! Law: a command that was reported as timed out ([`OrderError::Unresponsive`]) is never carried out.
 
@@ -20,12 +20,12 @@ use super::order::OrderError;
 
 /// Capacity of the ring: an operator's pace.
 const RING: usize = 64;
-/// Pairs of a list taken between two ticks.
+/// Pairs of a list taken between two turns.
 const PAIRS_PER_TICK: usize = 64;
 /// Longest wait for a command to be taken, and then for the answer: many ticks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Instruction that may be carried out between two ticks.
+/// Instruction that may be carried out between two turns.
 #[derive(Debug)]
 enum Instruction {
     Core(Command),

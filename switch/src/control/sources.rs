@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use npcc_cnp::source_check::Routes;
 use npcc_pipeline::route::fib::FibReader;
 
-/// Routes as NPCC queries them: a reader of its own, refreshed once a tick.
+/// Routes as NPCC queries them: a reader of its own, refreshed in every turn of the control core.
 #[derive(Debug)]
 pub struct SourceRoutes(pub FibReader);
 

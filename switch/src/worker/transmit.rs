@@ -32,7 +32,7 @@ pub struct Lane {
     tx: TxQueue,
     /// Frames the device has not taken yet.
     hand: FrameVec<Frame>,
-    /// Totals of the frames in hand, in the form that is reported once they are sent.
+    /// Totals of the frames in hand, which the pipeline gets once the device has taken them.
     held: Sent,
     /// Account of the ring; `None` if the driver does not report what it holds.
     ring: Option<Box<Ring>>,

@@ -12,7 +12,7 @@ use crate::links::{Links, NONE};
 use crate::pair::pair_state::Verdict;
 use crate::sample::{Record, SlotRef};
 
-/// Transport of the queue pair that packets name. The transports are separate number spaces: a number in one says nothing about it in another.
+/// Transport of the queue pair that packets name. A number is that of one queue pair, of one transport: a number in use with two is doubted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// Reliable connection.
@@ -117,7 +117,7 @@ pub(crate) struct End {
     pub(in crate::pair) holder: Holder,
     /// Doubt of an endpoint whose packets had several ports.
     pub(super) doubt: Doubt,
-    /// Time at which an answer last spoke against the only endpoint with the same port in the other direction.
+    /// Time at which a reply last had a number that cannot answer requests to the only endpoint with the same UDP source port in the other direction.
     pub(in crate::pair) misfit: Nanos,
 }
 

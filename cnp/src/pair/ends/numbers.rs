@@ -7,8 +7,8 @@ use crate::links::{Links, NONE};
 use crate::pair::pair_state::Direction;
 use crate::sample::{Record, SlotRef};
 
-/// Distance of two sequence numbers from which one is not taken for the other, where no more is known: more than any queue pair has
-/// in flight.
+/// Largest distance at which two sequence numbers may be of one connection, where it is not known which numbers are in flight: no queue pair has as
+/// many in flight.
 pub(in crate::pair) const NEAR: u32 = 1 << 16;
 /// Limit below which a first number may be a count from 0.
 pub(in crate::pair) const SMALL: u32 = 1 << 16;

@@ -41,7 +41,7 @@ impl PortFit {
     }
 }
 
-/// Endpoint whose sequence numbers fit those of this one, and the evidence so far.
+/// Progress of pairing an endpoint by sequence numbers: the endpoint of the other direction whose numbers fit, and the evidence for it so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PsnState {
     /// Numbers of requests to this endpoint that ask for a reply, the latest first; [`NONE`] for none.
