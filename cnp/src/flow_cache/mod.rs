@@ -52,7 +52,7 @@ use woken::Woken;
 const WAYS: usize = 8;
 /// A way seen this recently is not given to another flow.
 pub const BUSY: Nanos = Nanos::from_millis(10);
-/// Shortest time between two passing CNPs (or NAKs) of one flow that are shown: NICs ignore closer ones (facts 5.5).
+/// Shortest time between two passing CNPs (or NAKs) of one flow that are shown: NICs ignore closer ones.
 pub const CNP_GAP: Nanos = Nanos::from_micros(4);
 /// Capacity of the ring of QP1 packets on their way to the control core, 400 bytes each.
 const MESSAGES: usize = 1_024;
