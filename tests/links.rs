@@ -159,7 +159,7 @@ fn cut(lab: &Lab, space: &str, seconds: [&str; 3]) -> Seen {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Guards defect C1: at 0b8b087 a dead link kept its flows, and the frames waiting for it paused all lossless traffic for ever.
+/// Earlier defect: a dead link kept its flows, and the frames waiting for it paused all lossless traffic for ever.
 #[test]
 fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
     let _alone = alone();
@@ -218,8 +218,8 @@ fn moved_its_own_and_paused_nobody(seen: &Seen, switch: Switch) {
     assert_eq!(switch.stop().conservation.held.packets, 0);
 }
 
-/// Guards defect M2: frames that came between the start of a device and that of its worker are old: at 0b8b087 they were forwarded,
-/// seconds late, and what the ring had lost meanwhile was shown as lost lossless frames.
+/// Frames that came between the start of a device and that of its worker are old. Earlier defect: they were forwarded, seconds late, and
+/// what the ring had lost meanwhile was shown as lost lossless frames.
 #[test]
 fn what_came_before_the_workers_ran_is_not_forwarded() {
     let _alone = alone();

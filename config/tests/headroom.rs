@@ -132,7 +132,7 @@ const USUAL: Incast = Incast {
     ring: 2_048,
 };
 
-/// H7: the formula that the switch uses, with a ring and iterations of `loop_time`, and not a formula of the test's own.
+/// Headroom by the formula that the switch uses, with a ring and iterations of `loop_time`, and not a formula of the test's own.
 #[test]
 fn headroom_of_the_link_loses_nothing_over_turns_of_the_loop() {
     for (senders, km, len) in [
@@ -162,14 +162,14 @@ fn headroom_of_the_link_loses_nothing_over_turns_of_the_loop() {
     assert!(half.lost() > 0, "it can fail");
 }
 
-/// H2: a ring of 512 does not hold what comes at 100 Gb/s while the worker is away for 50 us.
+/// A ring of 512 does not hold what comes at 100 Gb/s while the worker is away for 50 us.
 #[test]
 fn a_ring_too_small_loses_what_headroom_promises() {
     let (missed, _) = run(Incast { ring: 512, ..USUAL });
     assert!(missed > 0);
 }
 
-/// C3: a port of 100G that is shaped to 40G. The peer counts quanta in bit times of the link.
+/// A port of 100G that is shaped to 40G. The peer counts quanta in bit times of the link.
 #[test]
 fn a_shaper_below_the_link_loses_nothing() {
     let shaped = Incast {

@@ -5,7 +5,7 @@ use crate::units::{PRIORITIES, Priority};
 use crate::wire::ethernet;
 
 crate::named! {
-    /// Which field of a packet tells its priority.
+    /// Field of a packet that determines its priority.
     #[derive(Default)]
     #[cfg_attr(
         feature = "config",
@@ -13,14 +13,14 @@ crate::named! {
     )]
     #[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
     pub enum Trust {
-        /// None: everything gets the default priority.
+        /// No field: every packet gets the default priority.
         Port = "port",
-        /// The VLAN tag's priority; the default for untagged frames.
+        /// The VLAN tag's priority (PCP); the default priority without a tag.
         Pcp = "pcp",
-        /// The IP header's DSCP; the default for what is not IP.
+        /// The IP header's DSCP.
         #[default]
         Dscp = "dscp",
-        /// DSCP for IP, VLAN priority for other tagged frames, else the default.
+        /// The DSCP, or the PCP where there is no DSCP. Every forwarded packet has a DSCP, so this equals `dscp`.
         Both = "both",
     }
 }

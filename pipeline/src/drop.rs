@@ -47,7 +47,7 @@ crate::punt_classes! { reasons {
     Malformed Oversize = "oversize",
     /// Unicast to a MAC address that is not the port's.
     Other NotForUs = "not_for_us",
-    /// Broadcast or multicast: this switch routes, and nothing on it listens.
+    /// Broadcast or multicast that is not for Linux: this switch routes unicast only.
     Other Multicast = "multicast",
     /// More than one VLAN tag.
     Malformed VlanDepth = "vlan_depth",
@@ -88,7 +88,8 @@ crate::punt_classes! { reasons {
     Other NoHeadroom = "no_headroom",
     /// The shared buffer pool is full, in bytes or in buffers.
     Congestion BufferFull = "buffer_full",
-    /// A lossless group has used up its headroom: its sender did not pause in time.
+    /// A lossless group has used up its headroom, or all groups together the headroom of the switch: a sender did not pause
+    /// in time.
     Congestion HeadroomFull = "headroom_full",
     /// The watchdog found the peer's pause without end; frames of that priority are dropped meanwhile.
     Other PfcStorm = "pfc_storm",

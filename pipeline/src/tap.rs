@@ -9,7 +9,7 @@ use crate::units::Nanos;
 /// A RoCEv2 frame that was admitted to a queue.
 #[derive(Debug)]
 pub struct Sighting<'a> {
-    /// The frame as it will be sent.
+    /// The frame as it will be sent, except that marking may set or clear CE at dequeue.
     pub data: &'a [u8],
     /// Parsed headers; the offsets fit `data`.
     pub parsed: &'a Parsed,
@@ -27,15 +27,16 @@ pub trait FlowTap {
     /// may contain frames other than RoCEv2.
     fn enqueued<B: FrameBuf>(&mut self, run: &mut Run<B>, now: Nanos);
 
-    /// Takes over an ECN strike on a frame as a near CNP owed to its sender. Returns false if it is not owed: the frame must
-    /// be marked. If `hard`, only a sender that is believed to respond can be owed one.
+    /// Takes over an ECN strike on a frame: instead of CE on the frame, its sender is owed a near CNP. Returns false if the
+    /// tap does not take the strike over: the frame must be marked. If `hard`, only a sender that is believed to respond
+    /// can be owed one.
     fn owe(&mut self, meta: &Meta, hard: bool) -> bool;
 
     /// Returns true if [`FlowTap::owe`] would take a strike on any flow.
     fn may_owe(&self) -> bool;
 
-    /// Takes back one strike of this slot's flow that was owed and returned: the current frame must be marked. Returns false
-    /// if there is none.
+    /// Takes back one strike of the flow in `slot` that was taken over but for which no CNP was sent: the current frame
+    /// must be marked CE. Returns false if there is none.
     fn redeem(&mut self, slot: FlowSlot) -> bool;
 
     /// Returns true if returned strikes may wait for a frame.

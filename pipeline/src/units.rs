@@ -13,7 +13,7 @@ pub const PRIORITIES: usize = 8;
 /// Bytes that a frame occupies on the wire beyond its own: 7 preamble + 1 SFD + 4 FCS + 12 gap (IEEE 802.3).
 pub const WIRE_OVERHEAD: u32 = 24;
 
-/// Most frames handled together by one walk of the pipeline (DPDK's customary burst).
+/// Maximum number of frames handled together by one walk of the pipeline.
 pub const BURST: usize = 64;
 
 /// A point in time or an interval, in nanoseconds of the worker's clock.

@@ -200,7 +200,7 @@ fn a_stop_leaves_nothing_in_the_rings() {
     }
 }
 
-/// Every receive queue that fills pauses the peer. Defect H3: at 0b8b087 only the owner's queue reported how full its ring
+/// Every receive queue that fills pauses the peer. Earlier defect: only the owner's queue reported how full its ring
 /// was; with RSS the other rings overflowed without a pause.
 #[test]
 fn every_receive_queue_that_fills_pauses_the_peer() {

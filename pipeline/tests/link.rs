@@ -40,7 +40,7 @@ fn turn(rig: &mut Rig, now: u64) {
     }
 }
 
-/// A dead link pauses no peer. Defect C1: at 0b8b087 frames for a dead link stayed charged to the port they arrived on, whose
+/// A dead link pauses no peer. Earlier defect: frames for a dead link stayed charged to the port they arrived on, whose
 /// peer was paused for ever.
 #[test]
 fn a_dead_link_pauses_nobody() {
@@ -100,8 +100,8 @@ fn pauses_are_forgotten_with_the_link() {
     rig.assert_conserved();
 }
 
-/// A storm empties a queue a bounded number of frames per iteration. Defect H5: the watchdog dropped a whole queue in one
-/// iteration, milliseconds in which the other ports overflowed.
+/// A storm empties a queue a bounded number of frames per iteration. Earlier defect: the watchdog dropped a whole queue
+/// in one iteration, milliseconds in which the other ports overflowed.
 #[test]
 fn a_storm_empties_a_queue_a_bounded_number_of_frames_a_turn() {
     const MS: u64 = 1_000_000;
@@ -135,8 +135,8 @@ fn a_storm_empties_a_queue_a_bounded_number_of_frames_a_turn() {
     rig.assert_conserved();
 }
 
-/// A lossless queue fed by a port without pause leaves others their share. Defect C4: it took all of the pool, and silenced
-/// our own CNPs.
+/// A lossless queue fed by a port without pause leaves others their share. Earlier defect: it took all of the pool, and
+/// silenced our own CNPs.
 #[test]
 fn lossless_queue_from_a_port_without_pause_leaves_others_their_share() {
     let mut rig = Setup {
@@ -215,7 +215,7 @@ fn control_frames_have_room_when_the_pool_is_taken() {
     }
 }
 
-/// Headroom follows the link's speed when it comes up, and charges stay accounted for (C2, C3).
+/// Headroom follows the link's speed when it comes up, and charges stay accounted for.
 #[test]
 fn headroom_follows_the_link() {
     let setup = Setup::default();
@@ -248,7 +248,7 @@ fn headroom_follows_the_link() {
     rig.assert_conserved();
 }
 
-/// Quanta are bit times of the link, whatever the port is shaped to; the refresh follows when the link's speed changes (C3).
+/// Quanta are bit times of the link, whatever the port is shaped to; the refresh follows when the link's speed changes.
 #[test]
 fn quanta_follow_the_link() {
     let mut rig = congested();

@@ -1,4 +1,4 @@
-//! Validation: the model reproduces known results within stated bounds (facts 3.1, 3.3).
+//! Validation: the model reproduces known results within stated bounds.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -54,7 +54,8 @@ fn dcqcn_loses_the_queue_to_many_flows_and_dcqcn_plus_does_not() {
     assert!(at(Sender::DcqcnPlus, 20) < kmax, "DCQCN+, 320 flows");
 }
 
-/// Reproduces facts 3.3, peak queue in MB by length. A packet model adds to the fluid one the rate increases of a round trip.
+/// Reproduces a fluid model of 4 x 25G into 25G, peak queue in MB by length. A packet model adds to the fluid one the rate increases of a
+/// round trip.
 #[test]
 fn the_fluid_table_comes_out() {
     let runs = run("fluid.yaml");

@@ -1,5 +1,5 @@
-//! M8: the buffer of a pause frame is there when the pool is empty, which is when peers are paused. At 0b8b087 it was asked for
-//! then, and a refusal was silent.
+//! The buffer of a pause frame is there when the pool is empty, which is when peers are paused. Earlier defect: it was asked for only then,
+//! and a refusal was silent.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use npcc_appliance::worker::ports::Spare;

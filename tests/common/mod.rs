@@ -217,7 +217,7 @@ pub struct ScapyCnp {
 }
 
 impl ScapyCnp {
-    /// Asserts everything that facts 4.2 fix about a CNP.
+    /// Asserts the fields that are the same in every CNP of this switch (IBTA annex A17.9.3).
     pub fn assert_well_formed(&self) {
         assert!(self.icrc_ok && self.checksums_ok, "{self:?}");
         assert!(self.zeros, "{self:?}");

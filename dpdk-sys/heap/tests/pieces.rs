@@ -86,7 +86,7 @@ fn faults() -> u64 {
     rest.split(' ').nth(7).unwrap().parse().unwrap()
 }
 
-/// L4: at 0b8b087 every free of 2 MiB was a munmap, which interrupts every core that runs a thread of the process.
+/// Earlier defect: every free of 2 MiB was a munmap, which interrupts every core that runs a thread of the process.
 #[test]
 fn a_freed_mapping_is_the_next_piece_of_its_size() {
     let size = 3 * LARGE + 12_345;

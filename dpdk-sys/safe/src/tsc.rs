@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// M3: EAL rounds this counter's 2,445.4 MHz to 2,450, and a shaper then runs faster than its link.
+    /// EAL rounds this counter's 2,445.4 MHz to 2,450, and a shaper then runs faster than its link.
     #[test]
     fn the_rate_is_not_rounded() {
         let begin = Calibration::now();
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(begin.hz(&later), Some(2_445_400_000));
     }
 
-    /// M3: the rate EAL rounds to 10 MHz is up to 0.2 % off; a tenth of a second measures it to 0.01 %.
+    /// The rate EAL rounds to 10 MHz is up to 0.2 % off; a tenth of a second measures it to 0.01 %.
     #[test]
     fn the_rate_is_found_to_a_ten_thousandth() {
         let begin = Calibration::now();

@@ -1,4 +1,4 @@
-//! Shared-buffer ledger: the lines on which the workers of one switch publish their part of the buffer to each other.
+//! Shared-buffer ledger: cache lines in which each worker publishes to the others what it holds of the buffer.
 //!
 //! | entry in the usage of worker w | written by | read by |
 //! |---|---|---|

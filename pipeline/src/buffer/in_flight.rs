@@ -65,7 +65,8 @@ impl Sent {
     }
 }
 
-/// Capacity of the ring: two bursts of frames that are all of different groups, one handed out and one that a caller may hold.
+/// Capacity of the ring in charges: those of two bursts in which no two adjacent frames are of one group, one handed out
+/// now and one that the caller still holds.
 const RING: usize = 2 * BURST;
 
 /// Ring of charges in the order in which their frames were handed out; adjacent charges of one group are merged.

@@ -25,8 +25,9 @@ impl Buffer {
         self.settle();
     }
 
-    /// Refreshes the other workers' holdings in the pool, one cache line for each worker. Called once a burst: the same part
-    /// of the pool must never be given twice. Releases and group holdings may be an iteration old, which the headroom absorbs.
+    /// Refreshes the other workers' holdings in the pool, one cache line for each worker. Called once a burst, so that each
+    /// worker admits at most a burst into room that another has taken meanwhile. Releases and group holdings may be an
+    /// iteration old, which the headroom absorbs.
     pub fn look_at_pool(&mut self) {
         let (mut used, mut shared, mut headroom) = (Amount::ZERO, Amount::ZERO, Amount::ZERO);
         for usage in self.board.others(self.me) {

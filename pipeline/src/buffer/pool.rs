@@ -32,7 +32,7 @@ impl Queue {
     }
 }
 
-/// Account of the frames that did not arrive on a port: the switch's own, or Linux's.
+/// Buffer account of frames that arrived on no port. There are two: of the switch's own frames, and of those from Linux.
 #[derive(Debug, Clone, Copy)]
 struct Own {
     /// Amount held, reserve included.
@@ -240,7 +240,8 @@ impl Buffer {
                 return Err(DropReason::BufferFull);
             }
             let share = free.share(self.alpha_256);
-            // This holds for a lossless queue too: a peer that cannot be paused must not take what the others live on.
+            // The group's threshold holds for a lossless queue too: its sender is not paused, and must not take the others'
+            // share.
             if !queue.takes(one, share) || !own && !after.within(group.threshold(share)) {
                 return Err(DropReason::QueueFull);
             }

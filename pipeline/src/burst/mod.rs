@@ -2,9 +2,9 @@
 //!
 //! A *run* is the frames of a burst that leave by one port with one priority and belong to one ingress group, in order of
 //! arrival. Properties its frames share are stored once, in its [`RunHead`]; those of each frame in its [`Record`]. ECN,
-//! opcode, next hop, tag and IP version are a frame's own and end no run, so a burst has few runs however it is shuffled, and
-//! most bursts have one. Every stage after the first is a function over a run, and a run is the unit that bypasses an idle
-//! queue, crosses between workers and is released by a device.
+//! opcode, next hop, tag and IP version are a frame's own and end no run, so a burst has few runs however it is shuffled,
+//! and most bursts have one. A run is the unit that is admitted, seen by NPCC, handed to another worker, and that bypasses
+//! an idle queue. Frames in a queue are single again.
 
 mod record;
 mod run;

@@ -7,7 +7,8 @@ use crate::parse::Parsed;
 use crate::units::BURST;
 use crate::wire::bth::Traits;
 
-/// Metadata of one frame of a run that it does not share, in half a cache line. It describes the frame as it will be sent.
+/// Metadata that each frame of a run has for itself, in half a cache line. Once the frame is rewritten it describes the
+/// frame as it will be sent, except that marking may set or clear CE at dequeue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     /// Source (high half) and destination of an IPv4 packet; 0 for any other.

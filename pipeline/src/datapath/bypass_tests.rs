@@ -320,7 +320,7 @@ fn burst_to(host: &str, from: u8, frames: usize, payload: usize, tos: u8) -> Fra
     )
 }
 
-/// Each port has its own bypass slots. Defect of 0b8b087: a worker had one such slot, and a second port's burst put the first
+/// Each port has its own bypass slots. Earlier defect: a worker had one such slot, and a second port's burst put the first
 /// one's into its queue.
 #[test]
 fn two_ports_do_not_put_each_other_into_queues() {
@@ -484,8 +484,8 @@ impl Outlet<HeapFrame> for Bounded {
     }
 }
 
-/// Defect H6: at 0b8b087 up to a burst, or 20 us of the rate, was in hand when the peer's XOFF came, and was sent regardless:
-/// ten times what an IEEE peer's headroom holds. Now no more is scheduled than the device's ring takes, and one frame.
+/// No more is scheduled than the device's ring takes, and one frame. Earlier defect: up to a burst, or 20 us of the rate,
+/// was in hand when the peer's XOFF came, and was sent regardless: ten times what an IEEE peer's headroom holds.
 #[test]
 fn no_more_is_in_hand_when_the_peer_pauses_than_the_ring_takes() {
     const CREDIT: i64 = 5_000;

@@ -27,7 +27,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         } else {
             links.owned()
         };
-        // Each worker may admit a burst to capacity that another has just taken, and twice over with frames of its own.
+        // More cells than the pool has frames: each other worker may admit a burst to room that was taken since it last
+        // looked, and another burst of frames that arrived on no port.
         let frames = usize::try_from(self.config.pool.frames).unwrap_or(usize::MAX >> 8);
         let late = 2 * BURST * (workers - 1);
         let queues = self.side.ports.len() * PRIORITIES;

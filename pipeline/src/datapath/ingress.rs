@@ -67,8 +67,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
     }
 
-    /// Runs stages 1, 2 and 4: makes runs of the burst. Frames that go no further are counted and put into the trash, or set
-    /// aside for Linux.
+    /// Parses, routes and rewrites the burst, and sorts it into runs. Frames that go no further are counted and put into
+    /// the trash, or set aside for Linux.
     #[inline]
     fn receive(&mut self, port: PortId, frames: &mut FrameVec<B>, now: Nanos) {
         let counters = self.counters.of(port);

@@ -1,8 +1,9 @@
 //! Changes of a port's link: down, up, and speed.
 //!
 //! Law: while a link is down nothing enters the port's queues, and the frames in them are dropped as `link_down`, a bounded
-//! number per iteration; so no frame of another ingress port stays charged to it, and no sender is paused for a peer that is
-//! not there. Pauses of either side are forgotten: after a link comes up neither side knows what the other received.
+//! number per iteration; so no frame for it stays charged to the port it arrived on, and no sender is paused for a peer
+//! that is not there. Pauses of either side are forgotten: after a link comes up neither side knows what the other
+//! received.
 
 use super::{Datapath, PortConfig};
 use crate::buffer::BufferConfig;

@@ -98,7 +98,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         pause.due(wanted, now)
     }
 
-    /// Sets the priorities of `port` whose frames the device does not take now.
+    /// Sets the priorities of `port` whose transmit queue takes no more frames now.
     #[cold]
     pub fn hold_back(&mut self, port: PortId, priorities: u8) {
         self.pause[port].set_stuck(priorities);

@@ -41,7 +41,8 @@ impl<B: FrameBuf> EgressSide<B> {
             .zip(seed..)
             .map(|(port, seed)| EgressPort::new(&port.egress, seed));
         let lanes = ports.iter().map(|_| PerPriority::default());
-        // One run for each bypass slot of all ports, as many again behind full channels, and a burst in progress.
+        // Runs that can be in use at once: one in each port's bypass slot of each priority, as many that wait for room in
+        // channels, and those of the burst in progress.
         let runs = 2 * ports.len() * PRIORITIES + BURST;
         EgressSide {
             ports: PerPort::new(egress, || EgressPort::new(&EgressConfig::nothing(), seed)),

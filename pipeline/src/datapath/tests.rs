@@ -271,7 +271,7 @@ fn every_refusal_has_its_reason() {
     }
 }
 
-/// A service tag is of no VLAN of the port. Defect of 0b8b087: it was taken for a customer's with the same id.
+/// A service tag is of no VLAN of the port. Earlier defect: it was taken for a customer's with the same id.
 #[test]
 fn a_service_tag_is_of_no_vlan_of_the_port() {
     for id in [0, 100] {
@@ -290,7 +290,7 @@ fn a_service_tag_is_of_no_vlan_of_the_port() {
     }
 }
 
-/// A trailer is not forwarded. Defect of 0b8b087: bytes behind a packet went past the MTU of the port it left by.
+/// A trailer is not forwarded. Earlier defect: bytes behind a packet went past the MTU of the port it left by.
 #[test]
 fn a_trailer_goes_no_further() {
     for (dst, tags, header) in [
@@ -319,7 +319,7 @@ fn a_trailer_goes_no_further() {
     }
 }
 
-/// A short frame is padded with zeros. Defect of 0b8b087: a frame of 60 bytes left with 56 when its tag was removed.
+/// A short frame is padded with zeros. Earlier defect: a frame of 60 bytes left with 56 when its tag was removed.
 #[test]
 fn a_short_frame_is_padded_with_zeros() {
     for (tags, came, left) in [
@@ -388,7 +388,7 @@ fn a_large_frame_does_not_fit_a_small_port() {
     let mut frame = data("10.0.2.2").frame();
     push(&mut path, DC, &frame, 0);
     assert_eq!(drops(&path, DC), [("mtu_exceeded", 1)]);
-    // A router may fragment a packet without DF; this one does not (L9). The checksum is one's complement: what leaves the
+    // A router may fragment a packet without DF; this one does not. The checksum is one's complement: what leaves the
     // flags enters it.
     frame[20] &= !0x40;
     let sum = u16::from_be_bytes([frame[24], frame[25]]);

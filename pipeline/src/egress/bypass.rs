@@ -1,11 +1,13 @@
-//! Bypass of an idle queue: a run that is all its queue holds need not go through the queue's cells.
+//! Bypass of an idle queue: a run that is all its queue holds is sent without being put into the queue's cells.
 //!
 //! Each port has a slot for one run of every priority. If everything that waits at the port waits here when the port is
 //! served, the runs leave as they are: strict queues first, then by weight. They join their queues if anything intervenes:
 //! more frames for the same queue, a rate that does not let all of several runs go, a depth at which frames are marked. A
 //! paused run stays where it is.
 //!
-//! Law: frames, order, marks and accounts are as if every frame had been queued.
+//! Law: with one queue in use, frames, order, marks and accounts are as if every frame had been queued. With several, each
+//! queue keeps its order and its accounts, but runs leave whole where queues would take turns, so depths differ, and with
+//! them the frames that are refused.
 
 use super::marking::Marking;
 use super::port::EgressPort;
@@ -200,7 +202,8 @@ impl EgressPort {
         Some(all)
     }
 
-    /// Accounts for frames of a queue as sent, which are all that waits in it or at the port.
+    /// Accounts for frames that bypassed a queue: in the rates of queue and port, in the scheduler, and in the queue's
+    /// depth.
     #[inline]
     fn pass(&mut self, priority: Priority, sent: Amount) {
         let queue = &mut self.queues[priority];

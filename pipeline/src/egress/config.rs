@@ -22,7 +22,9 @@ crate::defaults! {
         pub lossless: bool = false,
         /// Wire bytes it may hold regardless of the others: nonzero for a queue of control frames.
         pub reserve: u64 = 0,
-        /// Depths in wire bytes whose crossing is timestamped; `u64::MAX` for none.
+        /// Watched depths in wire bytes, shallow and hard; `u64::MAX` for none. The time of each crossing is published.
+        /// Crossing the second also raises the port's alarm, and from it on only senders that are believed to respond may
+        /// be owed a CNP.
         pub watch: [u64; 2] = [u64::MAX; 2],
     }
 }
@@ -34,8 +36,8 @@ pub struct EgressConfig {
     pub rate: Option<BitRate>,
     /// Length of the longest frame in bytes, for the shaper's burst.
     pub max_frame: u16,
-    /// Longest interval between two visits of the worker without the port losing rate: the shapers save up this much, and at
-    /// least [`SHAPER_BURST`](super::port::SHAPER_BURST).
+    /// Longest interval between two visits of the worker after which the port still reaches its rate: the shapers save up
+    /// credit for this long, and at least for [`SHAPER_BURST`](super::port::SHAPER_BURST).
     pub away: Nanos,
     /// Configuration of the queues, priority 0 first.
     pub queues: [QueueConfig; PRIORITIES],

@@ -46,13 +46,13 @@ impl Red {
     }
 }
 
-/// Sets CE in an IP header and updates the IPv4 checksum. The ICRC masks the field (facts 4.3).
+/// Sets CE in an IP header and updates the IPv4 checksum. The ICRC masks the field (IBTA annex A17.3.3).
 #[inline]
 pub fn set_ce(l3: &mut [u8], ipv6: bool) {
     set(l3, ipv6, 3);
 }
 
-/// Changes CE back to ECT(0).
+/// Replaces CE by ECT(0); the sender may have set ECT(1), which is not known any more.
 #[inline]
 pub fn clear_ce(l3: &mut [u8], ipv6: bool) {
     set(l3, ipv6, 2);

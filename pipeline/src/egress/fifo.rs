@@ -1,8 +1,9 @@
-//! Queues of unbounded length from one fixed store.
+//! Queues that share one fixed store: none has a limit of its own, and together they hold as much as the store.
 //!
-//! The store hands out segments of 32 cells; a queue is a chain of them. Consecutive pushes or pops touch consecutive cells,
-//! so deep queues stay cache-friendly, and the memory is bounded by the number of frames, not by queues times depth. A note of
-//! each item lies in a parallel array: a reader that only needs to know how far a queue's turn reaches reads notes only.
+//! The store hands out segments of 32 cells; a queue is a chain of them. Consecutive pushes or pops touch consecutive
+//! cells, which suits the cache, and the memory is bounded by the number of frames, not by queues times depth. Each item
+//! has a note, a copyable summary, in an array beside the cells: the scheduler counts the frames that may leave by their
+//! notes, without touching the frames.
 
 const SEGMENT: usize = 32;
 const NONE: u32 = u32::MAX;

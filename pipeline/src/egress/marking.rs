@@ -29,7 +29,8 @@ crate::named! {
         /// A near CNP to the sender where one can be sent, CE on the frame otherwise.
         #[default]
         Divert = "divert",
-        /// No marking in watched queues.
+        /// No marks, neither CE nor a near CNP. Set by `npcc.ecn` it holds for watched queues whose senders get CNPs; other
+        /// queues keep CE.
         Off = "off",
     }
 }
@@ -92,7 +93,7 @@ pub struct Marking<'a, T> {
     pub now: Nanos,
 }
 
-/// Quick test for the frames of one queue that [`Marking::apply`] may change.
+/// Quick test that finds, among the frames of one queue, those that [`Marking::apply`] may change; all others may skip it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scope<'a> {
     /// RED curve of the queue.
@@ -108,19 +109,21 @@ pub(super) struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Returns true if any frame that leaves less than `depth` behind may be changed.
+    /// Returns true if [`Marking::apply`] may change any frame of the queue, which is `depth` deep now.
     #[inline]
     pub(super) const fn concerns_any(self, depth: i64) -> bool {
         self.concerns_unmarked(depth) || self.marked != 0
     }
 
-    /// Returns true if any frame that arrives without CE and leaves less than `depth` behind may be changed.
+    /// Returns true if [`Marking::apply`] may change any frame of the queue that arrived without CE; the queue is `depth`
+    /// deep now.
     #[inline]
     pub(super) const fn concerns_unmarked(self, depth: i64) -> bool {
         depth > self.kmin || self.returned
     }
 
-    /// Returns true if any frame of a run that bypasses the queue, and leaves less than `depth` behind, may be changed.
+    /// Returns true if [`Marking::apply`] may change any frame of a run that bypasses the queue, which is `depth` deep with
+    /// it.
     #[inline]
     pub(super) fn concerns_run(self, depth: i64, records: &[Record]) -> bool {
         let flags = || {
@@ -131,7 +134,7 @@ impl Scope<'_> {
         self.concerns_unmarked(depth) || self.marked != 0 && flags() & self.marked != 0
     }
 
-    /// Returns true if a frame with these flags, which leaves `depth` behind, may be changed.
+    /// Returns true if [`Marking::apply`] may change a frame with these flags that leaves the queue `depth` deep.
     #[inline]
     pub(super) const fn concerns(self, depth: i64, flags: MetaFlags) -> bool {
         let deep = if depth > self.kmin || self.returned {

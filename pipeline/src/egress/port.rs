@@ -28,7 +28,7 @@ pub(super) struct Queue {
     /// Time since which the queue is not empty.
     waiting_since: Nanos,
     pub(super) shaper: Shaper,
-    /// Shaper of the minimum rate: its credit is what the queue has not had of it.
+    /// Token bucket of the minimum rate: positive credit is what the queue was due by it and has not sent.
     pub(super) floor: Shaper,
     pub(super) config: QueueConfig,
 }
@@ -43,7 +43,7 @@ pub struct EgressPort {
     pub(super) limited: u8,
     /// Queues with a minimum rate.
     pub(super) floored: u8,
-    /// Queues the peer has paused.
+    /// Queues that may not send now: the peer has paused them, or their transmit queue takes no more frames.
     pub(super) paused: u8,
     /// Queues under a storm: nothing enters them.
     dropping: u8,

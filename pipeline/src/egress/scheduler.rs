@@ -110,7 +110,8 @@ impl Scheduler {
         heaviest.unwrap_or_default()
     }
 
-    /// Accounts for a queue all of whose frames were sent.
+    /// Accounts for frames that bypassed a queue: the turn is the queue's, and it saves nothing up, even if frames are
+    /// left.
     #[inline]
     pub fn alone(&mut self, queue: Priority) {
         if self.strict & queue.bit() == 0 {

@@ -70,8 +70,8 @@ impl Shaper {
         self.credit > 0
     }
 
-    /// Returns the number of bytes below which, sent since the last [`Shaper::charge`], a further frame may be sent:
-    /// [`Shaper::ready`] for several frames in a row.
+    /// Returns the credit in bytes, rounded up; `i64::MAX` without a rate. A caller that charges several frames at once may
+    /// send a further one while those it has sent are below this, just as [`Shaper::ready`] allows frame by frame.
     #[inline]
     #[must_use]
     pub const fn allowance(&self) -> i64 {

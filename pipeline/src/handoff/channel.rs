@@ -81,7 +81,8 @@ pub(crate) struct Inward<B> {
 pub(super) fn channel<B>(room: usize) -> (Outward<B>, Inward<B>) {
     let room = room.max(1);
     let (frames_to, frames) = RingBuffer::new(room);
-    // Each head announces at least one frame, so heads never run out of room.
+    // Each head announces at least one frame and is taken out before it, so this ring has at least as much room as that of
+    // the frames.
     let (heads_to, heads) = RingBuffer::new(room);
     let (relays_to, relays) = RingBuffer::new(RELAYS);
     let outward = Outward {

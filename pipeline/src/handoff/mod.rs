@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   taking worker                                        owner of the egress port
-//!   parse .. rewrite -> charge -> run -> channel (SPSC) -> wred, queue limit -> NPCC -> enqueue -> schedule -> mark
+//!   parse .. rewrite -> run -> charge -> channel (SPSC) -> wred, queue limit -> NPCC -> enqueue -> schedule -> mark
 //!                                  \-> backlog, by ingress port: the queue is not polled until it is empty
 //! ```
 //! One channel (`channel.rs`) a pair of workers and direction, written and read run by run. Law: a frame crosses at most once;

@@ -2,7 +2,7 @@
 //! routed.
 //!
 //! Only the addresses of a fragment are read, nothing above IP. The ICRC is not checked; forwarding does not change a covered
-//! byte (facts 4.3).
+//! byte (IBTA annex A17.3.3).
 
 pub(crate) mod common;
 

@@ -85,7 +85,8 @@ pub struct PortPause {
     /// Time at which a pause of each priority, not yet sent, was first wanted.
     wanted_since: [Nanos; PRIORITIES],
     wanted: u8,
-    /// Priorities whose transmit queue the device does not empty.
+    /// Priorities whose transmit queue takes no more frames: the device does not empty it, or it is filled up to the
+    /// worker's bound.
     stuck: u8,
 }
 
@@ -191,7 +192,8 @@ impl PortPause {
         self.stuck | paused & !self.watchdog.as_ref().map_or(0, Watchdog::overrides)
     }
 
-    /// Sets the priorities of which the device accepts no more frames: it obeys the peer's pauses by itself.
+    /// Sets the priorities whose transmit queue takes no more frames: the device does not empty it, perhaps as it obeys the
+    /// peer's pauses by itself, or it is filled up to the worker's bound.
     pub const fn set_stuck(&mut self, priorities: u8) {
         self.stuck = priorities;
     }

@@ -114,7 +114,7 @@ fn flows_leave_a_port_that_is_down_with_no_commit_and_come_back() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A member that is added or removed moves its share and no other. Defect of 0b8b087: a changed set of next hops was dealt
+    /// A member that is added or removed moves its share and no other. Earlier defect: a changed set of next hops was dealt
     /// anew, and two thirds of the flows moved.
     #[test]
     fn a_member_that_comes_or_goes_moves_its_share_and_no_other(

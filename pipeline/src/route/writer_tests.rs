@@ -166,7 +166,7 @@ fn a_flapping_route_leaks_no_group() {
     );
 }
 
-/// Reloads with new next hops always find room. Defect of 0b8b087: next hops and groups were never freed, so a reload with new
+/// Reloads with new next hops always find room. Earlier defect: next hops and groups were never freed, so a reload with new
 /// ones was refused in the end.
 #[test]
 fn a_hundred_thousand_reloads_with_new_next_hops_find_room() {
@@ -228,7 +228,7 @@ fn a_hundred_thousand_reloads_with_new_next_hops_find_room() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No lookup sees a changed default route before the commit. Defect of 0b8b087: default routes took effect before the rest
+    /// No lookup sees a changed default route before the commit. Earlier defect: default routes took effect before the rest
     /// of their batch.
     #[test]
     fn no_lookup_sees_a_changed_default_before_the_commit(

@@ -1,4 +1,4 @@
-//! Stage 3, admission: charges a run at once to the shared buffer and to its queue.
+//! Admission: charges a run at once to the shared buffer and to its queue.
 //!
 //! Law: a run admitted as a whole would have had its frames admitted one by one; a run that does not fit as a whole is
 //! admitted frame by frame.

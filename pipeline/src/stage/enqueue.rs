@@ -1,5 +1,4 @@
-//! Stage 5, accounting of frames that enter a queue and of those refused; [`Datapath`](crate::datapath::Datapath) itself
-//! queues them.
+//! Accounts of frames that enter a queue and of those refused; [`Datapath`](crate::datapath::Datapath) itself queues them.
 
 use crate::buffer::Amount;
 use crate::burst::RunHead;

@@ -1,5 +1,6 @@
-//! Stages of the ingress path, in the order of [`crate::datapath`]: the first makes runs of a burst, each later one is a
-//! function over a run.
+//! Stages of the ingress path; [`crate::datapath`] has their order. [`receive`] takes each frame of a burst through
+//! [`parse`], [`route`] and [`rewrite`]. The burst is then sorted into runs, and [`admit`] and [`enqueue`] work on a run at
+//! a time.
 
 pub mod admit;
 pub mod enqueue;

@@ -1,4 +1,4 @@
-//! Stage 1: headers, MAC and VLAN admission, priority. Called by [`super::receive`].
+//! Headers, MAC and VLAN admission, priority of a frame. Called by [`super::receive`].
 
 use zerocopy::FromBytes;
 
@@ -334,7 +334,7 @@ fn admit_parsed(intake: &IngressConfig, frame: &[u8]) -> Result<Parsed, Option<D
         None => Ok(parsed),
         // The VLAN of a service tag is the provider's, whatever its id, and never one of this port's.
         Some(_) if has_service_tag(frame) => Err(Some(DropReason::VlanUnknown)),
-        // A priority tag (VLAN id 0) is treated as untagged.
+        // A priority tag (VLAN id 0) names no VLAN; its PCP may still determine the priority.
         Some(0) => Ok(parsed),
         Some(id) if intake.vlans.contains(&id) => Ok(parsed),
         Some(_) => Err(Some(DropReason::VlanUnknown)),
@@ -350,7 +350,8 @@ fn has_service_tag(frame: &[u8]) -> bool {
 /// ECN codepoint CE, congestion experienced (RFC 3168 section 5).
 pub(super) const CE: u8 = 3;
 
-/// Classes that are counted on their own, or whose opcode does not determine the class.
+/// Classes that [`hear`] looks at closely: CNPs and unsupported packets are counted, and of a datagram the QP determines
+/// the class.
 const SPEAK: u16 = RoceClass::Cnp.bit() | RoceClass::Datagram.bit() | RoceClass::Unsupported.bit();
 
 /// Returns 1 if a packet is RoCEv2 and arrived marked CE, otherwise 0.

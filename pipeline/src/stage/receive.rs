@@ -1,8 +1,9 @@
-//! Stages 1, 2 and 4 in one pass over each frame: headers, path, rewrite for that path, and queue.
+//! Headers, path, rewrite for that path, and queue key of each frame of a received burst: [`parse`], [`route`] and
+//! [`rewrite`] together.
 //!
-//! Most frames are untagged IPv4 and stay so: they are read in one loop, routed and rewritten in a second. All other frames
-//! are handled after them, one by one. Law: handling the same frame by [`parse`], [`route`] and [`rewrite`] in turn ends with
-//! the same bytes and the same record.
+//! Most frames are untagged IPv4 and stay so: they are read in one loop, and routed and rewritten in a second, or in a
+//! third where flows choose among several paths (ECMP). All other frames are handled after them, one by one. Law: handling
+//! the same frame by [`parse`], [`route`] and [`rewrite`] in turn ends with the same bytes and the same record.
 
 mod next_hop;
 
@@ -175,7 +176,8 @@ fn read_stretch<B: FrameBuf>(
     (read, bytes)
 }
 
-/// Queue keys of a burst: the bits that all keys have, and the bits that any key has.
+/// Summary of the queue keys of a burst: the bits set in all of them, and the bits set in any. Both are the same if all
+/// keys are.
 #[derive(Debug, Clone, Copy)]
 struct Keys {
     all: u8,
@@ -195,7 +197,7 @@ impl Keys {
     }
 }
 
-/// Routes and next hops by which frames are sent on.
+/// Forwarding state of one burst: routes, MTUs, and the next hops looked up so far.
 #[derive(Debug)]
 struct Hops<'a> {
     fib: &'a FibReader,
@@ -282,8 +284,8 @@ impl<'a> Hops<'a> {
         new
     }
 
-    /// Sends packets of one group each by the next hop that its flow chooses, up to the first that cannot stay as it is or is
-    /// of another group; returns the number sent.
+    /// Rewrites the next packets of one ECMP group, each for the path that the hash of its flow chooses; returns their
+    /// number. Stops at the first packet of another group, and at the first that [`Hops::take_others`] must handle.
     #[inline(never)]
     fn send_by_flow<B: FrameBuf>(
         &self,

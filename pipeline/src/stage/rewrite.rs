@@ -1,5 +1,4 @@
-//! Stage 4, rewrite of the frame as it will be sent: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses. Called by
-//! [`super::receive`].
+//! Rewrite of a frame for its path: TTL or hop limit, IPv4 checksum, VLAN tag, MAC addresses. Called by [`super::receive`].
 //!
 //! Law: a frame ends with its packet, or with zeros up to the length Ethernet pads to. Bytes behind the packet are not
 //! forwarded: they count in no MTU, and may be some host's stale memory.

@@ -1,5 +1,5 @@
-//! Stage 2, routing: longest-prefix match, then the path of the flow. A packet that cannot be forwarded is dropped with the
-//! route's reason. Called by [`super::receive`].
+//! Routing: longest-prefix match, then the path of the flow. A packet that cannot be forwarded is dropped with the route's
+//! reason. Called by [`super::receive`].
 
 use zerocopy::FromBytes;
 

@@ -67,7 +67,7 @@ fn switches_with_one_seed_polarise() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Switches with their own seeds spread flows evenly. Defect of 0b8b087: the hash of every switch was the same.
+    /// Switches with their own seeds spread flows evenly. Earlier defect: the hash of every switch was the same.
     #[test]
     fn switches_with_seeds_of_their_own_spread_evenly(first in any::<u64>(), separate in 1u64..100) {
         let used = in_series(FlowSeed::new(first), FlowSeed::new(first.wrapping_add(separate)));

@@ -146,7 +146,7 @@ impl RoceClass {
     }
 }
 
-/// Class of each opcode, as if no datagram were for the connection manager.
+/// Class of each opcode. A datagram is [`RoceClass::Datagram`]: only its QP shows that it is for the connection manager.
 #[expect(clippy::indexing_slicing, reason = "when compiled")]
 static CLASSES: [RoceClass; 256] = {
     let mut classes = [RoceClass::Unsupported; 256];
@@ -168,7 +168,7 @@ impl Traits {
     pub const NONE: Traits = Traits(0);
     /// Bit of an opcode for which [`is_request`] is true.
     pub const REQUEST: u16 = 1 << 8;
-    /// Bit of data, or of a datagram, without AETH: payload follows, and no earlier packet is acknowledged.
+    /// Bit of an opcode of data or a datagram without AETH: the packet has payload, and acknowledges no earlier packet.
     pub const PLAIN: u16 = 1 << 9;
     /// Bit of an opcode followed by an AETH: the packet it answers has the same packet sequence number ([`has_aeth`]).
     pub const AETH: u16 = 1 << 10;
@@ -178,14 +178,15 @@ impl Traits {
     pub const V6: u16 = 1 << 12;
     /// All classes: at least one of these bits is set for every RoCEv2 packet.
     pub const ANY: u16 = 0xff;
-    /// Classes on which CE is never set: NICs answer a marked packet of these with a CNP.
+    /// Classes whose packets this switch never marks CE: they are no bulk data, yet a NIC answers a marked one with a CNP.
     pub const UNMARKABLE: u16 = RoceClass::ReadRequest.bit()
         | RoceClass::Ack.bit()
         | RoceClass::Atomic.bit()
         | RoceClass::Management.bit()
         | RoceClass::Cnp.bit();
 
-    /// Returns the traits of an opcode, as if no datagram were for the connection manager.
+    /// Returns the traits of an opcode. Those of a datagram have [`RoceClass::Datagram`], even if its QP is the connection
+    /// manager's.
     #[inline]
     #[must_use]
     pub fn of(opcode: u8) -> Traits {

@@ -1,4 +1,4 @@
-//! Reaction time: from the enqueue that crosses a threshold to the device taking the CNP it leads to.
+//! Reaction time: from the enqueue that crosses a threshold to the time at which the CNP that answers it is offered to the device.
 //!
 //! The worker publishes when a queue's depth last rose to `shallow` and to `hard`; the first CNP after each crossing carries that time to
 //! the worker that sends it, which records the time elapsed ([`crate::worker::timings`]).

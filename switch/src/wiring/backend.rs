@@ -203,7 +203,7 @@ pub fn admits(
 mod tests {
     use super::*;
 
-    /// H4: at 0b8b087 the most common RoCE card ended up without pause, and no message said so.
+    /// Earlier defect: the most common RoCE card ended up without pause, and no message said so.
     #[test]
     fn a_card_without_pause_does_not_start_lossless() {
         let ability = |driver: &str, self_test| Ability {

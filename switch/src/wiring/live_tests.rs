@@ -35,7 +35,7 @@ fn paused() -> PortFlow {
     }
 }
 
-/// M9: at 0b8b087 physical ports, whose speed is not written, were left out of this check.
+/// Earlier defect: physical ports, whose speed is not written, were left out of this check.
 #[test]
 fn a_queue_that_is_marked_after_its_senders_are_paused_is_refused_at_the_speed_the_link_has() {
     let config = config("buffer: { pool: 32MB }\n");
@@ -52,7 +52,7 @@ fn a_queue_that_is_marked_after_its_senders_are_paused_is_refused_at_the_speed_t
     );
 }
 
-/// L10: at 0b8b087 a host that sent DSCP 48 at line rate starved priority 3.
+/// Earlier defect: a host that sent DSCP 48 at line rate starved priority 3.
 #[test]
 fn a_strict_queue_gets_a_tenth_of_its_port_unless_more_is_written() {
     let queue = |text: &str, rate: Option<BitRate>| {

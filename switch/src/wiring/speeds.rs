@@ -72,7 +72,7 @@ mod tests {
 
     const GIG: u64 = 1_000_000_000;
 
-    /// C3: at 0b8b087 a port of 100G that was shaped to 40G computed quanta and headroom for 40G.
+    /// Earlier defect: a port of 100G that was shaped to 40G computed quanta and headroom for 40G.
     #[test]
     fn the_shaper_is_not_the_link() {
         let speeds = of(&port("'0000:3b:00.0', speed: 40G"), Some(100_000));
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!((vdev.link.0, vdev.from.name()), (GIG, "speed"));
     }
 
-    /// C2: at 0b8b087 a physical port whose link was down at the start had no shaper, no ECN and no alarm for ever.
+    /// Earlier defect: a physical port whose link was down at the start had no shaper, no ECN and no alarm for ever.
     #[test]
     fn a_physical_port_is_always_shaped() {
         for live in [None, Some(25_000)] {

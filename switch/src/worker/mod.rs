@@ -34,10 +34,11 @@ use crate::clock::Clock;
 use crate::control::inject::Injection;
 use crate::sleep::{Rest, WorkerSleeper};
 
-/// Time for which a stopping worker still sends queued frames.
+/// Time for which a stopping worker still sends queued frames; up to twice as long while others may still hand frames over.
 const LINGER: Nanos = Nanos::from_millis(200);
 
-/// Most rounds per turn in which frames of other workers are taken over and sent: a worker may have several ports for one owner.
+/// Maximum number of rounds per turn, in each of which up to a burst is taken over from every other worker and sent. One round is not
+/// enough where another worker receives a burst from each of several ports.
 const ROUNDS: usize = 8;
 
 /// Worker and all it owns.
@@ -57,7 +58,7 @@ pub struct Worker<P> {
     pub linux: Option<FromLinux>,
     /// Operator's commands.
     pub commands: Consumer<Command>,
-    /// Pool of the buffers for CNPs and pause frames.
+    /// Pool of the buffers for CNPs, pause frames and frames from Linux.
     pub pool: Mempool,
     /// Time source of the loop.
     pub clock: Clock,

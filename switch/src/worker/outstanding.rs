@@ -1,11 +1,12 @@
-//! Account of a device's transmit ring: wire bytes it still holds, and how much more it may be given. Frames in the ring are past our
-//! scheduler and our marking, and our pause frames wait behind them.
+//! Byte queue limit of a device's transmit ring, the BQL of Linux with a bound that follows from the link's speed: wire bytes it still
+//! holds, and how much more it may be given. Frames in the ring are past our scheduler and our marking, and our pause frames wait behind
+//! them.
 //!
 //! The bound is a little more than the link sends between two short turns of the worker. A worker that was away for longer finds the ring
 //! empty, so it may fill in as much as the link sends in such a time: else the link would be idle for most of it.
 //!
-//! Law: the ring is given no frame that would bring it past the bound, except one frame into an empty ring, and a burst each time that for
-//! [`PATIENCE`] no frame has left and none was given. Drivers that confirm in batches make the ring look emptier than it is, by a batch.
+//! Law: no frame is given that would bring the ring past the bound, with two exceptions: one frame into an empty ring, and a burst whenever
+//! no frame has left or been given for [`PATIENCE`]. Drivers that confirm in batches make the ring look emptier than it is, by a batch.
 
 use npcc_pipeline::units::{BURST, BitRate, Nanos};
 
@@ -230,7 +231,7 @@ mod tests {
                 let waiting = ring.len();
                 outstanding.look(now, |frames| Some(waiting >= usize::from(frames)));
                 prop_assert_eq!(outstanding.bytes(), ring.iter().sum::<u64>());
-                // No frame has moved for a millisecond: the bound is off, which is tested below.
+                // No frame has moved for a millisecond: a burst may pass the bound, which is tested below.
                 if now.since(outstanding.moved) > PATIENCE {
                     continue;
                 }
@@ -261,7 +262,7 @@ mod tests {
         assert!(outstanding.admits(burst(), Nanos(1_000_001)) >= 32);
     }
 
-    /// M6: at 0b8b087 the bound was off for good once no frame had moved for a millisecond, and a ring of 1,024 filled.
+    /// Earlier defect: the bound was off for good once no frame had moved for a millisecond, and a ring of 1,024 filled.
     #[test]
     fn a_link_that_holds_is_given_a_burst_a_millisecond() {
         let mut outstanding = Outstanding::new(3_000, SLOW, 1_024);

@@ -20,7 +20,7 @@ pub struct PortQueues {
     spare: Spare,
 }
 
-/// Most bursts a port may send in one turn: at 100 Gb/s, frames of 1 KB of a turn of 80 us.
+/// Maximum number of bursts a port sends in one turn: with frames of 1 KB, what 100 Gb/s carries in 80 us.
 const SENDS: usize = 16;
 
 impl PortQueues {
@@ -239,7 +239,7 @@ fn high(descriptors: u16, holds_more_than: impl Fn(u16) -> Option<bool>) -> Opti
 mod tests {
     use super::high;
 
-    /// M7: at 0b8b087 the query was always about 512 frames; a driver that gave a ring of 256 refuses it, and neither it nor the bursts
+    /// Earlier defect: the query was always about 512 frames; a driver that gave a ring of 256 refuses it, and neither it nor the bursts
     /// showed a full ring.
     #[test]
     fn half_of_the_ring_that_the_driver_gave_is_asked_for() {

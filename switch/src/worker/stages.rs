@@ -16,7 +16,8 @@ const INTERRUPTED: u64 = 100_000;
 npcc_pipeline::named! {
     /// Stage of a turn, in the order of a packet's way.
     pub enum Stage {
-        /// Taking a burst from the driver.
+        /// Taking a burst from the driver, and work just before it: new routes, the other workers' buffer accounts, PFC and watchdog of the
+        /// port polled before.
         Receive = "receive",
         /// Headers, classification, route, rewriting.
         Parse = "parse",
@@ -26,7 +27,7 @@ npcc_pipeline::named! {
         Schedule = "schedule",
         /// Handing frames to the driver.
         Transmit = "transmit",
-        /// All other work: routes, commands, CNPs, other workers' frames, accounts.
+        /// All other work: commands, CNPs, frames from Linux and from other workers, accounts.
         Other = "other",
     }
 }

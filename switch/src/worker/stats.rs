@@ -16,7 +16,7 @@ counters! {
         longest_ns: Gauge => metric("npcc_worker_turn_longest_seconds").seconds(),
         /// Longest turn in ns before that.
         #[serde(skip)] longest_before_ns: Gauge => no_metric(),
-        /// CNPs lost because the pool or the buffer was empty.
+        /// CNPs that the worker could not queue: packet buffers, shared buffer or queue store exhausted, or the link down.
         cnp_lost: Counter => metric("npcc_worker_lost_cnps").column("CNP LOST"),
         /// Times the worker slept.
         naps: Counter => metric("npcc_worker_naps"),

@@ -14,9 +14,9 @@ const LONGEST: u64 = 1 << 34;
 npcc_pipeline::named! {
     /// Kind of a timing.
     pub enum What {
-        /// From the enqueue that crosses `shallow` to the device taking the CNP; the filter's ticks are part of it.
+        /// From the enqueue that crosses `shallow` to the offer of the first CNP after it to the device; with policy `npcc` its filter's ticks included.
         Shallow = "shallow",
-        /// From the enqueue that crosses `hard`, where no filter applies, to the device taking the CNP.
+        /// From the enqueue that crosses `hard`, where policy `npcc` does not filter, to the offer of the first CNP after it to the device.
         Hard = "hard",
         /// From the time when a frame of a paced source was due to the device taking it.
         Latency = "latency",

@@ -1,7 +1,7 @@
 //! Receive queue.
 //!
-//! Law: one poller (`&mut self`, no `Clone`), and only while the port runs. Frames that a call receives are
-//! owned by the row before it returns.
+//! Law: a queue has one poller (`&mut self`, no `Clone`), and is polled only while its port runs. The
+//! frames that a call receives belong to the row before the call returns.
 //!
 //! The code does what DPDK's inline `rte_eth_rx_burst` does, without its C: one indirect call into the
 //! driver. The driver's table entry is read anew each burst and not kept: a driver swaps it under

@@ -43,7 +43,7 @@ pub(super) struct NextHop {
     pub(super) mtu: u16,
     /// Length of the longest untagged frame that is sent unchanged except for addresses and TTL; 0 if there is none.
     pub(super) longest: u16,
-    /// True if each flow of the group chooses its own path, and this is none of them.
+    /// True for a group of several paths (ECMP): `path` is not set, and the hash of each flow chooses one.
     pub(super) is_chosen: bool,
 }
 

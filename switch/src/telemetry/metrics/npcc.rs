@@ -49,7 +49,7 @@ families! {
         each(all, |labels, queue| state(to, labels, ("action", &queue.action), Action::ALL.map(Action::name)));
     "npcc_watched_queue_ticks" Counter "Ticks of the detector, by the zone it found and by what the depth did." |all, to|
         each(all, |labels, queue| ticks(to, labels, queue));
-    "npcc_reaction_seconds" Histogram "From the enqueue that crosses a threshold (shallow, with the filter's ticks; hard, without) to the CNP in the device's hands." |all, to| {
+    "npcc_reaction_seconds" Histogram "From the enqueue that crosses a threshold (shallow, with policy npcc its filter's ticks included; hard) to the offer of the first CNP to the device." |all, to| {
         to.spread(&[("threshold", "shallow")], &all.shallow)?;
         to.spread(&[("threshold", "hard")], &all.hard)
     };
