@@ -120,13 +120,15 @@ fn new_connections_are_signalled_in_a_flood_of_new_flows() {
     let _alone = alone();
     let net = forge::net();
     for (sources, is_captured) in [(1, false), (10_000, false), (10_000, true)] {
-        let lab = lab(&net, new_flow, 1_500_000 * played(), sources);
+        let lab = lab(&net, new_flow, 2_000_000 * played(), sources);
         let switch = Switch::start(&lab);
         let _capture = is_captured.then(|| Running::of(captures(&lab)));
         let mut script = Script::default();
-        for round in 0..6 {
+        // Six begin, one a round; all of them go on for three rounds more.
+        for round in 0..9 {
             for n in 0..200 {
-                let pair = (SENDER + n % (round + 1), RECEIVER + n % (round + 1));
+                let flow = n % (round + 1).min(6);
+                let pair = (SENDER + flow, RECEIVER + flow);
                 let data = Packet::data(pair, 200 * round + n);
                 script.packet(&data);
                 script.packet(&data.answer(pair.0));
