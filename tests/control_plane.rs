@@ -94,14 +94,7 @@ linux: {{ integrate: true, netns: {} }}
         net.jumbo_device(1, "wan"),
         space.0
     ));
-    let rack = Rack {
-        switch: lab.start(&["--stats-json", "stats.json"]),
-        net,
-        space,
-        lab,
-    };
-    rack.until("it answers", |rack| rack.show("ports").is_array());
-    rack
+    Rack::start(net, space, lab)
 }
 
 /// Guards the control plane's isolation from data and floods, for 8 s or `NPCC_SECONDS`.

@@ -12,12 +12,14 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use common::forge::{self, Packet, RECEIVER, SENDER, Script, Switch};
 use common::net::Net;
 use common::{Lab, Running, alone, assert_success, seconds};
+use npcc_appliance::report::model::Snapshot;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::icrc;
 use npcc_pipeline::units::Mac;
@@ -107,6 +109,27 @@ fn goes_on(lab: &Lab) -> bool {
     flooded(lab) > before
 }
 
+/// Plays a script during the flood, which must outlast it, and stops the switch; returns the queue pairs that were signalled.
+fn play_in_flood(
+    net: &Net,
+    lab: &Lab,
+    switch: Switch<'_>,
+    script: Script,
+) -> (BTreeSet<u32>, Snapshot) {
+    let before = flooded(lab);
+    let signalled = script.play(net);
+    let after = flooded(lab);
+    assert!(goes_on(lab), "too short a flood: {after}");
+    let snapshot = switch.stop();
+    println!(
+        "{} frames meanwhile, {} CNPs, {} records lost",
+        after - before,
+        snapshot.npcc.cnps_sent,
+        snapshot.npcc.caches.sample_drops
+    );
+    (signalled, snapshot)
+}
+
 /// Starts a client that captures all frames to a pipe that nobody reads.
 fn captures(lab: &Lab) -> Child {
     let mut capture = lab.command(&["capture", "-w", "-", "--socket", "switch.sock"]);
@@ -137,17 +160,8 @@ fn new_connections_are_signalled_in_a_flood_of_new_flows() {
                 }
             }
         }
-        let before = flooded(&lab);
-        let signalled = script.play(&net);
-        let after = flooded(&lab);
-        assert!(goes_on(&lab), "too short a flood: {after}");
-        let snapshot = switch.stop();
-        println!(
-            "{sources} sources, captured {is_captured}: {} frames meanwhile, {} CNPs, {} records lost",
-            after - before,
-            snapshot.npcc.cnps_sent,
-            snapshot.npcc.caches.sample_drops
-        );
+        println!("{sources} sources, captured {is_captured}:");
+        let (signalled, snapshot) = play_in_flood(&net, &lab, switch, script);
         let senders = (SENDER..SENDER + 6).collect();
         assert_eq!(signalled, senders, "{sources} sources: {:?}", snapshot.npcc);
     }
@@ -173,15 +187,6 @@ fn a_connection_is_paired_in_a_flood_of_requests() {
             script.wait(3);
         }
     }
-    let before = flooded(&lab);
-    let signalled = script.play(&net);
-    let after = flooded(&lab);
-    assert!(goes_on(&lab), "too short a flood: {after}");
-    let snapshot = switch.stop();
-    println!(
-        "{} requests meanwhile, {} CNPs",
-        after - before,
-        snapshot.npcc.cnps_sent
-    );
+    let (signalled, snapshot) = play_in_flood(&net, &lab, switch, script);
     assert_eq!(signalled, [SENDER].into(), "{:?}", snapshot.npcc);
 }

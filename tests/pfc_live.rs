@@ -15,8 +15,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::net::{Net, run};
-use common::{Lab, Running, alone, assert_success, root};
+use common::net::{Net, peer, run};
+use common::{Lab, Running, alone, assert_success};
 use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 use serde::Deserialize;
@@ -47,16 +47,8 @@ fn net() -> Net {
 }
 
 fn host(net: &Net, side: &str, args: &[&str]) -> Child {
-    let script = root().join("tests/peer/pfc_hosts.py");
-    Command::new("ip")
-        .args(["netns", "exec", &net.space(side), "/usr/bin/python3"])
-        .arg(script)
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    let mut command = peer(&net.space(side), "pfc_hosts.py");
+    command.args(args).spawn().unwrap()
 }
 
 /// Capture of the MAC control frames that *arrive* at one end: what a switch sends there itself bypasses the kernel's taps.

@@ -14,11 +14,11 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
-use common::net::{Space, strange_hosts};
+use common::net::{Space, peer, strange_hosts};
 use common::rack::Rack;
-use common::{Lab, alone, assert_success, root, seconds};
+use common::{Lab, alone, assert_success, seconds};
 use npcc_pipeline::wire::checksum;
 use npcc_testkit::capture::{self, Captured};
 use serde_json::Value;
@@ -150,27 +150,12 @@ linux: {{ integrate: true, netns: {} }}
         net.jumbo_device(1, "wan"),
         space.0
     ));
-    let rack = Rack {
-        switch: lab.start(&["--stats-json", "stats.json"]),
-        net,
-        space,
-        lab,
-    };
-    rack.until("it answers", |rack| rack.show("ports").is_array());
-    rack
+    Rack::start(net, space, lab)
 }
 
 /// Runs `tests/peer/neighbor.py` in a namespace.
 fn neighbor(space: &str, args: &[&str]) -> Child {
-    Command::new("ip")
-        .args(["netns", "exec", space, "/usr/bin/python3"])
-        .arg(root().join("tests/peer/neighbor.py"))
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    peer(space, "neighbor.py").args(args).spawn().unwrap()
 }
 
 fn said(child: Child) -> Value {

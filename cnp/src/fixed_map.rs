@@ -324,6 +324,15 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         })
     }
 
+    /// Makes the `count` oldest entries of this list its newest, in their order.
+    pub(crate) fn rotate(&mut self, list: u8, count: usize) {
+        for _ in 0..count.min(self.len_of(list)) {
+            if let Some(index) = self.oldest(list) {
+                self.touch(index);
+            }
+        }
+    }
+
     /// List that an entry is in.
     pub(crate) fn list_of(&self, index: u32) -> Option<u8> {
         let slot = self.slot(index)?;

@@ -116,23 +116,28 @@ impl Flood {
             signalled
         })
     }
+
+    /// Asserts that each of `count` connections, which begin `gap` ticks apart, has its first CNP within two ticks.
+    fn signals_new_connections(&mut self, count: u32, gap: u32, port: PortId) {
+        for n in 0..count {
+            let ticks = self.ticks_until_signalled(n, port);
+            let sources = self.sources;
+            assert!(
+                ticks.is_some_and(|ticks| ticks <= 2),
+                "{sources}, {n}: {ticks:?}"
+            );
+            for _ in 0..gap {
+                self.tick(0);
+            }
+        }
+    }
 }
 
 /// Regression: new connections got no CNP at all while a flood of new flows lasted.
 #[test]
 fn a_flood_of_new_flows_holds_up_no_new_connection_of_another_port() {
     for sources in [1, 8, SOURCES] {
-        let mut flood = Flood::lasting(sources);
-        for n in 0..6 {
-            let ticks = flood.ticks_until_signalled(n, OTHER);
-            assert!(
-                ticks.is_some_and(|ticks| ticks <= 2),
-                "{sources}, {n}: {ticks:?}"
-            );
-            for _ in 0..500 {
-                flood.tick(0);
-            }
-        }
+        Flood::lasting(sources).signals_new_connections(6, 500, OTHER);
     }
 }
 
@@ -147,27 +152,14 @@ fn the_beginning_of_a_flood_holds_up_no_new_connection_of_another_port() {
     for n in 0..20_000 {
         flood.rig.pass(&made_up(SOURCES, n), DC, WAN);
     }
-    for n in 0..6 {
-        let ticks = flood.ticks_until_signalled(n, OTHER);
-        assert!(ticks.is_some_and(|ticks| ticks <= 2), "{n}: {ticks:?}");
-    }
+    flood.signals_new_connections(6, 0, OTHER);
 }
 
 /// Law: a new connection by the same port is not held up by a flood from few sources; a flood from many can use any address there.
 #[test]
 fn a_flood_of_few_sources_holds_up_no_new_connection_of_its_port() {
     for sources in [1, 8] {
-        let mut flood = Flood::lasting(sources);
-        for n in 0..6 {
-            let ticks = flood.ticks_until_signalled(n, DC);
-            assert!(
-                ticks.is_some_and(|ticks| ticks <= 2),
-                "{sources}, {n}: {ticks:?}"
-            );
-            for _ in 0..500 {
-                flood.tick(0);
-            }
-        }
+        Flood::lasting(sources).signals_new_connections(6, 500, DC);
     }
 }
 

@@ -109,7 +109,7 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
 /// Checks a file as it would be with the values of `overrides` at their paths.
 ///
 /// # Errors
-/// As [`parse`]; a mistake in an override is reported at its path instead of a line.
+/// Returns the mistakes that [`parse`] would report; one in an override is reported at its path instead of a line.
 pub fn patched(name: &str, file: &File, overrides: &Overrides) -> Result<Loaded, Report> {
     // A model always encodes.
     let text = serde_yaml::to_string(file).unwrap_or_default();

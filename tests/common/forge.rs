@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::IpAddr;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use npcc_appliance::report::model::Snapshot;
 use npcc_cnp::key::Qpn;
@@ -16,8 +16,8 @@ use npcc_pipeline::parse::L3;
 use npcc_testkit::capture::Captured;
 use npcc_testkit::cnps;
 
-use super::net::{Net, run};
-use super::{Lab, Running, assert_success, root};
+use super::net::{Net, peer, run};
+use super::{Lab, Running, assert_success};
 
 /// Address of the host behind the near port; [`B`] is the one behind the far port.
 pub const A: [u8; 4] = [10, 0, 1, 3];
@@ -169,13 +169,9 @@ impl Script {
 
     /// Sends the script, and returns the number of CNPs per queue pair at the near side.
     pub fn count(self, net: &Net) -> BTreeMap<u32, u64> {
-        let mut peer = Command::new("ip")
-            .args(["netns", "exec", &net.space("hosts"), "/usr/bin/python3"])
-            .arg(root().join("tests/peer/send_frames.py"))
+        let mut peer = peer(&net.space("hosts"), "send_frames.py")
             .args([net.link("hdc"), net.link("hwan")])
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut orders = peer.stdin.take().unwrap();

@@ -131,6 +131,18 @@ pub fn strange_hosts() -> Net {
     net
 }
 
+/// Returns a command that runs a script of `tests/peer` in a namespace, with pipes.
+pub fn peer(space: &str, script: &str) -> Command {
+    let mut command = Command::new("ip");
+    command
+        .args(["netns", "exec", space, "/usr/bin/python3"])
+        .arg(super::root().join("tests/peer").join(script))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
 /// Runs a command that must succeed.
 pub fn run(command: &str) {
     let words: Vec<&str> = command.split_whitespace().collect();

@@ -24,6 +24,11 @@ impl Rack {
         let space = Space::of(test);
         let lab = Lab::new();
         lab.config(&text(&net, &space, "10.0.2.1/24, '2001:db8:2::1/64'", more));
+        Rack::start(net, space, lab)
+    }
+
+    /// Starts the switch of a lab whose configuration is written, and waits until it answers.
+    pub fn start(net: Net, space: Space, lab: Lab) -> Rack {
         let switch = lab.start(&["--stats-json", "stats.json"]);
         let rack = Rack {
             net,

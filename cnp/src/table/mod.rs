@@ -367,6 +367,11 @@ impl FlowTable {
         self.flows.by_age(u8::from(false))
     }
 
+    /// Makes the `count` oldest flows without evidence the newest.
+    pub(crate) fn rotate_unproven(&mut self, count: usize) {
+        self.flows.rotate(u8::from(false), count);
+    }
+
     /// Returns true if flows without evidence have all the places they may have: three quarters.
     pub(crate) fn is_full_of_unproven(&self) -> bool {
         let capacity = self.flows.capacity();

@@ -1,6 +1,5 @@
 //! Flows of watched queues: entry into the table, replacement, and pairing.
 
-use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
 use super::{FlowTracker, LEAST_READS, SLOW, UNWATCHED};
@@ -133,13 +132,12 @@ impl FlowTracker {
     /// Returns the flow that may go: one without evidence before those with it, oldest first, if it is idle or its holder has more than the newcomer's.
     /// A newcomer without evidence displaces only flows without it, unless the table itself is full.
     fn displaceable(&mut self, proven: bool, newcomer: Holder, now: Nanos) -> Option<u32> {
-        let oldest: ArrayVec<u32, LOOKED_AT> = self.flows.unproven().take(LOOKED_AT).collect();
         let may_go = |index: &u32| {
             let flow = self.flows.get(*index);
             flow.is_some_and(|flow| self.unproven.makes_room(flow.holder, newcomer))
                 || self.is_idle(*index, UNPROVEN_IDLE, now)
         };
-        let unproven = oldest.iter().copied().find(may_go);
+        let unproven = self.flows.unproven().take(LOOKED_AT).find(may_go);
         let paired = || {
             let may = proven || !self.flows.is_full_of_unproven();
             let oldest = self.flows.oldest(true).filter(|_| may);
@@ -148,9 +146,7 @@ impl FlowTracker {
         let found = unproven.or_else(paired);
         if found.is_none() {
             // Moved back, so that the next newcomer looks at others.
-            for index in oldest {
-                self.flows.touch(index, false);
-            }
+            self.flows.rotate_unproven(LOOKED_AT);
         }
         found
     }

@@ -1,6 +1,5 @@
 //! Replacement in the table of connections when it is full.
 
-use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
 use super::{CmTable, Connection, GRANTED, REQUESTED};
@@ -25,26 +24,19 @@ impl CmTable {
         if !crowded && !self.connections.is_full() {
             return true;
         }
-        let requested: ArrayVec<(u32, Connection), LOOKED_AT> = {
-            let oldest = self.connections.by_age(REQUESTED).take(LOOKED_AT);
-            let known = oldest.map(|index| Some((index, *self.connections.get(index)?)));
-            known.flatten().collect()
-        };
         let is_stale = |requested: &Connection| now.since(requested.at) >= UNANSWERED;
         let makes_room =
             |requested: &Connection| !self.requested.makes_room(newcomer, requested.holder);
         let find = |test: &dyn Fn(&Connection) -> bool| {
-            let found = requested.iter().find(|(_, requested)| test(requested));
-            found.map(|(index, _)| *index)
+            let mut oldest = self.connections.by_age(REQUESTED).take(LOOKED_AT);
+            oldest.find(|index| self.connections.get(*index).is_some_and(test))
         };
         let stale = find(&|requested| is_stale(requested) || crowded && makes_room(requested));
         let last = find(&makes_room);
         let room = stale.or_else(|| self.idle(life)).or(last);
         let Some(id) = room.and_then(|index| self.connections.key(index)) else {
             // Moved back, so that the next newcomer looks at others.
-            for (index, _) in requested {
-                self.connections.touch(index);
-            }
+            self.connections.rotate(REQUESTED, LOOKED_AT);
             return false;
         };
         self.end(id, None);

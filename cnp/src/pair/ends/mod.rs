@@ -11,7 +11,6 @@ mod groups;
 pub(super) mod numbers;
 pub(super) mod psn_state;
 
-use arrayvec::ArrayVec;
 use npcc_pipeline::units::{Nanos, PortId};
 
 use super::pair_state::{PairKey, PairState};
@@ -281,8 +280,7 @@ impl Endpoints {
             let state = self.ends.get(*end);
             state.is_some_and(|state| now.since(state.last_seen) >= LIVE)
         };
-        let oldest: ArrayVec<u32, LOOKED_AT> = self.ends.by_age(LOOSE).take(LOOKED_AT).collect();
-        let loose = oldest.iter().copied().find(|end| {
+        let loose = self.ends.by_age(LOOSE).take(LOOKED_AT).find(|end| {
             let state = self.ends.get(*end);
             let holds_more =
                 state.is_some_and(|state| self.loose.makes_room(state.holder, newcomer));
@@ -302,9 +300,7 @@ impl Endpoints {
             }
             None => {
                 // Moved back, so that the next newcomer looks at others.
-                for end in oldest {
-                    self.ends.touch(end);
-                }
+                self.ends.rotate(LOOSE, LOOKED_AT);
                 false
             }
         }
