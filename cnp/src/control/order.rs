@@ -40,20 +40,20 @@ impl ControlCore {
         if !self.tracker.settings.hosts.admit(&key.key) {
             return Err(Suppressed::HostDenied);
         }
-        let end = flow
-            .end
-            .filter(|end| self.tracker.connections.key(*end) == Some(key.key));
+        let endpoint = flow
+            .endpoint
+            .filter(|endpoint| self.tracker.connections.key(*endpoint) == Some(key.key));
         let would = flow.would;
         let would = (dry && would.cnps > 0).then_some(would.last);
-        let partner = end.and_then(|end| self.tracker.connections.partner(end, now));
+        let partner = endpoint.and_then(|endpoint| self.tracker.connections.partner(endpoint, now));
         let candidate = Candidate {
             ipv6: key.key.is_ipv6(),
             pairing,
-            signalled: end
-                .and_then(|end| self.tracker.connections.end(end)?.signalled)
+            signalled: endpoint
+                .and_then(|endpoint| self.tracker.connections.endpoint(endpoint)?.signalled)
                 .max(would),
             passed: partner
-                .and_then(|(partner, _)| self.tracker.connections.end(partner)?.cnp_passed),
+                .and_then(|(partner, _)| self.tracker.connections.endpoint(partner)?.cnp_passed),
             trusted: flow.trusted,
             ingress: flow.ingress,
         };
@@ -61,12 +61,14 @@ impl ControlCore {
         let permitted = Planner::permit(settings, &candidate, &cause.decision, now);
         let signalled = match (permitted, settings.unpaired) {
             (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
-                self.order_all((&key, index, dry), end, &candidate, cause, most, out)?
+                self.order_all((&key, index, dry), endpoint, &candidate, cause, most, out)?
             }
             (permitted, _) => {
                 self.send((&key, index, dry), permitted?, &candidate, cause, out)?;
-                let end = end.filter(|_| !dry);
-                if let Some(state) = end.and_then(|end| self.tracker.connections.end_mut(end)) {
+                let endpoint = endpoint.filter(|_| !dry);
+                if let Some(state) =
+                    endpoint.and_then(|endpoint| self.tracker.connections.endpoint_mut(endpoint))
+                {
                     state.signalled = Some(now);
                 }
                 1
@@ -128,7 +130,7 @@ impl ControlCore {
     fn order_all(
         &mut self,
         flow: (&QueueFlow, u32, bool),
-        end: Option<EndpointId>,
+        endpoint: Option<EndpointId>,
         candidate: &Candidate,
         cause: &Cause<'_>,
         most: usize,
@@ -139,7 +141,7 @@ impl ControlCore {
             self.park(flow.1, Suppressed::Spacing, cause.now);
             return Err(Suppressed::Spacing);
         }
-        let all = end.map(|end| self.tracker.connections.candidates(end));
+        let all = endpoint.map(|endpoint| self.tracker.connections.candidates(endpoint));
         let spacing = cause.decision.spacing.max(self.among);
         let (mut signalled, mut lately, mut refused) = (0, 0, Suppressed::Unpaired);
         for other in all.unwrap_or_default() {
@@ -149,7 +151,7 @@ impl ControlCore {
             let since = |time: Option<Nanos>| time.map_or(u64::MAX, |at| cause.now.since(at).0);
             let (Some(named), Some(state)) = (
                 self.tracker.connections.key(other),
-                self.tracker.connections.end(other),
+                self.tracker.connections.endpoint(other),
             ) else {
                 continue;
             };
@@ -165,7 +167,7 @@ impl ControlCore {
                     break;
                 }
             }
-            if let Some(state) = self.tracker.connections.end_mut(other) {
+            if let Some(state) = self.tracker.connections.endpoint_mut(other) {
                 state.signalled_among = Some(cause.now);
             }
         }

@@ -1,7 +1,7 @@
 //! Compares the UDP source port of endpoints with the hash of both queue pairs, anew whenever an endpoint with the port comes or goes. For each
 //! address pair it counts the endpoints that follow the hash and those that do not.
 
-use super::ends::Endpoints;
+use super::endpoints::Endpoints;
 use super::pair_state::Verdict;
 use super::port_hash::port_of;
 use crate::fixed_map::NONE;
@@ -16,7 +16,7 @@ impl Endpoints {
         let size = |index: Option<u32>| {
             index
                 .and_then(|index| self.group(index))
-                .map_or(0, |group| group.ends.len)
+                .map_or(0, |group| group.endpoints.len)
         };
         let (own, other) = (size(Some(group)), size(opposite));
         // Beyond the crowd limit all verdicts are silent already.
@@ -25,7 +25,7 @@ impl Endpoints {
         }
         let crowded = own > CROWD || other > CROWD;
         for group in [Some(group), opposite].into_iter().flatten() {
-            let mut at = self.group(group).map_or(NONE, |group| group.ends.head);
+            let mut at = self.group(group).map_or(NONE, |group| group.endpoints.head);
             while let Some(next) = self.next_in_group(at) {
                 let (verdict, fits) = if crowded {
                     (Verdict::Silent, NONE)
@@ -33,7 +33,7 @@ impl Endpoints {
                     self.verdict_of(at)
                 };
                 self.judge_as(at, verdict);
-                if let Some(state) = self.end_mut(at) {
+                if let Some(state) = self.endpoint_mut(at) {
                     state.fits = fits;
                     state.packets_at_change = state.packets;
                 }
@@ -43,8 +43,8 @@ impl Endpoints {
     }
 
     /// Sets a verdict and its address pair's score. UC has no score: it need not have a partner.
-    pub(super) fn judge_as(&mut self, end: u32, verdict: Verdict) {
-        let Some(state) = self.end_mut(end) else {
+    pub(super) fn judge_as(&mut self, endpoint: u32, verdict: Verdict) {
+        let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
         let old = std::mem::replace(&mut state.verdict, verdict);
@@ -58,12 +58,14 @@ impl Endpoints {
     }
 
     /// Verdict of the hash on an endpoint, and the endpoint that fits it if exactly one does.
-    fn verdict_of(&self, end: u32) -> (Verdict, u32) {
-        if self.end(end).is_none_or(|state| state.labelled) {
+    fn verdict_of(&self, endpoint: u32) -> (Verdict, u32) {
+        if self.endpoint(endpoint).is_none_or(|state| state.labelled) {
             return (Verdict::Silent, NONE);
         }
-        let candidates = self.opposite(end).map_or(0, |group| group.ends.len);
-        let mut fitting = self.all_fitting(end);
+        let candidates = self
+            .opposite(endpoint)
+            .map_or(0, |group| group.endpoints.len);
+        let mut fitting = self.all_fitting(endpoint);
         match (candidates, fitting.next(), fitting.next()) {
             (0, ..) => (Verdict::Silent, NONE),
             (_, None, _) => (Verdict::Disagree, NONE),
@@ -73,11 +75,11 @@ impl Endpoints {
     }
 
     /// Endpoints with this one's port in the other direction whose queue pair gives that port by the hash.
-    fn all_fitting(&self, end: u32) -> impl Iterator<Item = u32> + '_ {
-        let own = self.key(end).map(|key| key.dest_qp());
-        let port = self.port(end);
+    fn all_fitting(&self, endpoint: u32) -> impl Iterator<Item = u32> + '_ {
+        let own = self.key(endpoint).map(|key| key.dest_qp());
+        let port = self.port(endpoint);
         let group = self
-            .end(end)
+            .endpoint(endpoint)
             .and_then(|state| self.opposite_index(state.group));
         let members = self.members(group.unwrap_or(NONE));
         members.filter_map(move |(index, key)| {

@@ -8,15 +8,15 @@
 //! it. Law: a name is taken back as soon as anything speaks against it. A REP that grants something else than the one before, a REQ that uses an id
 //! or a queue pair anew, REJ, DREQ and DREP end the pair; a contradicted connection stays unpaired until the next REQ. A connection over a queue
 //! pair that is in use, of another connection or of packets seen before the REP, is a dispute: neither is believed, and no other until the queue
-//! pair has been silent for [`LIVE`](super::ends::LIVE) or its connection was ended by name. So forged messages can take evidence away, and pair
+//! pair has been silent for [`LIVE`](super::endpoints::LIVE) or its connection was ended by name. So forged messages can take evidence away, and pair
 //! what both sides of a made-up connection claim, but not turn an existing pair into another.
 
 mod room;
 
 use npcc_pipeline::units::{Nanos, PortId};
 
-use super::ends::numbers::Like;
-use super::ends::{Life, Transport};
+use super::endpoints::numbers::Like;
+use super::endpoints::{Life, Transport};
 use super::names::{Id, Named, Names, Owner, Said};
 use crate::cm::message::{Message, Service};
 use crate::fixed_map::FixedMap;
@@ -94,11 +94,11 @@ pub(crate) struct CmTable {
 }
 
 impl CmTable {
-    pub(crate) fn new(ends: usize, seed: u64) -> CmTable {
-        let connections = ends.div_ceil(2);
+    pub(crate) fn new(endpoints: usize, seed: u64) -> CmTable {
+        let connections = endpoints.div_ceil(2);
         CmTable {
             connections: FixedMap::new(connections, seed),
-            names: Names::new(ends, seed),
+            names: Names::new(endpoints, seed),
             requested: Holdings::new(seed),
             most_requested: (connections / REQUESTED_SHARE).max(1),
             contradicted: 0,
@@ -147,8 +147,8 @@ impl CmTable {
             Message::Rej { local, remote }
             | Message::Drep { local, remote }
             | Message::Dreq { local, remote, .. } => {
-                let one = self.end(there(local), Some(remote));
-                let other = self.end(back(remote), Some(local));
+                let one = self.close(there(local), Some(remote));
+                let other = self.close(back(remote), Some(local));
                 if let Some((one, other)) = one.or(other) {
                     return Change::Over(one, other);
                 }
@@ -217,7 +217,7 @@ impl CmTable {
             way: to_receiver.with_qp(sender),
             id: to_receiver.dest_qp().get(),
         };
-        self.end(id, None);
+        self.close(id, None);
         self.ask(id, Connection::requested(sender, said, 0, now), now, life);
         let silent = |_: &FlowKey| Life::Silent;
         matches!(
@@ -238,7 +238,7 @@ impl CmTable {
         let Some(named) = self.names.of(key) else {
             return false;
         };
-        self.end(named.id, None);
+        self.close(named.id, None);
         true
     }
 
@@ -252,7 +252,7 @@ impl CmTable {
                 self.connections.touch(index);
                 return;
             }
-            self.end(id, None);
+            self.close(id, None);
         }
         // The requesting side's queue pair begins anew: its connection before is over.
         self.disown(&Owner::source(&id.way, requested.asker));
@@ -338,7 +338,7 @@ impl CmTable {
             return Change::Paired(to_granter, to_asker, transport);
         }
         self.refused += 1;
-        self.end(id, None);
+        self.close(id, None);
         Change::Nothing
     }
 
@@ -417,7 +417,7 @@ impl CmTable {
 
     /// Ends a connection, if its granting side's id is this one (or none was given). Returns its endpoints, if they were named
     /// until now.
-    fn end(&mut self, id: Id, granter: Option<u32>) -> Option<(FlowKey, FlowKey)> {
+    fn close(&mut self, id: Id, granter: Option<u32>) -> Option<(FlowKey, FlowKey)> {
         let index = self.connections.find(&id)?;
         let known = self.connections.get(index).copied()?;
         let fits = match (granter, known.granter) {
@@ -450,7 +450,7 @@ impl CmTable {
     /// Ends the connection of a queue pair that is used anew.
     fn disown(&mut self, owner: &Owner) {
         if let Some((_, named)) = self.names.owner(owner) {
-            self.end(named.id, None);
+            self.close(named.id, None);
         }
     }
 

@@ -5,7 +5,7 @@ use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::RoceClass;
 
 use super::cm::{Change, CmTable};
-use super::ends::{End, Endpoints, Transport};
+use super::endpoints::{Endpoint, Endpoints, Transport};
 use super::names::Said;
 use super::{port_hash, psn};
 use crate::cm::message::Message;
@@ -20,7 +20,7 @@ pub struct EndpointId(pub(crate) u32);
 /// All endpoints of one switch. The control core is its only user.
 #[derive(Debug)]
 pub struct ConnectionTable {
-    pub(super) ends: Endpoints,
+    pub(super) endpoints: Endpoints,
     pub(super) cm: CmTable,
 }
 
@@ -29,7 +29,7 @@ impl ConnectionTable {
     #[must_use]
     pub fn new(capacity: usize, seed: u64) -> ConnectionTable {
         ConnectionTable {
-            ends: Endpoints::new(capacity, seed),
+            endpoints: Endpoints::new(capacity, seed),
             cm: CmTable::new(capacity, seed),
         }
     }
@@ -37,67 +37,73 @@ impl ConnectionTable {
     /// Number of endpoints known.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.endpoints.len()
     }
 
     /// Returns true if no endpoint is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ends.len() == 0
+        self.endpoints.len() == 0
     }
 
     /// Number of endpoints refused because every other was in use.
     #[must_use]
     pub fn refused(&self) -> u64 {
-        self.ends.refused
+        self.endpoints.refused
     }
 
     /// Number of endpoints entered since the start.
     #[must_use]
     pub fn entered(&self) -> u64 {
-        self.ends.entered
+        self.endpoints.entered
     }
 
     /// Prefetches the endpoints with these keys into the cache; returns their places.
     pub(crate) fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
-        self.ends.prefetch(keys)
+        self.endpoints.prefetch(keys)
     }
 
     /// Prefetches the likely partners of these endpoints into the cache; returns their places.
-    pub(crate) fn prefetch_partners(&self, ends: &[u32]) -> Hints {
-        self.ends.prefetch_partners(ends)
+    pub(crate) fn prefetch_partners(&self, endpoints: &[u32]) -> Hints {
+        self.endpoints.prefetch_partners(endpoints)
     }
 
     /// Prefetches the groups opposite to these endpoints' ports into the cache.
-    pub(crate) fn prefetch_opposite(&self, ends: &[u32]) {
-        self.ends.prefetch_opposite(ends);
+    pub(crate) fn prefetch_opposite(&self, endpoints: &[u32]) {
+        self.endpoints.prefetch_opposite(endpoints);
     }
 
     /// Entry of the flow table that may be this endpoint's.
-    pub(crate) fn flow_hint(&self, end: u32) -> u32 {
-        self.ends.end(end).map_or(NONE, |state| state.flow)
+    pub(crate) fn flow_hint(&self, endpoint: u32) -> u32 {
+        self.endpoints
+            .endpoint(endpoint)
+            .map_or(NONE, |state| state.flow)
     }
 
     /// Reader and slot in which a worker keeps the present sequence number of requests to this endpoint.
-    pub(crate) fn request_slot(&self, end: u32) -> Option<(usize, SlotRef)> {
-        self.ends.request_slot(end)
+    pub(crate) fn request_slot(&self, endpoint: u32) -> Option<(usize, SlotRef)> {
+        self.endpoints.request_slot(endpoint)
     }
 
     /// Prefetches endpoints whose place is known into the cache.
-    pub(crate) fn prefetch_found(&self, ends: &[EndpointId]) {
-        let ends: ArrayVec<u32, TOGETHER> = ends.iter().map(|end| end.0).take(TOGETHER).collect();
-        self.ends.prefetch_found(&ends);
+    pub(crate) fn prefetch_found(&self, endpoints: &[EndpointId]) {
+        let endpoints: ArrayVec<u32, TOGETHER> = endpoints
+            .iter()
+            .map(|endpoint| endpoint.0)
+            .take(TOGETHER)
+            .collect();
+        self.endpoints.prefetch_found(&endpoints);
     }
 
     /// Touches all memory there will ever be.
     pub(crate) fn touch_memory(&mut self, any: FlowKey) {
-        self.ends.touch_memory(any);
+        self.endpoints.touch_memory(any);
     }
 
     /// Number of idle endpoints that made room for others.
     #[must_use]
     pub fn displaced(&self) -> u64 {
-        self.ends.displaced
+        self.endpoints.displaced
     }
 
     /// Returns true if a record names a queue pair of a connection, or the sender of datagrams.
@@ -118,11 +124,11 @@ impl ConnectionTable {
     /// sequence number of requests in a worker's slot.
     pub(crate) fn is_unasked(
         &self,
-        end: EndpointId,
+        endpoint: EndpointId,
         record: &Record,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> bool {
-        self.ends.is_unasked(end.0, record, live)
+        self.endpoints.is_unasked(endpoint.0, record, live)
     }
 
     /// Learns from a record of the worker with this number. `None` if the table is full.
@@ -150,16 +156,18 @@ impl ConnectionTable {
         live: impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<EndpointId> {
         let (transport, time) = (Transport::of(record), record.time);
-        let end = match (known, transport) {
-            (Some(EndpointId(end)), Some(transport)) => self.ends.see_as(end, transport, time),
-            (Some(EndpointId(end)), None) => self.ends.see(end, time),
+        let endpoint = match (known, transport) {
+            (Some(EndpointId(endpoint)), Some(transport)) => {
+                self.endpoints.see_as(endpoint, transport, time)
+            }
+            (Some(EndpointId(endpoint)), None) => self.endpoints.see(endpoint, time),
             (None, _) => {
                 let transport = transport.unwrap_or(Transport::Rc);
-                let holder = self.ends.holder(&record.key, record.ingress);
-                self.ends.make(&record.key, transport, holder, time)
+                let holder = self.endpoints.holder(&record.key, record.ingress);
+                self.endpoints.make(&record.key, transport, holder, time)
             }
         }?;
-        let state = self.ends.end_mut(end)?;
+        let state = self.endpoints.endpoint_mut(endpoint)?;
         let first = state.packets == 0;
         state.count(reader, record.slot, record.packets);
         if record.class == RoceClass::Cnp {
@@ -170,17 +178,18 @@ impl ConnectionTable {
                 state.see_sender(sender, first, time);
             }
         } else {
-            self.ends.see_port(end, record.udp_port, record.time);
-            let request = self.ends.see_psn(end, record, reader, &live);
+            self.endpoints
+                .see_port(endpoint, record.udp_port, record.time);
+            let request = self.endpoints.see_psn(endpoint, record, reader, &live);
             self.cm.see(&record.key, record.udp_port, request, time);
         }
-        Some(EndpointId(end))
+        Some(EndpointId(endpoint))
     }
 
     /// Learns from a message of the connection manager between these addresses, which came in by this port.
     pub fn observe_message(&mut self, way: (&FlowKey, PortId), message: &Message, now: Nanos) {
-        let ends = &self.ends;
-        let life = |key: &FlowKey| ends.life(key, now);
+        let endpoints = &self.endpoints;
+        let life = |key: &FlowKey| endpoints.life(key, now);
         match self.cm.observe(way, message, now, &life) {
             Change::Paired(one, other, _) if self.is_refuted(&one, &other, now) => {
                 self.cm.refute(&one);
@@ -188,8 +197,8 @@ impl ConnectionTable {
             Change::Paired(one, other, transport) => self.begin((one, other), transport, now),
             Change::Over(one, other) => {
                 for key in [one, other] {
-                    if let Some(end) = self.ends.find(&key) {
-                        self.ends.bury(end, now);
+                    if let Some(endpoint) = self.endpoints.find(&key) {
+                        self.endpoints.bury(endpoint, now);
                     }
                 }
             }
@@ -200,17 +209,19 @@ impl ConnectionTable {
     /// Returns true if packets show that these endpoints belong to others than to each other, or to several.
     fn is_refuted(&self, one: &FlowKey, other: &FlowKey, now: Nanos) -> bool {
         let seen = |key: &FlowKey| {
-            let end = self.ends.find(key)?;
-            port_hash::partner(&self.ends, end).or_else(|| psn::partner(&self.ends, end))
+            let endpoint = self.endpoints.find(key)?;
+            port_hash::partner(&self.endpoints, endpoint)
+                .or_else(|| psn::partner(&self.endpoints, endpoint))
         };
         let is_mixed = |key: &FlowKey| {
-            let end = self.ends.find(key);
-            end.is_some_and(|end| self.ends.like(end, now).is_err())
+            let endpoint = self.endpoints.find(key);
+            endpoint.is_some_and(|endpoint| self.endpoints.like(endpoint, now).is_err())
         };
         [(one, other), (other, one)]
             .into_iter()
             .any(|(key, named)| {
-                let another = seen(key).is_some_and(|end| self.ends.find(named) != Some(end));
+                let another =
+                    seen(key).is_some_and(|endpoint| self.endpoints.find(named) != Some(endpoint));
                 another || is_mixed(key)
             })
     }
@@ -228,12 +239,12 @@ impl ConnectionTable {
     }
 
     fn add(&mut self, to_receiver: &FlowKey, sender: Qpn, said: Said, now: Nanos) -> bool {
-        let ends = &self.ends;
-        let life = |key: &FlowKey| ends.life(key, now);
+        let endpoints = &self.endpoints;
+        let life = |key: &FlowKey| endpoints.life(key, now);
         let given = self.cm.give(to_receiver, sender, said, now, &life);
         for key in [*to_receiver, to_receiver.reversed(sender)] {
-            if let Some(end) = self.find(&key).filter(|_| given) {
-                self.settle(end, now);
+            if let Some(endpoint) = self.find(&key).filter(|_| given) {
+                self.settle(endpoint, now);
             }
         }
         given
@@ -252,15 +263,15 @@ impl ConnectionTable {
             .named(&one, now)
             .is_some_and(|named| named.flow_label != 0);
         for key in [one, other] {
-            let was = self.ends.find(&key);
-            let was = was.and_then(|end| self.ends.like(end, now).ok()?);
+            let was = self.endpoints.find(&key);
+            let was = was.and_then(|endpoint| self.endpoints.like(endpoint, now).ok()?);
             self.cm.remember(&key, was);
-            if let Some(end) = self.ends.enter(&key, transport, now) {
+            if let Some(endpoint) = self.endpoints.enter(&key, transport, now) {
                 // Earlier packets may be of a connection that only paused: their properties are kept to compare with.
                 if was.is_none() {
-                    self.ends.renew(end, labelled, now);
+                    self.endpoints.renew(endpoint, labelled, now);
                 }
-                self.settle(EndpointId(end), now);
+                self.settle(EndpointId(endpoint), now);
             }
         }
     }
@@ -274,26 +285,26 @@ impl ConnectionTable {
     /// Finds the endpoint with this key.
     #[must_use]
     pub fn find(&self, key: &FlowKey) -> Option<EndpointId> {
-        self.ends.find(key).map(EndpointId)
+        self.endpoints.find(key).map(EndpointId)
     }
 
     /// Finds the endpoint with this key, looked for first at the place that [`ConnectionTable::prefetch`] returned.
     pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<EndpointId> {
-        self.ends.find_at(hint, key).map(EndpointId)
+        self.endpoints.find_at(hint, key).map(EndpointId)
     }
 
     /// Key of an endpoint.
     #[must_use]
-    pub fn key(&self, end: EndpointId) -> Option<FlowKey> {
-        self.ends.key(end.0)
+    pub fn key(&self, endpoint: EndpointId) -> Option<FlowKey> {
+        self.endpoints.key(endpoint.0)
     }
 
     /// Endpoints that packets of the other direction name, newest first, at most 64: one of them is this endpoint's partner.
-    pub(crate) fn candidates(&self, end: EndpointId) -> ArrayVec<EndpointId, 64> {
+    pub(crate) fn candidates(&self, endpoint: EndpointId) -> ArrayVec<EndpointId, 64> {
         let mut all = ArrayVec::new();
-        let opposite = self.ends.opposite_side(end.0);
+        let opposite = self.endpoints.opposite_side(endpoint.0);
         let mut at = opposite.map_or(NONE, |side| side.head);
-        while let Some(state) = self.ends.end(at) {
+        while let Some(state) = self.endpoints.endpoint(at) {
             if all.try_push(EndpointId(at)).is_err() {
                 break;
             }
@@ -302,21 +313,21 @@ impl ConnectionTable {
         all
     }
 
-    pub(crate) fn end(&self, end: EndpointId) -> Option<&End> {
-        self.ends.end(end.0)
+    pub(crate) fn endpoint(&self, endpoint: EndpointId) -> Option<&Endpoint> {
+        self.endpoints.endpoint(endpoint.0)
     }
 
-    pub(crate) fn end_mut(&mut self, end: EndpointId) -> Option<&mut End> {
-        self.ends.end_mut(end.0)
+    pub(crate) fn endpoint_mut(&mut self, endpoint: EndpointId) -> Option<&mut Endpoint> {
+        self.endpoints.endpoint_mut(endpoint.0)
     }
 
     /// Begins another tick, in which this many endpoints may be compared by sequence number.
     pub(crate) fn refill(&mut self, steps: usize) {
-        self.ends.numbers.steps = steps;
+        self.endpoints.numbers.steps = steps;
     }
 
     /// Forgets a few endpoints that are not paired and long unseen. Bounded work.
     pub fn age(&mut self, now: Nanos) {
-        self.ends.forget(now, 8);
+        self.endpoints.forget(now, 8);
     }
 }

@@ -10,13 +10,13 @@ use npcc_pipeline::units::Nanos;
 
 use super::Evidence;
 use super::Pairing;
-use super::ends::End;
+use super::endpoints::Endpoint;
 use crate::key::Qpn;
 
 /// Time for which no other sender may have been seen, once there were two.
 pub(crate) const ALONE: Nanos = Nanos(1_000_000_000);
 
-impl End {
+impl Endpoint {
     /// Records a datagram's sender; `first`: none was seen here before.
     pub(super) fn see_sender(&mut self, sender: Qpn, first: bool, now: Nanos) {
         if !first && self.sender != sender {
@@ -26,8 +26,9 @@ impl End {
     }
 
     /// Pairing with the sender of datagrams to this endpoint; `answered` is the endpoint of that sender's queue pair.
-    pub(super) fn datagrams_sender(&self, answered: Option<&End>, now: Nanos) -> Pairing {
-        let is_doubted = |end: &End| !end.transport.is_ud() || end.doubted_until > now;
+    pub(super) fn datagrams_sender(&self, answered: Option<&Endpoint>, now: Nanos) -> Pairing {
+        let is_doubted =
+            |endpoint: &Endpoint| !endpoint.transport.is_ud() || endpoint.doubted_until > now;
         match answered {
             _ if is_doubted(self) => Pairing::Unpaired,
             None => Pairing::Cold,

@@ -20,17 +20,18 @@ pub(crate) struct Judgement {
 
 impl ConnectionTable {
     /// Judges an endpoint by all evidence at this moment.
-    pub(crate) fn judge(&self, end: EndpointId, now: Nanos) -> Judgement {
+    pub(crate) fn judge(&self, endpoint: EndpointId, now: Nanos) -> Judgement {
         let alone = |pairing| Judgement {
             pairing,
             partner: None,
         };
-        let (Some(state), Some(key)) = (self.end(end), self.key(end)) else {
+        let (Some(state), Some(key)) = (self.endpoint(endpoint), self.key(endpoint)) else {
             return alone(Pairing::Cold);
         };
         if state.transport.is_ud() {
             let answered = self.find(&key.reversed(state.sender));
-            let pairing = state.datagrams_sender(answered.and_then(|end| self.end(end)), now);
+            let pairing =
+                state.datagrams_sender(answered.and_then(|endpoint| self.endpoint(endpoint)), now);
             let partner = answered.filter(|_| pairing.evidence() == Evidence::Deth);
             return Judgement {
                 pairing,
@@ -40,19 +41,19 @@ impl ConnectionTable {
         if state.doubted_until > now {
             return alone(Pairing::Unpaired);
         }
-        let partner = self.seen_partner(end, now);
+        let partner = self.seen_partner(endpoint, now);
         let named = self.cm.named(&key, now);
         if let Some(named) = named.filter(|named| named.is_of(state.transport)) {
-            let named_end = self.find(&key.reversed(named.sender));
-            let shows_another = partner.is_some_and(|(partner, _)| Some(partner) != named_end);
-            if !named.wants_proof() || self.confirms(end, named_end, named.sender) {
+            let named_endpoint = self.find(&key.reversed(named.sender));
+            let shows_another = partner.is_some_and(|(partner, _)| Some(partner) != named_endpoint);
+            if !named.wants_proof() || self.confirms(endpoint, named_endpoint, named.sender) {
                 // Of two contradicting pairs neither is believed.
                 return if shows_another {
                     alone(Pairing::Unpaired)
                 } else {
                     Judgement {
                         pairing: Pairing::Paired(named.sender, Evidence::Cm),
-                        partner: named_end.map(|partner| (partner, Evidence::Cm)),
+                        partner: named_endpoint.map(|partner| (partner, Evidence::Cm)),
                     }
                 };
             }
@@ -62,7 +63,7 @@ impl ConnectionTable {
                 Some(key) => Pairing::Paired(key.dest_qp(), evidence),
                 None => Pairing::Unpaired,
             },
-            None if self.ends.is_cold(end.0) => Pairing::Cold,
+            None if self.endpoints.is_cold(endpoint.0) => Pairing::Cold,
             None => Pairing::Unpaired,
         };
         Judgement { pairing, partner }
@@ -70,49 +71,57 @@ impl ConnectionTable {
 
     /// Returns true if packets confirm a list's pair: the UDP source port is the hash of both queue pairs, or packets to both have one that no others
     /// have.
-    fn confirms(&self, end: EndpointId, other: Option<EndpointId>, sender: Qpn) -> bool {
-        let (Some(port), Some(key)) = (self.ends.port(end.0), self.key(end)) else {
+    fn confirms(&self, endpoint: EndpointId, other: Option<EndpointId>, sender: Qpn) -> bool {
+        let (Some(port), Some(key)) = (self.endpoints.port(endpoint.0), self.key(endpoint)) else {
             return false;
         };
-        let alone = |end: EndpointId| self.ends.is_alone(end.0);
-        let other = other.filter(|other| self.ends.port(other.0) == Some(port));
+        let alone = |endpoint: EndpointId| self.endpoints.is_alone(endpoint.0);
+        let other = other.filter(|other| self.endpoints.port(other.0) == Some(port));
         other.is_some_and(alone) || port == port_hash::port_of(key.dest_qp(), sender)
     }
 
     /// Partner that packets show.
-    fn seen_partner(&self, end: EndpointId, now: Nanos) -> Option<(EndpointId, Evidence)> {
+    fn seen_partner(&self, endpoint: EndpointId, now: Nanos) -> Option<(EndpointId, Evidence)> {
         let by =
             |partner: Option<u32>, evidence| partner.map(|index| (EndpointId(index), evidence));
-        by(port_hash::partner(&self.ends, end.0), Evidence::PortHash)
-            .or_else(|| by(psn::partner(&self.ends, end.0), Evidence::Psn))
-            .or_else(|| by(port::partner(&self.ends, end.0, now), Evidence::Port))
+        by(
+            port_hash::partner(&self.endpoints, endpoint.0),
+            Evidence::PortHash,
+        )
+        .or_else(|| by(psn::partner(&self.endpoints, endpoint.0), Evidence::Psn))
+        .or_else(|| {
+            by(
+                port::partner(&self.endpoints, endpoint.0, now),
+                Evidence::Port,
+            )
+        })
     }
 
     /// Sender of packets to this endpoint, by the best evidence at this moment.
     #[must_use]
-    pub fn resolve(&self, end: EndpointId, now: Nanos) -> Pairing {
-        self.judge(end, now).pairing
+    pub fn resolve(&self, endpoint: EndpointId, now: Nanos) -> Pairing {
+        self.judge(endpoint, now).pairing
     }
 
     /// Endpoint of the other direction of this endpoint's connection.
     #[must_use]
-    pub fn partner(&self, end: EndpointId, now: Nanos) -> Option<(EndpointId, Evidence)> {
-        self.judge(end, now).partner
+    pub fn partner(&self, endpoint: EndpointId, now: Nanos) -> Option<(EndpointId, Evidence)> {
+        self.judge(endpoint, now).partner
     }
 
     /// Applies the outcome of [`ConnectionTable::resolve`], so that connections outlive their traffic and unpaired endpoints do not.
-    pub fn settle(&mut self, end: EndpointId, now: Nanos) {
-        let partner = self.partner(end, now);
-        self.keep_while_paired(end, partner);
+    pub fn settle(&mut self, endpoint: EndpointId, now: Nanos) {
+        let partner = self.partner(endpoint, now);
+        self.keep_while_paired(endpoint, partner);
     }
 
     /// Stores the partner found for an endpoint, so that connections outlive their traffic.
     pub(crate) fn keep_while_paired(
         &mut self,
-        end: EndpointId,
+        endpoint: EndpointId,
         partner: Option<(EndpointId, Evidence)>,
     ) {
-        self.ends
-            .settle(end.0, partner.map(|(partner, _)| partner.0));
+        self.endpoints
+            .settle(endpoint.0, partner.map(|(partner, _)| partner.0));
     }
 }

@@ -11,7 +11,7 @@ mod calibrate;
 pub(crate) mod cm;
 pub mod connections;
 mod datagram;
-pub(crate) mod ends;
+pub(crate) mod endpoints;
 mod judge;
 mod names;
 mod pair_state;

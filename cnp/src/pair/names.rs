@@ -7,8 +7,8 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::ends::numbers::Like;
-use super::ends::{LIVE, Transport};
+use super::endpoints::numbers::Like;
+use super::endpoints::{LIVE, Transport};
 use crate::fixed_map::{FixedMap, MapKey};
 use crate::key::{FlowKey, Qpn};
 use crate::links::NONE;
@@ -120,10 +120,10 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn new(ends: usize, seed: u64) -> Names {
+    pub(super) fn new(endpoints: usize, seed: u64) -> Names {
         Names {
-            named: FixedMap::new(ends, seed),
-            owners: FixedMap::new(ends, seed),
+            named: FixedMap::new(endpoints, seed),
+            owners: FixedMap::new(endpoints, seed),
         }
     }
 

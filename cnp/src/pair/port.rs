@@ -8,8 +8,8 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::ends::Endpoints;
-use super::ends::psn_state::PortFit;
+use super::endpoints::Endpoints;
+use super::endpoints::psn_state::PortFit;
 use super::pair_state::Verdict;
 
 /// Time for which nothing may have changed on the port.
@@ -17,23 +17,23 @@ pub(crate) const STEADY: Nanos = Nanos::from_millis(50);
 /// Number of the flow's packets that must have passed meanwhile.
 pub(crate) const STEADY_PACKETS: u64 = 64;
 
-pub(super) fn partner(ends: &Endpoints, end: u32, now: Nanos) -> Option<u32> {
-    let state = ends.end(end)?;
-    let pair = ends.pair(state.pair)?;
+pub(super) fn partner(endpoints: &Endpoints, endpoint: u32, now: Nanos) -> Option<u32> {
+    let state = endpoints.endpoint(endpoint)?;
+    let pair = endpoints.pair(state.pair)?;
     let refuted = pair.hash_usual() && state.verdict == Verdict::Disagree;
     if state.transport.is_uc() || refuted || !pair.ports_match() {
         return None;
     }
-    let own = ends.group(state.group)?;
-    let opposite = ends.opposite(end)?;
+    let own = endpoints.group(state.group)?;
+    let opposite = endpoints.opposite(endpoint)?;
     let changed = own.changed.max(opposite.changed);
     let steady =
         now.since(changed) >= STEADY && state.packets - state.packets_at_change >= STEADY_PACKETS;
     // A partner that went quiet when the other began is another connection's, by chance: their numbers were never compared.
-    let partner = ends.end(opposite.ends.head)?;
+    let partner = endpoints.endpoint(opposite.endpoints.head)?;
     let both = partner.last_seen > changed;
     let fit = [state, partner]
         .iter()
-        .all(|end| end.psn.port == PortFit::Fits);
-    (ends.is_alone(end) && steady && both && fit).then_some(opposite.ends.head)
+        .all(|endpoint| endpoint.psn.port == PortFit::Fits);
+    (endpoints.is_alone(endpoint) && steady && both && fit).then_some(opposite.endpoints.head)
 }

@@ -8,7 +8,7 @@
 //! are alone on their port (others there, with ports of their own, may be another application's). A partner
 //! must be the only one that fits, seen from both sides.
 
-use super::ends::Endpoints;
+use super::endpoints::Endpoints;
 use super::pair_state::Verdict;
 use crate::key::Qpn;
 
@@ -24,17 +24,17 @@ pub const fn port_of(a: Qpn, b: Qpn) -> u16 {
     u16::from_le_bytes([low, high]) | 0xc000
 }
 
-/// Returns the only endpoint whose queue pair fits `end`, where the formula is believed.
-pub(super) fn partner(ends: &Endpoints, end: u32) -> Option<u32> {
-    let state = ends.end(end)?;
+/// Returns the only endpoint whose queue pair fits `endpoint`, where the formula is believed.
+pub(super) fn partner(endpoints: &Endpoints, endpoint: u32) -> Option<u32> {
+    let state = endpoints.endpoint(endpoint)?;
     if state.verdict != Verdict::Agree {
         return None;
     }
-    let pair = ends.pair(state.pair)?;
-    if !(pair.hash_holds() || pair.hash_usual() && ends.is_alone(end)) {
+    let pair = endpoints.pair(state.pair)?;
+    if !(pair.hash_holds() || pair.hash_usual() && endpoints.is_alone(endpoint)) {
         return None;
     }
-    (ends.end(state.fits)?.verdict == Verdict::Agree).then_some(state.fits)
+    (endpoints.endpoint(state.fits)?.verdict == Verdict::Agree).then_some(state.fits)
 }
 
 #[cfg(test)]

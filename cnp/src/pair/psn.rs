@@ -16,9 +16,9 @@
 //! data take another path, and by chance its number is one that another was seen to ask for, once in 2^22 for each of the
 //! others. Where the two together come to more than 1 in 2^14, no match between these addresses is believed.
 
-use super::ends::numbers::{NEAR, SMALL, distance, follows};
-use super::ends::psn_state::PsnState;
-use super::ends::{End, Endpoints, LIVE};
+use super::endpoints::numbers::{NEAR, SMALL, distance, follows};
+use super::endpoints::psn_state::PsnState;
+use super::endpoints::{Endpoint, Endpoints, LIVE};
 use super::port_hash;
 use super::senders::Senders;
 use crate::key::low32;
@@ -67,35 +67,35 @@ pub(crate) fn is_answer(record: &Record) -> bool {
 }
 
 impl Endpoints {
-    /// Processes the sequence number of a packet to `end`; `live` returns the present number of requests in a slot. Returns a request's number
+    /// Processes the sequence number of a packet to `endpoint`; `live` returns the present number of requests in a slot. Returns a request's number
     /// and the endpoint's packet count, where numbers count packets.
     pub(super) fn see_psn(
         &mut self,
-        end: u32,
+        endpoint: u32,
         record: &Record,
         reader: usize,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<(u32, u32)> {
         if is_request(record.opcode) {
-            self.see_request(end, record, reader);
+            self.see_request(endpoint, record, reader);
             if asks(record)
-                && let Some(state) = self.end_mut(end)
+                && let Some(state) = self.endpoint_mut(endpoint)
             {
                 state.psn.marks.rotate_right(1);
                 if let Some(mark) = state.psn.marks.first_mut() {
                     *mark = record.psn;
                 }
             }
-            let counts = |state: &&End| !state.psn.reads;
+            let counts = |state: &&Endpoint| !state.psn.reads;
             return self
-                .end(end)
+                .endpoint(endpoint)
                 .filter(counts)
                 .map(|state| (record.psn, state.sent.packets));
         }
         if is_answer(record) {
-            self.weigh_port(end, record, live);
-            if port_hash::partner(self, end).is_none() {
-                self.reply(end, record.psn, record.time, live);
+            self.weigh_port(endpoint, record, live);
+            if port_hash::partner(self, endpoint).is_none() {
+                self.reply(endpoint, record.psn, record.time, live);
             }
         }
         None
@@ -103,39 +103,39 @@ impl Endpoints {
 
     /// Processes a request. One whose number does not go on from the last is another connection's, with the same queue pair number and
     /// UDP source port.
-    fn see_request(&mut self, end: u32, record: &Record, reader: usize) {
-        let Some(state) = self.end_mut(end) else {
+    fn see_request(&mut self, endpoint: u32, record: &Record, reader: usize) {
+        let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
         state.psn.reads |= record.opcode == READ_REQUEST;
         let (packets, last) = (low32(state.packets), state.sent.last);
         let since = packets.wrapping_sub(state.sent.packets);
         if !state.psn.reads && last != NONE && !follows(last, record.psn, since) {
-            self.forget_psn(end);
-            self.unsettle(end, record.time);
-            if !self.note_change(end, record.time) {
+            self.forget_psn(endpoint);
+            self.unsettle(endpoint, record.time);
+            if !self.note_change(endpoint, record.time) {
                 // Nor does its port prove anything, which is another's then and not looked at again.
-                self.set_port(end, None, record.time);
+                self.set_port(endpoint, None, record.time);
             }
         }
-        self.see_number(end, record, reader);
-        if let Some(state) = self.end_mut(end) {
+        self.see_number(endpoint, record, reader);
+        if let Some(state) = self.endpoint_mut(endpoint) {
             state.sent.packets = packets;
         }
     }
 
-    /// Returns true if a READ RESPONSE to `end` answers no request: packets of its connection's other direction pass here, and none of their requests
+    /// Returns true if a READ RESPONSE to `endpoint` answers no request: packets of its connection's other direction pass here, and none of their requests
     /// can have its number, or one that the answer to a long READ comes to.
     pub(super) fn is_unasked(
         &self,
-        end: u32,
+        endpoint: u32,
         record: &Record,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> bool {
         let asker = self
-            .other_end(end)
+            .other_endpoint(endpoint)
             .filter(|_| is_read_response(record.opcode));
-        let Some(asker) = asker.and_then(|asker| self.end(asker)) else {
+        let Some(asker) = asker.and_then(|asker| self.endpoint(asker)) else {
             return false;
         };
         let (number, now) = (record.psn, record.time);
@@ -152,85 +152,91 @@ impl Endpoints {
         })
     }
 
-    /// Endpoint of the other direction that packets to `end` most likely belong with: its partner, or the only one on its port.
-    fn other_end(&self, end: u32) -> Option<u32> {
-        let state = self.end(end)?;
+    /// Endpoint of the other direction that packets to `endpoint` most likely belong with: its partner, or the only one on its port.
+    fn other_endpoint(&self, endpoint: u32) -> Option<u32> {
+        let state = self.endpoint(endpoint)?;
         let is_partner = |other: &u32| {
-            self.end(*other).is_some_and(|other| {
-                other.pair == state.pair && [end, NONE].contains(&other.partner)
+            self.endpoint(*other).is_some_and(|other| {
+                other.pair == state.pair && [endpoint, NONE].contains(&other.partner)
             })
         };
         let sole = || {
-            let group = self.opposite(end).filter(|group| group.ends.len == 1);
-            group.map(|group| group.ends.head)
+            let group = self
+                .opposite(endpoint)
+                .filter(|group| group.endpoints.len == 1);
+            group.map(|group| group.endpoints.head)
         };
         Some(state.partner).filter(is_partner).or_else(sole)
     }
 
     fn reply(
         &mut self,
-        end: u32,
+        endpoint: u32,
         number: u32,
         now: Nanos,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) {
         let known = self
-            .end(end)
+            .endpoint(endpoint)
             .map(|state| (state.psn.candidate, state.psn.candidate_serial));
         let (candidate, serial) = known.unwrap_or((NONE, 0));
         let same = self
-            .end(candidate)
+            .endpoint(candidate)
             .is_some_and(|state| state.serial == serial);
         if candidate != NONE && !same {
             // The candidate is gone, and another endpoint is in its place.
-            self.part(end);
+            self.part(endpoint);
         }
         let candidate = if same { candidate } else { NONE };
         if let Some(present) = self.number(candidate, live) {
             if self.is_far(candidate, present, number, now) {
                 // The reply is far from where its partner is.
-                self.part(end);
-            } else if partner(self, end) == Some(candidate) {
+                self.part(endpoint);
+            } else if partner(self, endpoint) == Some(candidate) {
                 return;
             }
         }
-        match self.senders(end, number, now, live) {
+        match self.senders(endpoint, number, now, live) {
             Senders::One(fits) => {
-                self.set_orphan(end, false);
-                let marked =
-                    |state: &End| state.sent.first >= SMALL && state.psn.marks.contains(&number);
+                self.set_orphan(endpoint, false);
+                let marked = |state: &Endpoint| {
+                    state.sent.first >= SMALL && state.psn.marks.contains(&number)
+                };
                 // A network that hashes addresses and ports sends all packets of a port one way: where a connection's answers are seen, so are its data.
-                let port = self.port(end);
-                if port.is_some() && port == self.port(fits) && self.end(fits).is_some_and(marked) {
-                    self.support(end, fits, number);
+                let port = self.port(endpoint);
+                if port.is_some()
+                    && port == self.port(fits)
+                    && self.endpoint(fits).is_some_and(marked)
+                {
+                    self.support(endpoint, fits, number);
                 }
             }
-            Senders::Nobody => self.set_orphan(end, true),
+            Senders::Nobody => self.set_orphan(endpoint, true),
             Senders::Unknown => {}
         }
     }
 
-    fn support(&mut self, end: u32, fits: u32, number: u32) {
-        let Some(state) = self.end(end) else {
+    fn support(&mut self, endpoint: u32, fits: u32, number: u32) {
+        let Some(state) = self.endpoint(endpoint) else {
             return;
         };
         let (candidate, again) = (state.psn.candidate, state.psn.supported == number);
         if candidate != NONE && candidate != fits {
-            self.part(end);
+            self.part(endpoint);
             return;
         }
         if again {
             return;
         }
-        let claimed = self.end(fits).map_or(NONE, |state| state.psn.claimed);
-        if claimed != NONE && claimed != end {
+        let claimed = self.endpoint(fits).map_or(NONE, |state| state.psn.claimed);
+        if claimed != NONE && claimed != endpoint {
             // Two endpoints fit it: one is made up, or of the connection before.
             self.part(claimed);
-            self.part(end);
+            self.part(endpoint);
             return;
         }
-        let serial = self.end(fits).map_or(0, |state| state.serial);
-        let Some(state) = self.end_mut(end) else {
+        let serial = self.endpoint(fits).map_or(0, |state| state.serial);
+        let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
         (state.psn.candidate, state.psn.candidate_serial) = (fits, serial);
@@ -239,33 +245,35 @@ impl Endpoints {
         if state.psn.supports < SUPPORTS {
             return;
         }
-        if let Some(other) = self.end_mut(fits) {
-            other.psn.claimed = end;
+        if let Some(other) = self.endpoint_mut(fits) {
+            other.psn.claimed = endpoint;
         }
     }
 
     /// Undoes the match of replies to this endpoint.
-    fn part(&mut self, end: u32) {
-        let Some(state) = self.end_mut(end) else {
+    fn part(&mut self, endpoint: u32) {
+        let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
         let candidate = std::mem::replace(&mut state.psn.candidate, NONE);
         (state.psn.supports, state.psn.supported) = (0, NONE);
-        if let Some(other) = self.end_mut(candidate)
-            && other.psn.claimed == end
+        if let Some(other) = self.endpoint_mut(candidate)
+            && other.psn.claimed == endpoint
         {
             other.psn.claimed = NONE;
         }
     }
 
     /// Forgets all numbers of an endpoint: another connection begins, or none is left.
-    pub(super) fn forget_psn(&mut self, end: u32) {
-        let claimed = self.end(end).map_or(NONE, |state| state.psn.claimed);
+    pub(super) fn forget_psn(&mut self, endpoint: u32) {
+        let claimed = self
+            .endpoint(endpoint)
+            .map_or(NONE, |state| state.psn.claimed);
         self.part(claimed);
-        self.part(end);
-        self.set_orphan(end, false);
-        self.forget_numbers(end);
-        if let Some(state) = self.end_mut(end) {
+        self.part(endpoint);
+        self.set_orphan(endpoint, false);
+        self.forget_numbers(endpoint);
+        if let Some(state) = self.endpoint_mut(endpoint) {
             state.psn = PsnState::new();
         }
     }
@@ -274,7 +282,7 @@ impl Endpoints {
     fn is_far(&self, requests: u32, present: u32, number: u32, now: Nanos) -> bool {
         distance(present, number) > NEAR
             && self
-                .end(requests)
+                .endpoint(requests)
                 .is_some_and(|state| !state.sent.holds(present, number, now))
     }
 
@@ -285,15 +293,17 @@ impl Endpoints {
     /// one in 128 are near. What is in flight is known once requests were seen for 20 ms; an answer that fits then is needed.
     fn weigh_port(
         &mut self,
-        end: u32,
+        endpoint: u32,
         reply: &Record,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) {
-        let sole = self.opposite(end).filter(|group| group.ends.len == 1);
-        let Some(other) = sole.map(|group| group.ends.head) else {
+        let sole = self
+            .opposite(endpoint)
+            .filter(|group| group.endpoints.len == 1);
+        let Some(other) = sole.map(|group| group.endpoints.head) else {
             return;
         };
-        let sent = self.end(other).map(|state| state.sent);
+        let sent = self.endpoint(other).map(|state| state.sent);
         let Some(sent) = sent.filter(|sent| sent.last != NONE) else {
             return;
         };
@@ -307,8 +317,8 @@ impl Endpoints {
         if !(refuted || fits && sent.is_known(now)) {
             return;
         }
-        for end in [end, other] {
-            let Some(state) = self.end_mut(end) else {
+        for endpoint in [endpoint, other] {
+            let Some(state) = self.endpoint_mut(endpoint) else {
                 continue;
             };
             let before = state.psn.port;
@@ -322,16 +332,17 @@ impl Endpoints {
 }
 
 /// Returns the endpoint that replies fit, from either side, if both sides do not differ.
-pub(super) fn partner(ends: &Endpoints, end: u32) -> Option<u32> {
-    let state = ends.end(end)?;
-    if ends.chance(end) > CHANCE {
+pub(super) fn partner(endpoints: &Endpoints, endpoint: u32) -> Option<u32> {
+    let state = endpoints.endpoint(endpoint)?;
+    if endpoints.chance(endpoint) > CHANCE {
         return None;
     }
     let psn = &state.psn;
     let own = (psn.supports >= SUPPORTS).then_some(psn.candidate);
     let own = own.filter(|other| {
-        ends.end(*other)
-            .is_some_and(|other| other.psn.claimed == end)
+        endpoints
+            .endpoint(*other)
+            .is_some_and(|other| other.psn.claimed == endpoint)
     });
     let others = (psn.claimed != NONE).then_some(psn.claimed);
     match (own, others) {

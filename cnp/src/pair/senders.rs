@@ -10,8 +10,8 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::ends::Endpoints;
-use super::ends::numbers::{NEAR, Place, SMALL, Sent, distance};
+use super::endpoints::Endpoints;
+use super::endpoints::numbers::{NEAR, Place, SMALL, Sent, distance};
 use super::pair_state::PairKey;
 use crate::links::{Links, NONE, link, unlink};
 use crate::sample::{Record, SlotRef};
@@ -33,9 +33,9 @@ pub(super) enum Senders {
 }
 
 impl Endpoints {
-    /// Records the number of a request to `end`.
-    pub(super) fn see_number(&mut self, end: u32, record: &Record, reader: usize) {
-        let Some(state) = self.end_mut(end) else {
+    /// Records the number of a request to `endpoint`.
+    pub(super) fn see_number(&mut self, endpoint: u32, record: &Record, reader: usize) {
+        let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
         state.sent.see(record, reader);
@@ -44,21 +44,26 @@ impl Endpoints {
         if state.sent.place == Some(place) {
             return;
         }
-        self.leave_place(end);
+        self.leave_place(endpoint);
         let between = Links {
             previous: NONE,
-            next: self.numbers.set_head(place, end),
+            next: self.numbers.set_head(place, endpoint),
         };
-        link(&mut self.ends, |end| &mut end.sent.links, end, between);
-        if let Some(state) = self.end_mut(end) {
+        link(
+            &mut self.entries,
+            |endpoint| &mut endpoint.sent.links,
+            endpoint,
+            between,
+        );
+        if let Some(state) = self.endpoint_mut(endpoint) {
             state.sent.place = Some(place);
         }
     }
 
     /// Forgets the numbers sent to an endpoint.
-    pub(super) fn forget_numbers(&mut self, end: u32) {
-        self.leave_place(end);
-        if let Some(state) = self.end_mut(end) {
+    pub(super) fn forget_numbers(&mut self, endpoint: u32) {
+        self.leave_place(endpoint);
+        if let Some(state) = self.endpoint_mut(endpoint) {
             // The fact that numbers were small is kept: more that count from 0 may follow.
             let first = Some(state.sent.first).filter(|first| *first < SMALL);
             state.sent = Sent::new();
@@ -66,54 +71,61 @@ impl Endpoints {
         }
     }
 
-    fn leave_place(&mut self, end: u32) {
-        let Some(state) = self.end_mut(end) else {
+    fn leave_place(&mut self, endpoint: u32) {
+        let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
         let Some(place) = state.sent.place.take() else {
             return;
         };
-        let between = unlink(&mut self.ends, |end| &mut end.sent.links, end);
+        let between = unlink(
+            &mut self.entries,
+            |endpoint| &mut endpoint.sent.links,
+            endpoint,
+        );
         if between.previous == NONE {
             self.numbers.set_head(place, between.next);
         }
     }
 
     /// Reader and slot in which a worker keeps the present number of requests to an endpoint.
-    pub(super) fn request_slot(&self, end: u32) -> Option<(usize, SlotRef)> {
-        let sent = &self.end(end)?.sent;
+    pub(super) fn request_slot(&self, endpoint: u32) -> Option<(usize, SlotRef)> {
+        let sent = &self.endpoint(endpoint)?.sent;
         (sent.reader != NONE).then_some((sent.reader as usize, sent.slot))
     }
 
     /// Present number of requests to an endpoint.
     pub(super) fn number(
         &self,
-        end: u32,
+        endpoint: u32,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<u32> {
-        let (reader, slot) = self.request_slot(end)?;
-        live(reader, slot).or_else(|| Some(self.end(end)?.sent.last))
+        let (reader, slot) = self.request_slot(endpoint)?;
+        live(reader, slot).or_else(|| Some(self.endpoint(endpoint)?.sent.last))
     }
 
-    /// Finds the endpoint whose request a reply to `end` with this number answers.
+    /// Finds the endpoint whose request a reply to `endpoint` with this number answers.
     pub(super) fn senders(
         &mut self,
-        end: u32,
+        endpoint: u32,
         number: u32,
         now: Nanos,
         live: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Senders {
-        let (Some(state), Some(key)) = (self.end(end), self.key(end)) else {
+        let (Some(state), Some(key)) = (self.endpoint(endpoint), self.key(endpoint)) else {
             return Senders::Unknown;
         };
         let (_, direction) = PairKey::of(&key);
         let place = Place::of(state.pair, direction.back(), number);
-        let allowed = self.opposite_side(end).map_or(0, |side| side.len / CROWD) + 1;
+        let allowed = self
+            .opposite_side(endpoint)
+            .map_or(0, |side| side.len / CROWD)
+            + 1;
         let (mut looked, mut near, mut found) = (0, 0, Senders::Nobody);
         for further in [0, 1, u8::MAX] {
             let place = place.further(further);
             let mut at = self.numbers.head(place);
-            while let Some(state) = self.end(at) {
+            while let Some(state) = self.endpoint(at) {
                 looked += 1;
                 if looked > MOST.min(self.numbers.steps) {
                     self.numbers.steps = self.numbers.steps.saturating_sub(looked);

@@ -40,7 +40,7 @@ const LIVE: u64 = 1 << 63;
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Flow {
-    pub(crate) end: Option<EndpointId>,
+    pub(crate) endpoint: Option<EndpointId>,
     /// Index of the worker's cache (`reader`), and the flow's slot in it.
     pub(crate) reader: usize,
     pub(crate) slot: SlotRef,
@@ -102,7 +102,7 @@ pub(crate) struct WouldBe {
 impl Flow {
     pub(crate) fn new(reader: usize, slot: SlotRef, ingress: PortId, now: Nanos) -> Flow {
         Flow {
-            end: None,
+            endpoint: None,
             reader,
             slot,
             slot_bytes: 0,

@@ -184,8 +184,9 @@ impl FlowTracker {
             sum ^ reading.map_or(0, |reading| reading.bytes)
         });
         black_box(sum);
-        let ends: ArrayVec<EndpointId, TOGETHER> = known.filter_map(|flow| flow.end).collect();
-        self.connections.prefetch_found(&ends);
+        let endpoints: ArrayVec<EndpointId, TOGETHER> =
+            known.filter_map(|flow| flow.endpoint).collect();
+        self.connections.prefetch_found(&endpoints);
     }
 
     /// Drops the measurement of a flow whose senders we paused meanwhile: its rate fell by that, and not by a CNP.

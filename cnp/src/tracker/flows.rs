@@ -31,9 +31,9 @@ impl FlowTracker {
         self.lists.get(queue).map_or(0, QueueList::len)
     }
 
-    pub(super) fn owns(&self, flow: u32, end: EndpointId) -> bool {
+    pub(super) fn owns(&self, flow: u32, endpoint: EndpointId) -> bool {
         let key = self.flows.flow_key(flow);
-        key.is_some() && key == self.connections.key(end)
+        key.is_some() && key == self.connections.key(endpoint)
     }
 
     pub(super) fn queue_index(&self, key: &QueueFlow) -> Option<usize> {
@@ -48,7 +48,7 @@ impl FlowTracker {
         &mut self,
         record: &Record,
         reader: usize,
-        (end, judged): (EndpointId, Judgement),
+        (endpoint, judged): (EndpointId, Judgement),
         hint: u32,
         now: Nanos,
     ) {
@@ -84,17 +84,17 @@ impl FlowTracker {
             }
             flow.ingress = record.ingress;
             flow.last_seen = record.time;
-            flow.end = Some(end);
+            flow.endpoint = Some(endpoint);
         }
         self.note_slot(reader, record.slot.slot.0 as usize, index);
-        if let Some(state) = self.connections.end_mut(end) {
+        if let Some(state) = self.connections.endpoint_mut(endpoint) {
             state.flow = index;
         }
         if let Some(list) = self.lists.get_mut(queue) {
             self.flows.list(list, index);
             self.flows.activate(list, index);
         }
-        self.apply_judgement(index, Some((end, judged)), now);
+        self.apply_judgement(index, Some((endpoint, judged)), now);
         if at != Some((reader, record.slot)) {
             // A control word written there for another flow may pass for this one's: generations wrap.
             self.write_control(index);
@@ -196,9 +196,10 @@ impl FlowTracker {
 
     /// Judges a flow's pairing again; returns it.
     pub(crate) fn refresh_pairing(&mut self, index: u32, now: Nanos) -> Pairing {
-        let end = self.flows.get(index).and_then(|flow| flow.end);
-        let end = end.filter(|end| self.connections.key(*end) == self.flows.flow_key(index));
-        let judged = end.map(|end| (end, self.connections.judge(end, now)));
+        let endpoint = self.flows.get(index).and_then(|flow| flow.endpoint);
+        let endpoint = endpoint
+            .filter(|endpoint| self.connections.key(*endpoint) == self.flows.flow_key(index));
+        let judged = endpoint.map(|endpoint| (endpoint, self.connections.judge(endpoint, now)));
         self.apply_judgement(index, judged, now)
     }
 
@@ -214,8 +215,8 @@ impl FlowTracker {
         };
         let (old, holder, key) = (flow.evidence, flow.holder, self.flows.flow_key(index));
         let pairing = judged.map_or(Pairing::Cold, |(_, judged)| judged.pairing);
-        if let Some((end, judged)) = judged {
-            self.connections.keep_while_paired(end, judged.partner);
+        if let Some((endpoint, judged)) = judged {
+            self.connections.keep_while_paired(endpoint, judged.partner);
         }
         let evidence = pairing.evidence();
         let near = key.and_then(|key| self.near.delay(&key));

@@ -67,8 +67,8 @@ impl FlowTracker {
                 self.status.records.add(records.len() as u64);
                 let places = self.prefetch(&records);
                 for (at, record) in records.iter().enumerate() {
-                    let (end, flow) = places.of(at);
-                    let known = self.connections.find_at(end, &record.key);
+                    let (endpoint, flow) = places.of(at);
+                    let known = self.connections.find_at(endpoint, &record.key);
                     let entered = self.connections.entered();
                     self.observe_record(record, reader, known, flow, now);
                     if self.connections.entered() > entered
@@ -144,8 +144,8 @@ impl FlowTracker {
             self.status.cnps_damaged.add(1);
             return;
         }
-        let end = match self.observe_endpoint(record, reader, known, now) {
-            Ok(end) => end,
+        let endpoint = match self.observe_endpoint(record, reader, known, now) {
+            Ok(endpoint) => endpoint,
             Err(why) => {
                 self.refuse(record, reader, why);
                 return;
@@ -153,9 +153,9 @@ impl FlowTracker {
         };
         self.hosts.see(record, &self.status.hosts);
         // Nothing below changes the state of the record's own endpoint.
-        let judged = self.connections.judge(end, now);
+        let judged = self.connections.judge(endpoint, now);
         if matches!(record.class, RoceClass::Data | RoceClass::Datagram) {
-            self.see_flow(record, reader, (end, judged), hint, now);
+            self.see_flow(record, reader, (endpoint, judged), hint, now);
         } else if record.class == RoceClass::Cnp {
             self.status.cnps_passed.add(1);
         }
@@ -173,7 +173,7 @@ impl FlowTracker {
         {
             self.near.record_reply(record, &request);
         }
-        let answered = self.connections.end(partner).map(|state| state.flow);
+        let answered = self.connections.endpoint(partner).map(|state| state.flow);
         if let Some(flow) = answered.filter(|flow| self.owns(*flow, partner)) {
             self.refresh_pairing(flow, now);
             self.flows.publish(flow);
@@ -205,7 +205,7 @@ impl FlowTracker {
         let live = |reader: usize, slot| readers.get(reader)?.read(slot)?.request;
         // READ RESPONSEs that leave by a watched queue answer requests that come in there.
         if self.queue_index(&queue_flow(record)).is_some()
-            && known.is_some_and(|end| self.connections.is_unasked(end, record, &live))
+            && known.is_some_and(|endpoint| self.connections.is_unasked(endpoint, record, &live))
         {
             return Err(Uncounted::Unasked);
         }

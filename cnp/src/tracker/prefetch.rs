@@ -24,7 +24,7 @@ use crate::sample::Record;
 /// Places at which the endpoints and flows of records were found, or nearly.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    ends: Hints,
+    endpoints: Hints,
     flows: Hints,
 }
 
@@ -32,7 +32,7 @@ impl Places {
     /// Places of the endpoint and the flow of one record.
     pub(super) fn of(&self, record: usize) -> (u32, u32) {
         let hint = |hints: &Hints| hints.get(record).copied().unwrap_or(NONE);
-        (hint(&self.ends), hint(&self.flows))
+        (hint(&self.endpoints), hint(&self.flows))
     }
 }
 
@@ -43,15 +43,15 @@ impl FlowTracker {
         if self.connections.len() <= FEW {
             return Places::default();
         }
-        let ends = self
+        let endpoints = self
             .connections
             .prefetch(records.iter().map(|record| record.key));
-        let partners = self.connections.prefetch_partners(&ends);
-        let flow_of = |end: u32| self.connections.flow_hint(end);
-        let pairs = records.iter().zip(ends.iter().zip(&partners));
+        let partners = self.connections.prefetch_partners(&endpoints);
+        let flow_of = |endpoint: u32| self.connections.flow_hint(endpoint);
+        let pairs = records.iter().zip(endpoints.iter().zip(&partners));
         let flows: Hints = pairs
-            .map(|(record, (end, partner))| match record.class {
-                RoceClass::Data | RoceClass::Datagram => flow_of(*end),
+            .map(|(record, (endpoint, partner))| match record.class {
+                RoceClass::Data | RoceClass::Datagram => flow_of(*endpoint),
                 _ => flow_of(*partner),
             })
             .collect();
@@ -64,7 +64,7 @@ impl FlowTracker {
             sum ^= reading.map_or(0, |reading| reading.packets);
         }
         black_box(sum);
-        self.connections.prefetch_opposite(&ends);
-        Places { ends, flows }
+        self.connections.prefetch_opposite(&endpoints);
+        Places { endpoints, flows }
     }
 }

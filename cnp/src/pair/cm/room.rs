@@ -5,7 +5,7 @@ use npcc_pipeline::units::Nanos;
 use super::{CmTable, Connection, GRANTED, REQUESTED};
 use crate::holdings::{Holder, LOOKED_AT};
 use crate::key::{FlowKey, Qpn};
-use crate::pair::ends::Life;
+use crate::pair::endpoints::Life;
 use crate::pair::names::Said;
 
 /// Time after which a REQ not granted may make room for others.
@@ -39,7 +39,7 @@ impl CmTable {
             self.connections.rotate(REQUESTED, LOOKED_AT);
             return false;
         };
-        self.end(id, None);
+        self.close(id, None);
         true
     }
 
@@ -52,10 +52,11 @@ impl CmTable {
             let known = self.connections.get(index)?;
             let granter = known.granter.map_or_else(Qpn::default, |(qpn, _)| qpn);
             let ways = [Some(id.way), known.other.map(|other| other.way)];
-            let ends = ways.into_iter().flatten();
-            let mut ends = ends.flat_map(|way| [way.with_qp(granter), way.reversed(known.asker)]);
+            let endpoints = ways.into_iter().flatten();
+            let mut endpoints =
+                endpoints.flat_map(|way| [way.with_qp(granter), way.reversed(known.asker)]);
             let is_managers = matches!(known.said, Said::Manager(_));
-            if is_managers && ends.all(|key| life(&key) == Life::Silent) {
+            if is_managers && endpoints.all(|key| life(&key) == Life::Silent) {
                 return Some(index);
             }
             self.connections.touch(index);

@@ -75,10 +75,10 @@ fn datagrams_and_connections_tell_nothing_of_each_other() {
     // Datagrams that come back are no answer, whatever their port and numbers.
     let mut back = datagram(B, A, 0x11, 0x18, ms(2));
     back.udp_port = port;
-    let end = book.0.observe(&back, 0).unwrap();
+    let endpoint = book.0.observe(&back, 0).unwrap();
     assert_eq!(book.0.resolve(there, ms(2)), Pairing::Cold);
     assert_eq!(
-        book.0.resolve(end, ms(2)),
+        book.0.resolve(endpoint, ms(2)),
         Pairing::Unpaired,
         "names a connection's"
     );
@@ -101,12 +101,16 @@ fn a_datagram_to_a_living_connection_names_nobody_and_is_got_over() {
         .unwrap();
     for now in 3..3_000 {
         assert_eq!(book.0.resolve(forged, ms(now)), Pairing::Unpaired, "{now}");
-        let end = book.data(0x11, port, ms(now));
-        assert_eq!(book.0.resolve(end, ms(now)), Pairing::Unpaired, "{now}");
+        let endpoint = book.data(0x11, port, ms(now));
+        assert_eq!(
+            book.0.resolve(endpoint, ms(now)),
+            Pairing::Unpaired,
+            "{now}"
+        );
     }
-    let end = book.data(0x11, port, ms(6_100));
+    let endpoint = book.data(0x11, port, ms(6_100));
     assert_eq!(
-        book.0.resolve(end, ms(6_100)),
+        book.0.resolve(endpoint, ms(6_100)),
         paired(0x18, Evidence::PortHash)
     );
 }
@@ -117,25 +121,25 @@ fn a_connection_on_a_number_datagrams_had_is_a_connection() {
     let mut book = Book::new();
     book.0.observe(&datagram(B, A, 0x11, 0x66, ms(1)), 0);
     for now in 1..200 {
-        let end = book.0.observe(&datagram(A, B, 0x66, 0x11, ms(now)), 0);
+        let endpoint = book.0.observe(&datagram(A, B, 0x66, 0x11, ms(now)), 0);
         assert_eq!(
-            book.0.resolve(end.unwrap(), ms(now)),
+            book.0.resolve(endpoint.unwrap(), ms(now)),
             paired(0x66, Evidence::Deth)
         );
     }
     let port = hash(0x18, 0x11);
     for now in 200..3_190 {
-        let end = book.data(0x11, port, ms(now));
+        let endpoint = book.data(0x11, port, ms(now));
         book.ack(0x18, port, ms(now));
-        let signalled = book.0.resolve(end, ms(now));
+        let signalled = book.0.resolve(endpoint, ms(now));
         assert!(
             signalled.evidence() == Evidence::None,
             "{signalled:?} at {now}"
         );
     }
-    let end = book.data(0x11, port, ms(4_000));
+    let endpoint = book.data(0x11, port, ms(4_000));
     assert_eq!(
-        book.0.resolve(end, ms(4_000)),
+        book.0.resolve(endpoint, ms(4_000)),
         paired(0x18, Evidence::PortHash)
     );
 }
@@ -159,17 +163,20 @@ fn what_a_number_was_as_uc_does_not_stick() {
     let uc = |now| record(A, B, 0x11, 0x2a, 50_000, now);
     let mut book = Book::new();
     book.0.observe(&uc(ms(1)), 0);
-    let end = book.data(0x11, 50_000, ms(4_000));
+    let endpoint = book.data(0x11, 50_000, ms(4_000));
     book.ack(0x18, 50_000, ms(4_000));
     book.data(0x11, 50_000, ms(4_100));
     book.ack(0x18, 50_000, ms(4_100));
-    assert_eq!(book.0.resolve(end, ms(4_100)), paired(0x18, Evidence::Port));
+    assert_eq!(
+        book.0.resolve(endpoint, ms(4_100)),
+        paired(0x18, Evidence::Port)
+    );
     // And the other way round.
-    let end = book.0.observe(&uc(ms(8_000)), 0).unwrap();
+    let endpoint = book.0.observe(&uc(ms(8_000)), 0).unwrap();
     for now in 8_000..12_000 {
         book.0.observe(&uc(ms(now)), 0).unwrap();
         book.ack(0x18, 50_000, ms(now));
-        assert_eq!(book.0.resolve(end, ms(now)).evidence(), Evidence::None);
+        assert_eq!(book.0.resolve(endpoint, ms(now)).evidence(), Evidence::None);
     }
 }
 
@@ -184,6 +191,9 @@ fn numbers_of_datagrams_are_not_common_with_connections() {
             book.ack(a, port, now);
         }
     }
-    let end = book.data(0x30, 50_001, ms(120));
-    assert_eq!(book.0.resolve(end, ms(120)), paired(0x20, Evidence::Port));
+    let endpoint = book.data(0x30, 50_001, ms(120));
+    assert_eq!(
+        book.0.resolve(endpoint, ms(120)),
+        paired(0x20, Evidence::Port)
+    );
 }

@@ -112,9 +112,9 @@ impl Flow {
         while let Some(record) = self.reader.pop() {
             let reader = &self.reader;
             let live = |_, slot| reader.read(slot)?.request;
-            let end = self.book.observe_with(&record, 0, live).unwrap();
-            self.book.settle(end, record.time);
-            let paired = self.book.resolve(end, record.time).evidence() != Evidence::None;
+            let endpoint = self.book.observe_with(&record, 0, live).unwrap();
+            self.book.settle(endpoint, record.time);
+            let paired = self.book.resolve(endpoint, record.time).evidence() != Evidence::None;
             let control = SlotControl {
                 paired,
                 ..SlotControl::default()
@@ -142,8 +142,10 @@ impl Flow {
     /// Evidence for the flow's sender; asserts that no other is ever named.
     fn evidence(&self) -> Evidence {
         let (a, b) = (IpAddr::from(HOST_A), IpAddr::from(HOST_B));
-        let end = self.book.find(&FlowKey::new(a, b, Qpn::new(RECEIVER)));
-        let pairing = end.map_or(Pairing::Cold, |end| self.book.resolve(end, ms(self.now)));
+        let endpoint = self.book.find(&FlowKey::new(a, b, Qpn::new(RECEIVER)));
+        let pairing = endpoint.map_or(Pairing::Cold, |endpoint| {
+            self.book.resolve(endpoint, ms(self.now))
+        });
         if let Pairing::Paired(sender, _) = pairing {
             assert_eq!(sender, Qpn::new(SENDER), "{} ms", self.now);
         }

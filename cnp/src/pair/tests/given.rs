@@ -130,8 +130,8 @@ fn a_name_of_one_transport_is_none_of_another() {
         let mut book = Book::new();
         connect(&mut book, 0x55, Service::Uc, ms(1));
         let data = record(A, B, 0x11, opcode, 50_000, ms(9_000));
-        let end = book.0.observe(&data, 0).unwrap();
-        let signalled = book.0.resolve(end, ms(9_000));
+        let endpoint = book.0.observe(&data, 0).unwrap();
+        let signalled = book.0.resolve(endpoint, ms(9_000));
         assert_eq!(
             signalled == paired(0x55, Evidence::Cm),
             known,

@@ -1,5 +1,5 @@
 use super::connections::{ConnectionTable, EndpointId};
-use super::ends::LIVE;
+use super::endpoints::LIVE;
 use super::port_hash::port_of;
 use super::*;
 use crate::key::FlowKey;
@@ -88,10 +88,10 @@ fn evidence_ranks_as_documented() {
 #[test]
 fn cold_until_something_comes_back() {
     let mut book = Book::new();
-    let end = book.data(0x11, 50_000, ms(1));
-    assert_eq!(book.0.resolve(end, ms(1)), Pairing::Cold);
+    let endpoint = book.data(0x11, 50_000, ms(1));
+    assert_eq!(book.0.resolve(endpoint, ms(1)), Pairing::Cold);
     book.ack(0x18, 60_000, ms(2));
-    assert_eq!(book.0.resolve(end, ms(2)), Pairing::Unpaired);
+    assert_eq!(book.0.resolve(endpoint, ms(2)), Pairing::Unpaired);
 }
 
 #[test]
@@ -265,8 +265,8 @@ fn a_number_is_common_until_one_of_its_ends_is_forgotten() {
             book.ack(a, port, now);
         }
         book.0.age(now);
-        let end = book.data(0x31, 50_002, now);
-        book.0.resolve(end, now)
+        let endpoint = book.data(0x31, 50_002, now);
+        book.0.resolve(endpoint, now)
     };
     for now in 1..6 {
         assert_eq!(
@@ -394,9 +394,9 @@ fn a_flood_does_not_displace_pairs_that_pause() {
     assert!(book.0.refused() > 0);
     for (a, b) in &pairs {
         let key = record(A, B, *b, 0x0a, 0, ms(1)).key;
-        let end = book.0.find(&key).unwrap();
+        let endpoint = book.0.find(&key).unwrap();
         assert_eq!(
-            book.0.resolve(end, ms(24_000)),
+            book.0.resolve(endpoint, ms(24_000)),
             paired(*a, Evidence::PortHash)
         );
     }
@@ -415,14 +415,14 @@ fn connections_by_the_hash_are_known_beside_others() {
         book.data(b, port, ms(1));
         book.ack(a, port, ms(1));
     }
-    let end = book.data(0x401, hash(0x200, 0x401), ms(2));
+    let endpoint = book.data(0x401, hash(0x200, 0x401), ms(2));
     assert_eq!(
-        book.0.resolve(end, ms(2)),
+        book.0.resolve(endpoint, ms(2)),
         paired(0x200, Evidence::PortHash)
     );
     // An endpoint that is not alone on its port needs more evidence.
     book.ack(0x300, hash(0x200, 0x401), ms(3));
-    assert_eq!(book.0.resolve(end, ms(3)).evidence(), Evidence::None);
+    assert_eq!(book.0.resolve(endpoint, ms(3)).evidence(), Evidence::None);
 }
 
 /// More endpoints than this on one port are put there by an attacker: each arrival would compare all of them with each other.
@@ -441,8 +441,8 @@ fn more_than_eight_ends_on_a_port_are_not_compared() {
             book.ack(*a, port, ms(1));
         }
         let (a, b) = pairs[0];
-        let end = book.data(b, port, ms(2));
-        let signalled = book.0.resolve(end, ms(2));
+        let endpoint = book.data(b, port, ms(2));
+        let signalled = book.0.resolve(endpoint, ms(2));
         assert_eq!(
             signalled == paired(a, Evidence::PortHash),
             compared,
@@ -474,9 +474,9 @@ fn made_up_answers_elsewhere_do_not_take_numbers_away() {
         book.0
             .observe(&packet(B, A, 0x900 + n, 0x11, 51_000, 77, ms(6)), 0);
     }
-    let end = book.0.find(&record(A, B, 0x201, 0x0a, 0, ms(1)).key);
+    let endpoint = book.0.find(&record(A, B, 0x201, 0x0a, 0, ms(1)).key);
     assert_eq!(
-        book.0.resolve(end.unwrap(), ms(6)),
+        book.0.resolve(endpoint.unwrap(), ms(6)),
         paired(0x301, Evidence::Psn)
     );
 }

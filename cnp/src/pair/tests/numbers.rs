@@ -31,13 +31,13 @@ impl Numbers {
 
     /// Passes data of A to `b`, acknowledged to `a`.
     fn exchange(&mut self, a: u32, b: u32, psn: u32) -> EndpointId {
-        let end = self.packet(A, B, b, 0x0a, psn);
+        let endpoint = self.packet(A, B, b, 0x0a, psn);
         self.packet(B, A, a, 0x11, psn);
-        end
+        endpoint
     }
 
-    fn resolve(&self, end: EndpointId) -> Pairing {
-        self.connections.resolve(end, self.now)
+    fn resolve(&self, endpoint: EndpointId) -> Pairing {
+        self.connections.resolve(endpoint, self.now)
     }
 }
 
@@ -48,11 +48,11 @@ fn three_numbers_that_fit_pair_and_two_do_not() {
         numbers.exchange(0x300 + other, 0x200 + other, (other + 1) << 18);
     }
     let wrap = 0x100_0000 - BASE;
-    let end = numbers.exchange(0x18, 0x11, wrap - 2);
+    let endpoint = numbers.exchange(0x18, 0x11, wrap - 2);
     numbers.exchange(0x18, 0x11, wrap - 1);
-    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
     numbers.exchange(0x18, 0x11, wrap);
-    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    assert_eq!(numbers.resolve(endpoint), paired(0x18, Evidence::Psn));
     let back = numbers.packet(B, A, 0x18, 0x11, wrap);
     assert_eq!(numbers.resolve(back), paired(0x11, Evidence::Psn));
 }
@@ -61,11 +61,11 @@ fn three_numbers_that_fit_pair_and_two_do_not() {
 fn an_acknowledgement_sent_again_counts_once() {
     let mut numbers = Numbers::new();
     numbers.exchange(0x300, 0x200, 1 << 20);
-    let end = numbers.exchange(0x18, 0x11, 7);
+    let endpoint = numbers.exchange(0x18, 0x11, 7);
     for _ in 0..5 {
         numbers.packet(B, A, 0x18, 0x11, 7);
     }
-    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn numbers_in_lock_step_say_nothing() {
     }
     // One of them runs ahead, and samples of the others are lost.
     for psn in 16..40 {
-        let end = numbers.exchange(0x300, 0x200, psn);
-        assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+        let endpoint = numbers.exchange(0x300, 0x200, psn);
+        assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
     }
 }
 
@@ -97,8 +97,8 @@ fn numbers_that_began_together_say_nothing_when_they_have_drifted() {
         numbers.now += ms(1);
     }
     for n in 0..40 {
-        let end = numbers.packet(A, B, 0x200 + n, 0x0a, n * 300 + 60);
-        assert_eq!(numbers.resolve(end).evidence(), Evidence::None, "{n}");
+        let endpoint = numbers.packet(A, B, 0x200 + n, 0x0a, n * 300 + 60);
+        assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None, "{n}");
     }
 }
 
@@ -107,8 +107,8 @@ fn numbers_that_began_together_say_nothing_when_they_have_drifted() {
 fn numbers_from_zero_on_pair_nobody() {
     let mut numbers = Numbers::new();
     for psn in 0..100u32 {
-        let end = numbers.exchange(0x18, 0x11, psn.wrapping_sub(BASE));
-        assert_ne!(numbers.resolve(end).evidence(), Evidence::Psn);
+        let endpoint = numbers.exchange(0x18, 0x11, psn.wrapping_sub(BASE));
+        assert_ne!(numbers.resolve(endpoint).evidence(), Evidence::Psn);
         numbers.now += ms(1);
     }
 }
@@ -117,14 +117,17 @@ fn numbers_from_zero_on_pair_nobody() {
 fn a_thousand_random_numbers_are_told_apart_once_their_pace_is_known() {
     let mut numbers = Numbers::new();
     let start = |n: u32| n.wrapping_mul(0x9e37_79b1) >> 8;
-    let mut ends = Vec::new();
+    let mut endpoints = Vec::new();
     for step in 0..60 {
-        ends = (0..1_000)
+        endpoints = (0..1_000)
             .map(|n| numbers.exchange(0x30_0000 + n, 0x20_0000 + n, start(n) + step))
             .collect();
         numbers.now += ms(1);
     }
-    let pairs: Vec<_> = ends.iter().map(|end| numbers.resolve(*end)).collect();
+    let pairs: Vec<_> = endpoints
+        .iter()
+        .map(|endpoint| numbers.resolve(*endpoint))
+        .collect();
     let right = (0..1_000)
         .zip(&pairs)
         .filter(|(n, pair)| **pair == paired(0x30_0000 + n, Evidence::Psn))
@@ -141,21 +144,21 @@ fn a_thousand_random_numbers_are_told_apart_once_their_pace_is_known() {
 #[test]
 fn many_answers_that_fit_nobody_take_the_evidence_away() {
     let mut numbers = Numbers::new();
-    let mut end = None;
+    let mut endpoint = None;
     for psn in 0..4 {
-        end = Some(numbers.exchange(0x18, 0x11, psn));
+        endpoint = Some(numbers.exchange(0x18, 0x11, psn));
     }
-    let end = end.unwrap();
-    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    let endpoint = endpoint.unwrap();
+    assert_eq!(numbers.resolve(endpoint), paired(0x18, Evidence::Psn));
     for n in 0..40 {
         numbers.packet(B, A, 0x300 + n, 0x11, (n + 1) << 18);
     }
-    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
     // Their data appear after all.
     for n in 0..40 {
         numbers.exchange(0x300 + n, 0x200 + n, (n + 1) << 18);
     }
-    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    assert_eq!(numbers.resolve(endpoint), paired(0x18, Evidence::Psn));
 }
 
 #[test]
@@ -180,26 +183,29 @@ fn read_responses_and_atomics_fit_their_requests() {
 fn a_nak_supports_nothing_and_a_number_far_off_parts() {
     let mut numbers = Numbers::new();
     numbers.exchange(0x300, 0x200, 1 << 20);
-    let mut end = None;
+    let mut endpoint = None;
     for psn in 0..3 {
-        end = Some(numbers.exchange(0x18, 0x11, psn));
+        endpoint = Some(numbers.exchange(0x18, 0x11, psn));
     }
-    let end = end.unwrap();
-    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    let endpoint = endpoint.unwrap();
+    assert_eq!(numbers.resolve(endpoint), paired(0x18, Evidence::Psn));
     numbers.packet(B, A, 0x18, 0x11, 0x40_0000);
-    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
 }
 
 #[test]
 fn two_that_claim_one_are_both_doubted() {
     let mut numbers = Numbers::new();
     numbers.exchange(0x300, 0x200, 1 << 20);
-    let mut end = None;
+    let mut endpoint = None;
     for psn in 0..3 {
-        end = Some(numbers.exchange(0x18, 0x11, psn));
+        endpoint = Some(numbers.exchange(0x18, 0x11, psn));
         numbers.packet(B, A, 0x19, 0x11, psn);
     }
-    assert_eq!(numbers.resolve(end.unwrap()).evidence(), Evidence::None);
+    assert_eq!(
+        numbers.resolve(endpoint.unwrap()).evidence(),
+        Evidence::None
+    );
 }
 
 #[test]
@@ -227,10 +233,10 @@ fn numbers_of_different_ports_pair_nobody() {
     let mut numbers = Numbers::new();
     for psn in 0..100 {
         numbers.port = 50_001;
-        let end = numbers.packet(A, B, 0x11, 0x0a, psn);
+        let endpoint = numbers.packet(A, B, 0x11, 0x0a, psn);
         numbers.port = 50_002;
         numbers.packet(B, A, 0x19, 0x11, psn);
-        assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+        assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
         numbers.now += ms(1);
     }
 }
@@ -240,18 +246,18 @@ fn numbers_of_different_ports_pair_nobody() {
 fn a_request_far_from_the_last_is_another_connections() {
     let mut numbers = Numbers::new();
     numbers.exchange(0x300, 0x200, 1 << 20);
-    let mut end = None;
+    let mut endpoint = None;
     for psn in 0..3 {
-        end = Some(numbers.exchange(0x18, 0x11, psn));
+        endpoint = Some(numbers.exchange(0x18, 0x11, psn));
     }
-    let end = end.unwrap();
-    assert_eq!(numbers.resolve(end), paired(0x18, Evidence::Psn));
+    let endpoint = endpoint.unwrap();
+    assert_eq!(numbers.resolve(endpoint), paired(0x18, Evidence::Psn));
     numbers.packet(A, B, 0x11, 0x0a, 0x40_0000);
-    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
     for psn in 0..3 {
         numbers.exchange(0x55, 0x11, 0x40_0001 + psn);
     }
-    assert_eq!(numbers.resolve(end), paired(0x55, Evidence::Psn));
+    assert_eq!(numbers.resolve(endpoint), paired(0x55, Evidence::Psn));
 }
 
 /// A jump of numbers where the port is the evidence.
@@ -286,8 +292,8 @@ fn support_for_an_end_that_is_gone_is_none_for_another() {
         numbers.connections.age(numbers.now);
     }
     assert_eq!(numbers.connections.len(), 3, "0x11 is forgotten");
-    let end = numbers.exchange(0x18, 0x12, 2);
-    assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+    let endpoint = numbers.exchange(0x18, 0x12, 2);
+    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
 }
 
 /// Law: one packet with a far number does not make a count from 0 a random one.
@@ -300,8 +306,8 @@ fn a_number_made_up_does_not_hide_that_numbers_were_small() {
     }
     numbers.packet(A, B, 0x11, 0x0a, 0x80_0000);
     for psn in 0x30_0000..0x30_0014 {
-        let end = numbers.exchange(0x18, 0x11, small(psn));
-        assert_eq!(numbers.resolve(end).evidence(), Evidence::None);
+        let endpoint = numbers.exchange(0x18, 0x11, small(psn));
+        assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
     }
 }
 
@@ -310,13 +316,13 @@ fn a_number_made_up_does_not_hide_that_numbers_were_small() {
 fn a_name_is_doubted_when_numbers_show_another() {
     let mut numbers = Numbers::new();
     numbers.exchange(0x300, 0x200, 1 << 20);
-    let end = numbers.exchange(0x18, 0x11, 0);
+    let endpoint = numbers.exchange(0x18, 0x11, 0);
     let (to_receiver, now) = (record(A, B, 0x11, 0x0a, 0, ms(1)).key, numbers.now);
     assert!(numbers.connections.give(&to_receiver, Qpn::new(0x55), now));
     numbers.exchange(0x18, 0x11, 1);
-    assert_eq!(numbers.resolve(end), paired(0x55, Evidence::Cm));
+    assert_eq!(numbers.resolve(endpoint), paired(0x55, Evidence::Cm));
     numbers.exchange(0x18, 0x11, 2);
-    assert_eq!(numbers.resolve(end), Pairing::Unpaired);
+    assert_eq!(numbers.resolve(endpoint), Pairing::Unpaired);
 }
 
 /// Traffic of 400G in packets of half a kilobyte, 6 ms to the far end and back: 600,000 are on their way at a time.
@@ -337,8 +343,8 @@ fn answers_to_what_was_sent_milliseconds_ago_part_nobody() {
         let answered = number(n.saturating_sub(6));
         book.0.observe(&packet(B, A, 0x18, 0x11, answered), 0);
     }
-    let end = book.0.find(&record(A, B, 0x11, 0x0a, 0, ms(1)).key);
-    let signalled = book.0.resolve(end.unwrap(), ms(150));
+    let endpoint = book.0.find(&record(A, B, 0x11, 0x0a, 0, ms(1)).key);
+    let signalled = book.0.resolve(endpoint.unwrap(), ms(150));
     assert_eq!(signalled, paired(0x18, Evidence::Port));
 }
 
@@ -377,8 +383,8 @@ fn a_read_response_that_no_request_can_have_brought_forth_is_unasked() {
     };
     let unasked = |book: &Book, psn, now| {
         let response = response(psn, now);
-        let end = book.0.find(&response.key).unwrap();
-        book.0.is_unasked(end, &response, &|_, _| None)
+        let endpoint = book.0.find(&response.key).unwrap();
+        book.0.is_unasked(endpoint, &response, &|_, _| None)
     };
     book.0.observe(&response(START, ms(1)), 0);
     assert!(

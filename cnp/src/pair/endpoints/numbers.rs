@@ -195,10 +195,10 @@ impl NumberIndex {
         self.heads.get(self.bucket(place)).copied().unwrap_or(NONE)
     }
 
-    pub(in crate::pair) fn set_head(&mut self, place: Place, end: u32) -> u32 {
+    pub(in crate::pair) fn set_head(&mut self, place: Place, endpoint: u32) -> u32 {
         let bucket = self.bucket(place);
         let head = self.heads.get_mut(bucket);
-        head.map_or(NONE, |head| std::mem::replace(head, end))
+        head.map_or(NONE, |head| std::mem::replace(head, endpoint))
     }
 }
 

@@ -41,7 +41,7 @@ impl PortKey {
 /// Endpoints of one direction with one UDP source port.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Group {
-    pub(crate) ends: List,
+    pub(crate) endpoints: List,
     pub(crate) changed: Nanos,
     /// Number of its endpoints whose replies fit no request seen.
     pub(in crate::pair) orphans: u32,
@@ -51,7 +51,7 @@ pub(crate) struct Group {
 
 impl Group {
     pub(super) const EMPTY: Group = Group {
-        ends: List::EMPTY,
+        endpoints: List::EMPTY,
         changed: Nanos::ZERO,
         orphans: 0,
         opposite: NONE,

@@ -5,7 +5,7 @@
 //! between addresses of which one never answers makes room for the newcomer of a port or source that [holds less](crate::holdings).
 
 mod doubt;
-mod end;
+mod endpoint;
 mod group;
 mod groups;
 pub(super) mod numbers;
@@ -18,7 +18,7 @@ use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::holdings::{Holder, Holdings, LOOKED_AT};
 use crate::key::{FlowKey, low32};
 use crate::links::List;
-pub(crate) use end::{End, Life, Transport};
+pub(crate) use endpoint::{Endpoint, Life, Transport};
 pub(crate) use group::Group;
 use group::PortKey;
 use numbers::{Like, NumberIndex};
@@ -46,7 +46,7 @@ const PAIRED: u8 = 1;
 
 #[derive(Debug)]
 pub(crate) struct Endpoints {
-    pub(super) ends: FixedMap<FlowKey, End>,
+    pub(super) entries: FixedMap<FlowKey, Endpoint>,
     groups: FixedMap<PortKey, Group>,
     pairs: FixedMap<PairKey, PairState>,
     pub(super) numbers: NumberIndex,
@@ -60,7 +60,7 @@ pub(crate) struct Endpoints {
 impl Endpoints {
     pub(crate) fn new(capacity: usize, seed: u64) -> Endpoints {
         Endpoints {
-            ends: FixedMap::new(capacity, seed),
+            entries: FixedMap::new(capacity, seed),
             groups: FixedMap::new(capacity, seed),
             pairs: FixedMap::new(capacity, seed),
             numbers: NumberIndex::new(capacity, seed),
@@ -73,68 +73,76 @@ impl Endpoints {
 
     /// Prefetches the endpoints with these keys into the cache; returns their places.
     pub(crate) fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
-        self.ends.prefetch(keys, End::look)
+        self.entries.prefetch(keys, Endpoint::look)
     }
 
     /// Prefetches the partners last found for these endpoints into the cache; returns their places.
-    pub(crate) fn prefetch_partners(&self, ends: &[u32]) -> Hints {
-        let partner = |end: &u32| self.ends.get(*end).map_or(NONE, |state| state.partner);
-        let partners: Hints = ends.iter().map(partner).take(TOGETHER).collect();
-        let look = |end: &End| end.look() ^ u64::from(end.sent.first);
-        self.ends.prefetch_values(&partners, look);
+    pub(crate) fn prefetch_partners(&self, endpoints: &[u32]) -> Hints {
+        let partner = |endpoint: &u32| {
+            self.entries
+                .get(*endpoint)
+                .map_or(NONE, |state| state.partner)
+        };
+        let partners: Hints = endpoints.iter().map(partner).take(TOGETHER).collect();
+        let look = |endpoint: &Endpoint| endpoint.look() ^ u64::from(endpoint.sent.first);
+        self.entries.prefetch_values(&partners, look);
         partners
     }
 
     /// Prefetches the groups of these endpoints' ports, and their opposites, into the cache.
-    pub(crate) fn prefetch_opposite(&self, ends: &[u32]) {
-        let group = |end: &u32| self.ends.get(*end).map_or(NONE, |state| state.group);
-        let groups: Hints = ends.iter().map(group).take(TOGETHER).collect();
+    pub(crate) fn prefetch_opposite(&self, endpoints: &[u32]) {
+        let group = |endpoint: &u32| {
+            self.entries
+                .get(*endpoint)
+                .map_or(NONE, |state| state.group)
+        };
+        let groups: Hints = endpoints.iter().map(group).take(TOGETHER).collect();
         let opposite = |group: &u32| self.opposite_index(*group).unwrap_or(NONE);
         let opposite: Hints = groups.iter().map(opposite).collect();
         self.groups
-            .prefetch_values(&opposite, |group| u64::from(group.ends.len));
+            .prefetch_values(&opposite, |group| u64::from(group.endpoints.len));
     }
 
     /// Prefetches endpoints known by their index into the cache.
-    pub(crate) fn prefetch_found(&self, ends: &[u32]) {
-        self.ends.prefetch_values(ends, End::look);
+    pub(crate) fn prefetch_found(&self, endpoints: &[u32]) {
+        self.entries.prefetch_values(endpoints, Endpoint::look);
     }
 
     /// Touches all memory there will ever be.
     pub(crate) fn touch_memory(&mut self, any: FlowKey) {
         let (pair, blank) = (
             PairKey::of(&any).0,
-            End::new(Transport::Rc, NONE, 0, Nanos::ZERO),
+            Endpoint::new(Transport::Rc, NONE, 0, Nanos::ZERO),
         );
-        self.ends.touch_memory(any, blank);
+        self.entries.touch_memory(any, blank);
         self.groups
             .touch_memory(PortKey::of(&any, 0, false), Group::EMPTY);
         self.pairs.touch_memory(pair, PairState::default());
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.entries.len()
     }
 
     pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
-        self.ends.find(key)
+        self.entries.find(key)
     }
 
     /// Finds the endpoint with this key, looked for first at the place that [`Endpoints::prefetch`] returned.
     pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<u32> {
-        self.ends.find_at(hint, key)
+        self.entries.find_at(hint, key)
     }
 
-    pub(crate) fn end(&self, end: u32) -> Option<&End> {
-        self.ends.get(end)
+    pub(crate) fn endpoint(&self, endpoint: u32) -> Option<&Endpoint> {
+        self.entries.get(endpoint)
     }
 
-    pub(crate) fn end_mut(&mut self, end: u32) -> Option<&mut End> {
-        self.ends.get_mut(end)
+    pub(crate) fn endpoint_mut(&mut self, endpoint: u32) -> Option<&mut Endpoint> {
+        self.entries.get_mut(endpoint)
     }
 
-    pub(crate) fn key(&self, end: u32) -> Option<FlowKey> {
-        self.ends.key(end)
+    pub(crate) fn key(&self, endpoint: u32) -> Option<FlowKey> {
+        self.entries.key(endpoint)
     }
 
     pub(crate) fn pair(&self, pair: u32) -> Option<&PairState> {
@@ -147,8 +155,8 @@ impl Endpoints {
 
     /// Returns the endpoint with this key, made if need be.
     pub(crate) fn enter(&mut self, key: &FlowKey, transport: Transport, now: Nanos) -> Option<u32> {
-        match self.ends.find(key) {
-            Some(end) => self.see_as(end, transport, now),
+        match self.entries.find(key) {
+            Some(endpoint) => self.see_as(endpoint, transport, now),
             None => self.make(key, transport, Holder::NOBODY, now),
         }
     }
@@ -160,33 +168,38 @@ impl Endpoints {
 
     /// Records that an endpoint was seen with this transport; with another transport than before it is made anew. If it was in use with the other
     /// until now, one of both is made up, or its number has just changed hands: no sender to it is believed for a while.
-    pub(super) fn see_as(&mut self, end: u32, transport: Transport, now: Nanos) -> Option<u32> {
-        let state = self.ends.get(end)?;
+    pub(super) fn see_as(
+        &mut self,
+        endpoint: u32,
+        transport: Transport,
+        now: Nanos,
+    ) -> Option<u32> {
+        let state = self.entries.get(endpoint)?;
         if state.transport == transport {
-            return self.see(end, now);
+            return self.see(endpoint, now);
         }
         let in_use = now.since(state.last_seen) < LIVE;
-        let (began, holder, key) = (state.began, state.holder, self.key(end)?);
-        self.remove(end, now);
-        let end = self.make(&key, transport, holder, now)?;
-        let state = self.ends.get_mut(end)?;
+        let (began, holder, key) = (state.began, state.holder, self.key(endpoint)?);
+        self.remove(endpoint, now);
+        let endpoint = self.make(&key, transport, holder, now)?;
+        let state = self.entries.get_mut(endpoint)?;
         state.port_changes = 1;
         if in_use {
             (state.doubted_until, state.began) = (now + LIVE, began);
         }
-        Some(end)
+        Some(endpoint)
     }
 
     /// Records that an endpoint was seen.
-    pub(super) fn see(&mut self, end: u32, now: Nanos) -> Option<u32> {
-        self.ends.touch(end);
-        let state = self.ends.get_mut(end)?;
+    pub(super) fn see(&mut self, endpoint: u32, now: Nanos) -> Option<u32> {
+        self.entries.touch(endpoint);
+        let state = self.entries.get_mut(endpoint)?;
         if state.port.is_none() && now.since(state.last_seen) >= LIVE {
             // Its port may be evidence again.
             state.port_changes = state.port_changes.min(1);
         }
         state.last_seen = now;
-        Some(end)
+        Some(endpoint)
     }
 
     /// Makes an endpoint for a key that has none.
@@ -197,7 +210,7 @@ impl Endpoints {
         holder: Holder,
         now: Nanos,
     ) -> Option<u32> {
-        if self.ends.is_full() && !self.make_room(holder, now) {
+        if self.entries.is_full() && !self.make_room(holder, now) {
             self.refused += 1;
             return None;
         }
@@ -209,40 +222,43 @@ impl Endpoints {
             Some(pair) => pair,
             None => self.pairs.insert(pair_key, PairState::default())?,
         };
-        let mut state = End::new(transport, pair, low32(self.entered), now);
+        let mut state = Endpoint::new(transport, pair, low32(self.entered), now);
         state.holder = holder;
-        let end = self.ends.insert(*key, state)?;
+        let endpoint = self.entries.insert(*key, state)?;
         self.loose.count(holder, true);
         let common = self.is_common(key, pair);
         self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
         state.common += u32::from(common);
         let side = state.side_mut(direction);
-        side.push_front(&mut self.ends, |end| &mut end.side, end);
-        Some(end)
+        side.push_front(&mut self.entries, |endpoint| &mut endpoint.side, endpoint);
+        Some(endpoint)
     }
 
     /// Returns true if the number of a queue pair occurs in the other direction too, among endpoints of the same kind (connections or datagrams).
     fn is_common(&self, key: &FlowKey, pair: u32) -> bool {
-        let other = self.ends.find(&key.reversed(key.dest_qp()));
-        let other = other.and_then(|other| self.ends.get(other));
+        let other = self.entries.find(&key.reversed(key.dest_qp()));
+        let other = other.and_then(|other| self.entries.get(other));
         other.is_some_and(|other| other.pair == pair)
     }
 
     /// Removes an endpoint. The caller must renew its group's verdicts ([`Endpoints::set_port`] first).
-    fn remove(&mut self, end: u32, now: Nanos) {
-        self.set_port(end, None, now);
-        self.forget_psn(end);
-        let (Some(key), Some(of)) = (self.key(end), self.end(end).map(|state| state.pair)) else {
+    fn remove(&mut self, endpoint: u32, now: Nanos) {
+        self.set_port(endpoint, None, now);
+        self.forget_psn(endpoint);
+        let (Some(key), Some(of)) = (
+            self.key(endpoint),
+            self.endpoint(endpoint).map(|state| state.pair),
+        ) else {
             return;
         };
         let (_, direction) = PairKey::of(&key);
         if let Some(pair) = self.pairs.get_mut(of) {
             let side = pair.side_mut(direction);
-            side.remove(&mut self.ends, |end| &mut end.side, end);
+            side.remove(&mut self.entries, |endpoint| &mut endpoint.side, endpoint);
         }
-        self.set_list(end, PAIRED);
-        self.ends.remove(end);
+        self.set_list(endpoint, PAIRED);
+        self.entries.remove(endpoint);
         let common = self.is_common(&key, of);
         if let Some(pair) = self.pairs.get_mut(of) {
             pair.common = pair.common.saturating_sub(u32::from(common));
@@ -253,10 +269,10 @@ impl Endpoints {
     }
 
     /// Begins a new connection on an endpoint: evidence from its earlier packets is void.
-    pub(super) fn renew(&mut self, end: u32, labelled: bool, now: Nanos) {
-        self.set_port(end, None, now);
-        self.forget_psn(end);
-        if let Some(state) = self.ends.get_mut(end) {
+    pub(super) fn renew(&mut self, endpoint: u32, labelled: bool, now: Nanos) {
+        self.set_port(endpoint, None, now);
+        self.forget_psn(endpoint);
+        if let Some(state) = self.entries.get_mut(endpoint) {
             state.sent.first = NONE;
             state.port_changes = 0;
             state.labelled = labelled;
@@ -265,42 +281,48 @@ impl Endpoints {
     }
 
     /// Makes an endpoint the newest of a list.
-    fn set_list(&mut self, end: u32, list: u8) {
-        let (Some(before), Some(state)) = (self.ends.list_of(end), self.ends.get(end)) else {
+    fn set_list(&mut self, endpoint: u32, list: u8) {
+        let (Some(before), Some(state)) =
+            (self.entries.list_of(endpoint), self.entries.get(endpoint))
+        else {
             return;
         };
         if before != list {
             self.loose.count(state.holder, list == LOOSE);
         }
-        self.ends.set_list(end, list);
+        self.entries.set_list(endpoint, list);
     }
 
     fn make_room(&mut self, newcomer: Holder, now: Nanos) -> bool {
-        let is_idle = |end: &u32| {
-            let state = self.ends.get(*end);
+        let is_idle = |endpoint: &u32| {
+            let state = self.entries.get(*endpoint);
             state.is_some_and(|state| now.since(state.last_seen) >= LIVE)
         };
-        let loose = self.ends.by_age(LOOSE).take(LOOKED_AT).find(|end| {
-            let state = self.ends.get(*end);
+        let loose = self.entries.by_age(LOOSE).take(LOOKED_AT).find(|endpoint| {
+            let state = self.entries.get(*endpoint);
             let holds_more =
                 state.is_some_and(|state| self.loose.makes_room(state.holder, newcomer));
-            is_idle(end) || holds_more && self.opposite_side(*end).is_none_or(|side| side.len == 0)
+            is_idle(endpoint)
+                || holds_more
+                    && self
+                        .opposite_side(*endpoint)
+                        .is_none_or(|side| side.len == 0)
         });
         // Paired endpoints outlive their traffic, however many newcomers there are: beyond a share of the table newcomers push out each other.
-        let few_loose = self.ends.len_of(LOOSE) < self.ends.len() / LOOSE_SHARE;
+        let few_loose = self.entries.len_of(LOOSE) < self.entries.len() / LOOSE_SHARE;
         let paired = || {
-            let oldest = self.ends.oldest(PAIRED).filter(is_idle);
+            let oldest = self.entries.oldest(PAIRED).filter(is_idle);
             oldest.filter(|_| few_loose)
         };
         match loose.or_else(paired) {
-            Some(end) => {
+            Some(endpoint) => {
                 self.displaced += 1;
-                self.remove(end, now);
+                self.remove(endpoint, now);
                 true
             }
             None => {
                 // Moved back, so that the next newcomer looks at others.
-                self.ends.rotate(LOOSE, LOOKED_AT);
+                self.entries.rotate(LOOSE, LOOKED_AT);
                 false
             }
         }
@@ -308,7 +330,9 @@ impl Endpoints {
 
     /// Activity of the endpoint with this key.
     pub(super) fn life(&self, key: &FlowKey, now: Nanos) -> Life {
-        let state = self.find(key).and_then(|end| self.ends.get(end));
+        let state = self
+            .find(key)
+            .and_then(|endpoint| self.entries.get(endpoint));
         match state {
             Some(state) if now.since(state.last_seen) < LIVE => {
                 let ended = state.last_seen < state.began;
@@ -323,8 +347,8 @@ impl Endpoints {
     }
 
     /// Properties of the packets of an endpoint that was seen before just now; `Err` if they were of several kinds, not long ago.
-    pub(super) fn like(&self, end: u32, now: Nanos) -> Result<Option<Like>, Mixed> {
-        let Some(state) = self.ends.get(end) else {
+    pub(super) fn like(&self, endpoint: u32, now: Nanos) -> Result<Option<Like>, Mixed> {
+        let Some(state) = self.entries.get(endpoint) else {
             return Ok(None);
         };
         // After a connection's end its last packets are still on their way: their properties until then count.
@@ -343,9 +367,9 @@ impl Endpoints {
     }
 
     /// Ends the connection of an endpoint: its packets until now are no sign of life.
-    pub(super) fn bury(&mut self, end: u32, now: Nanos) {
-        self.renew(end, false, now);
-        if let Some(state) = self.ends.get_mut(end) {
+    pub(super) fn bury(&mut self, endpoint: u32, now: Nanos) {
+        self.renew(endpoint, false, now);
+        if let Some(state) = self.entries.get_mut(endpoint) {
             // Nor are its last packets, still on their way.
             (state.last_seen, state.began) = (Nanos::ZERO, now + CLOSING);
         }
@@ -354,23 +378,23 @@ impl Endpoints {
     /// Forgets up to `budget` endpoints that are not paired and long unseen.
     pub(crate) fn forget(&mut self, now: Nanos, budget: usize) {
         for _ in 0..budget {
-            let Some(end) = self.ends.oldest(LOOSE) else {
+            let Some(endpoint) = self.entries.oldest(LOOSE) else {
                 return;
             };
             if self
-                .ends
-                .get(end)
+                .entries
+                .get(endpoint)
                 .is_some_and(|state| now.since(state.last_seen) < LIVE)
             {
                 return;
             }
-            self.remove(end, now);
+            self.remove(endpoint, now);
         }
     }
 
     /// Stores an endpoint's partner, and moves both to the list of those to be kept.
-    pub(super) fn settle(&mut self, end: u32, partner: Option<u32>) {
-        let Some(state) = self.ends.get_mut(end) else {
+    pub(super) fn settle(&mut self, endpoint: u32, partner: Option<u32>) {
+        let Some(state) = self.entries.get_mut(endpoint) else {
             return;
         };
         let before = std::mem::replace(&mut state.partner, partner.unwrap_or(NONE));
@@ -378,34 +402,36 @@ impl Endpoints {
             return;
         }
         if self
-            .ends
+            .entries
             .get(before)
-            .is_some_and(|other| other.partner == end || other.partner == NONE)
+            .is_some_and(|other| other.partner == endpoint || other.partner == NONE)
         {
             self.set_list(before, LOOSE);
         }
-        self.set_list(end, if partner.is_some() { PAIRED } else { LOOSE });
+        self.set_list(endpoint, if partner.is_some() { PAIRED } else { LOOSE });
         if let Some(partner) = partner {
             self.set_list(partner, PAIRED);
         }
     }
 
     /// Endpoints of the other direction between the same addresses.
-    pub(super) fn opposite_side(&self, end: u32) -> Option<&List> {
-        let pair = self.pairs.get(self.ends.get(end)?.pair)?;
-        let (_, direction) = PairKey::of(&self.ends.key(end)?);
+    pub(super) fn opposite_side(&self, endpoint: u32) -> Option<&List> {
+        let pair = self.pairs.get(self.entries.get(endpoint)?.pair)?;
+        let (_, direction) = PairKey::of(&self.entries.key(endpoint)?);
         Some(pair.side(direction.back()))
     }
 
     /// Returns true if packets of this endpoint's direction have no answer at all.
-    pub(crate) fn is_cold(&self, end: u32) -> bool {
-        let (Some(state), Some(key)) = (self.ends.get(end), self.ends.key(end)) else {
+    pub(crate) fn is_cold(&self, endpoint: u32) -> bool {
+        let (Some(state), Some(key)) = (self.entries.get(endpoint), self.entries.key(endpoint))
+        else {
             return true;
         };
         let Some(pair) = self.pairs.get(state.pair) else {
             return true;
         };
         let (_, direction) = PairKey::of(&key);
-        pair.side(direction.back()).len == 0 || (pair.hash_holds() && self.opposite(end).is_none())
+        pair.side(direction.back()).len == 0
+            || (pair.hash_holds() && self.opposite(endpoint).is_none())
     }
 }

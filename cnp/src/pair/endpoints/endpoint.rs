@@ -66,7 +66,7 @@ pub(crate) enum Life {
 /// that requests need, and two lines of rarely used ones.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-pub(crate) struct End {
+pub(crate) struct Endpoint {
     pub(crate) last_seen: Nanos,
     pub(crate) packets: u64,
     pub(crate) packets_at_change: u64,
@@ -121,7 +121,7 @@ pub(crate) struct End {
     pub(in crate::pair) misfit: Nanos,
 }
 
-const _: () = assert!(size_of::<End>() == 320);
+const _: () = assert!(size_of::<Endpoint>() == 320);
 
 /// Reader and slot in which an endpoint's packets were last counted, and their number there.
 #[derive(Debug, Clone, Copy)]
@@ -140,7 +140,7 @@ impl Counted {
     };
 }
 
-impl End {
+impl Endpoint {
     /// Reads the lines that a record needs, to bring them into the cache.
     pub(super) fn look(&self) -> u64 {
         self.last_seen.0 ^ u64::from(self.port.is_some())
@@ -170,8 +170,8 @@ impl End {
         (reader != NONE).then_some((reader as usize, slot))
     }
 
-    pub(super) fn new(transport: Transport, pair: u32, serial: u32, now: Nanos) -> End {
-        End {
+    pub(super) fn new(transport: Transport, pair: u32, serial: u32, now: Nanos) -> Endpoint {
+        Endpoint {
             transport,
             sender: Qpn::default(),
             serial,

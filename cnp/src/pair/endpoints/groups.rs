@@ -21,8 +21,8 @@ impl Endpoints {
     }
 
     /// Group with this endpoint's port in the other direction.
-    pub(crate) fn opposite(&self, end: u32) -> Option<&Group> {
-        self.opposite_index(self.ends.get(end)?.group)
+    pub(crate) fn opposite(&self, endpoint: u32) -> Option<&Group> {
+        self.opposite_index(self.entries.get(endpoint)?.group)
             .and_then(|group| self.groups.get(group))
     }
 
@@ -33,23 +33,26 @@ impl Endpoints {
 
     /// Endpoints of a group.
     pub(in crate::pair) fn members(&self, group: u32) -> impl Iterator<Item = (u32, FlowKey)> + '_ {
-        let head = self.groups.get(group).map_or(NONE, |group| group.ends.head);
+        let head = self
+            .groups
+            .get(group)
+            .map_or(NONE, |group| group.endpoints.head);
         let mut at = head;
         std::iter::from_fn(move || {
             let index = at;
-            at = self.ends.get(index)?.grouped.next;
-            Some((index, self.ends.key(index)?))
+            at = self.entries.get(index)?.grouped.next;
+            Some((index, self.entries.key(index)?))
         })
     }
 
     /// Endpoint after this one in its group ([`NONE`] after the last); `None` if there is no such endpoint.
-    pub(in crate::pair) fn next_in_group(&self, end: u32) -> Option<u32> {
-        self.ends.get(end).map(|state| state.grouped.next)
+    pub(in crate::pair) fn next_in_group(&self, endpoint: u32) -> Option<u32> {
+        self.entries.get(endpoint).map(|state| state.grouped.next)
     }
 
     /// Sets or clears the mark that replies to an endpoint fit nobody, and counts it in the endpoint's group.
-    pub(in crate::pair) fn set_orphan(&mut self, end: u32, orphan: bool) {
-        let Some(state) = self.ends.get_mut(end) else {
+    pub(in crate::pair) fn set_orphan(&mut self, endpoint: u32, orphan: bool) {
+        let Some(state) = self.entries.get_mut(endpoint) else {
             return;
         };
         let Some(group) = self.groups.get_mut(state.group) else {
@@ -62,24 +65,31 @@ impl Endpoints {
 
     /// Odds that a reply to an endpoint of this port fits a request by chance, as a product: endpoints whose replies fit nobody, times endpoints
     /// compared with.
-    pub(in crate::pair) fn chance(&self, end: u32) -> u64 {
-        let own = self.ends.get(end).and_then(|end| self.group(end.group));
-        let of =
-            |group: Option<&Group>| group.map_or((0, 0), |group| (group.orphans, group.ends.len));
-        let ((one, ends), (other, opposite)) = (of(own), of(self.opposite(end)));
-        u64::from(one.saturating_add(other)) * u64::from(ends.max(opposite))
+    pub(in crate::pair) fn chance(&self, endpoint: u32) -> u64 {
+        let own = self
+            .entries
+            .get(endpoint)
+            .and_then(|endpoint| self.group(endpoint.group));
+        let of = |group: Option<&Group>| {
+            group.map_or((0, 0), |group| (group.orphans, group.endpoints.len))
+        };
+        let ((one, endpoints), (other, opposite)) = (of(own), of(self.opposite(endpoint)));
+        u64::from(one.saturating_add(other)) * u64::from(endpoints.max(opposite))
     }
 
     /// Returns true if this endpoint is the only one of its direction on its port, and the other direction has at most one on it.
-    pub(in crate::pair) fn is_alone(&self, end: u32) -> bool {
-        let own = self.ends.get(end).and_then(|end| self.group(end.group));
-        let sizes = [own, self.opposite(end)];
-        sizes.iter().flatten().all(|group| group.ends.len == 1)
+    pub(in crate::pair) fn is_alone(&self, endpoint: u32) -> bool {
+        let own = self
+            .entries
+            .get(endpoint)
+            .and_then(|endpoint| self.group(endpoint.group));
+        let sizes = [own, self.opposite(endpoint)];
+        sizes.iter().flatten().all(|group| group.endpoints.len == 1)
     }
 
     /// Restarts the steady time and packet count of an endpoint's port, because something new began on it.
-    pub(in crate::pair) fn unsettle(&mut self, end: u32, now: Nanos) {
-        let Some(state) = self.ends.get_mut(end) else {
+    pub(in crate::pair) fn unsettle(&mut self, endpoint: u32, now: Nanos) {
+        let Some(state) = self.entries.get_mut(endpoint) else {
             return;
         };
         state.packets_at_change = state.packets;
@@ -88,13 +98,13 @@ impl Endpoints {
         }
     }
 
-    pub(in crate::pair) fn port(&self, end: u32) -> Option<u16> {
-        self.ends.get(end)?.port
+    pub(in crate::pair) fn port(&self, endpoint: u32) -> Option<u16> {
+        self.entries.get(endpoint)?.port
     }
 
     /// Records that packets of an endpoint became like another connection's. Returns `false` if they do so all the time: its port proves nothing.
-    pub(in crate::pair) fn note_change(&mut self, end: u32, now: Nanos) -> bool {
-        let Some(state) = self.ends.get_mut(end) else {
+    pub(in crate::pair) fn note_change(&mut self, endpoint: u32, now: Nanos) -> bool {
+        let Some(state) = self.entries.get_mut(endpoint) else {
             return false;
         };
         // A queue pair number reused now and then is not one whose port changes with every packet.
@@ -110,8 +120,8 @@ impl Endpoints {
     }
 
     /// Records the UDP source port of an endpoint's packets.
-    pub(crate) fn see_port(&mut self, end: u32, port: u16, now: Nanos) {
-        let Some(state) = self.ends.get_mut(end) else {
+    pub(crate) fn see_port(&mut self, endpoint: u32, port: u16, now: Nanos) {
+        let Some(state) = self.entries.get_mut(endpoint) else {
             return;
         };
         if state.port == Some(port) {
@@ -120,7 +130,7 @@ impl Endpoints {
         if state.port_changes >= MOST_PORT_CHANGES {
             if state.doubt.settles_on(port, now) {
                 state.port_changes = 1;
-                self.set_port(end, Some(port), now);
+                self.set_port(endpoint, Some(port), now);
             }
             return;
         }
@@ -128,18 +138,22 @@ impl Endpoints {
         if state.port.is_some() {
             // The flow label was that of the connection that had the other port.
             state.labelled = false;
-            self.forget_psn(end);
-            signalled = self.note_change(end, now);
+            self.forget_psn(endpoint);
+            signalled = self.note_change(endpoint, now);
         }
-        self.set_port(end, signalled.then_some(port), now);
+        self.set_port(endpoint, signalled.then_some(port), now);
     }
 
-    pub(in crate::pair) fn set_port(&mut self, end: u32, port: Option<u16>, now: Nanos) {
-        self.leave_group(end, now);
-        let (Some(port), Some(key)) = (port, self.ends.key(end)) else {
+    pub(in crate::pair) fn set_port(&mut self, endpoint: u32, port: Option<u16>, now: Nanos) {
+        self.leave_group(endpoint, now);
+        let (Some(port), Some(key)) = (port, self.entries.key(endpoint)) else {
             return;
         };
-        let Some(uc) = self.ends.get(end).map(|state| state.transport.is_uc()) else {
+        let Some(uc) = self
+            .entries
+            .get(endpoint)
+            .map(|state| state.transport.is_uc())
+        else {
             return;
         };
         let port_key = PortKey::of(&key, port, uc);
@@ -150,15 +164,19 @@ impl Endpoints {
         let Some(members) = self.groups.get_mut(group) else {
             return;
         };
-        let list = &mut members.ends;
-        list.push_front(&mut self.ends, |end| &mut end.grouped, end);
+        let list = &mut members.endpoints;
+        list.push_front(
+            &mut self.entries,
+            |endpoint| &mut endpoint.grouped,
+            endpoint,
+        );
         members.changed = now;
-        let first = members.ends.len == 1;
-        if let Some(state) = self.ends.get_mut(end) {
+        let first = members.endpoints.len == 1;
+        if let Some(state) = self.entries.get_mut(endpoint) {
             (state.port, state.group) = (Some(port), group);
         }
         if first {
-            self.count_port(end, port_key.uc, group, 1);
+            self.count_port(endpoint, port_key.uc, group, 1);
         }
         self.judge_group(group);
     }
@@ -183,9 +201,9 @@ impl Endpoints {
         }
     }
 
-    fn leave_group(&mut self, end: u32, now: Nanos) {
-        self.judge_as(end, Verdict::Silent);
-        let Some(state) = self.ends.get_mut(end) else {
+    fn leave_group(&mut self, endpoint: u32, now: Nanos) {
+        self.judge_as(endpoint, Verdict::Silent);
+        let Some(state) = self.entries.get_mut(endpoint) else {
             return;
         };
         let group = std::mem::replace(&mut state.group, NONE);
@@ -197,18 +215,22 @@ impl Endpoints {
         let Some(members) = self.groups.get_mut(group) else {
             return;
         };
-        let list = &mut members.ends;
-        list.remove(&mut self.ends, |end| &mut end.grouped, end);
+        let list = &mut members.endpoints;
+        list.remove(
+            &mut self.entries,
+            |endpoint| &mut endpoint.grouped,
+            endpoint,
+        );
         members.changed = now;
         members.orphans = members.orphans.saturating_sub(u32::from(orphan));
-        if members.ends.len == 0 {
-            self.count_port(end, port_key.uc, group, -1);
+        if members.endpoints.len == 0 {
+            self.count_port(endpoint, port_key.uc, group, -1);
         }
         self.judge_group(group);
         if self
             .groups
             .get(group)
-            .is_some_and(|members| members.ends.len == 0)
+            .is_some_and(|members| members.endpoints.len == 0)
         {
             if let Some(opposite) = self.opposite_index(group) {
                 self.face(opposite, NONE);
@@ -218,12 +240,12 @@ impl Endpoints {
     }
 
     /// Counts a port of a direction, whose first endpoint came (1), or whose last one left (-1).
-    fn count_port(&mut self, end: u32, uc: bool, group: u32, step: i32) {
+    fn count_port(&mut self, endpoint: u32, uc: bool, group: u32, step: i32) {
         if uc {
             return;
         }
         let answered = self.opposite_index(group).is_some();
-        let pair = self.ends.get(end).map_or(NONE, |state| state.pair);
+        let pair = self.entries.get(endpoint).map_or(NONE, |state| state.pair);
         if let Some(pair) = self.pairs.get_mut(pair) {
             let lonely = if answered { -step } else { step };
             pair.lonely = pair.lonely.saturating_add_signed(lonely);
