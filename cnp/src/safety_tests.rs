@@ -410,7 +410,7 @@ fn read_responses_that_nobody_asked_for_neither_teach_nor_contradict() {
     assert_eq!(signalled(&mut rig), [SENDER]);
     // Nothing is known that could contradict another endpoint on its port, whose answers were never seen.
     let status = rig.core.status();
-    let unasked = Uncounted::Unasked.pick(&status.uncounted);
+    let unasked = Uncounted::Unrequested.pick(&status.uncounted);
     assert_eq!(unasked.records.get(), 0, "the flow is counted");
 }
 

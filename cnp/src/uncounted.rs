@@ -21,9 +21,9 @@ named! {
         /// The packet's source began too many entries at this port, too fast.
         RateLimited = "rate_limited",
         /// The packet answers a READ that was never requested.
-        Unasked = "unasked",
+        Unrequested = "unasked",
         /// The table of connections has no place for the packet's endpoint.
-        NoEnd = "ends_full",
+        NoEndpoint = "ends_full",
         /// The flow table has no place for the flow.
         NoRoom = "flows_full",
     }
@@ -48,18 +48,18 @@ struct Seen {
 
 /// The control core's side of the count.
 #[derive(Debug)]
-pub(crate) struct Aside {
+pub(crate) struct UncountedSlots {
     seen: Box<[Seen]>,
 }
 
-impl Aside {
-    pub(crate) fn new() -> Aside {
+impl UncountedSlots {
+    pub(crate) fn new() -> UncountedSlots {
         let none = Seen {
             reader: usize::MAX,
             slot: SlotRef::NONE,
             bytes: 0,
         };
-        Aside {
+        UncountedSlots {
             seen: vec![none; SLOTS].into_boxed_slice(),
         }
     }

@@ -93,7 +93,7 @@ pub enum Message {
         /// Communication ID of the other side.
         remote: u32,
         /// Alternate path, from the proposing side's other address to the other side's; without queue pair.
-        way: FlowKey,
+        path: FlowKey,
         /// Flow label of the alternate path, with the meaning it has in a REQ.
         flow_label: u32,
     },
@@ -160,7 +160,7 @@ impl Message {
             0x19 => Message::Lap {
                 local,
                 remote,
-                way: FlowKey::of_gids(
+                path: FlowKey::of_gids(
                     *message.get(24..)?.first_chunk()?,
                     *message.get(40..)?.first_chunk()?,
                 ),
@@ -247,13 +247,13 @@ pub(crate) mod tests {
                 (56, &[0x12, 0x34, 0x50, 0]),
             ],
         );
-        let way = FlowKey::new([10, 9, 0, 1].into(), [10, 9, 0, 2].into(), Qpn::new(0));
+        let path = FlowKey::new([10, 9, 0, 1].into(), [10, 9, 0, 2].into(), Qpn::new(0));
         assert_eq!(
             Message::of(&lap),
             Some(Message::Lap {
                 local: 7,
                 remote: 9,
-                way,
+                path,
                 flow_label: 0x12345
             })
         );

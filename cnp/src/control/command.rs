@@ -61,15 +61,15 @@ impl ControlCore {
     pub fn apply(&mut self, command: &Command, now: Nanos) -> Result<(), Refused> {
         match command.clone() {
             Command::AddPair { flow, sender } => {
-                let added = self.tracker.connections.give(&flow, sender, now);
+                let added = self.tracker.connections.add_pair(&flow, sender, now);
                 added.then_some(()).ok_or(Refused::Full)
             }
             Command::SuggestPair { flow, sender } => {
-                let added = self.tracker.connections.suggest(&flow, sender, now);
+                let added = self.tracker.connections.suggest_pair(&flow, sender, now);
                 added.then_some(()).ok_or(Refused::Full)
             }
             Command::DeletePair { flow } => {
-                let gone = self.tracker.connections.take_back(&flow);
+                let gone = self.tracker.connections.delete_pair(&flow);
                 gone.then_some(()).ok_or(Refused::UnknownPair)
             }
             Command::Configure(settings) => self.configure(*settings, now),

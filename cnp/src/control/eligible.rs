@@ -63,7 +63,7 @@ impl ControlCore {
     /// Returns the reason why a flow of a host with this standing may get no CNP, as far as the flow's entry and byte count tell.
     pub(super) fn refused(&self, index: u32, standing: Standing, now: Nanos) -> Option<Suppressed> {
         let flow = self.tracker.flows.get(index)?;
-        if flow.parked > now {
+        if flow.backoff_until > now {
             return Some(flow.parked_for);
         }
         if !flow.trusted {

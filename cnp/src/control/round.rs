@@ -239,7 +239,7 @@ impl ControlCore {
     pub(super) fn park(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
         if let Some(flow) = self.tracker.flows.get_mut(flow) {
             let rounds = (RECENT / (REFUSALS / 2)) as u64;
-            flow.parked = now + Nanos(self.tick.0.saturating_mul(rounds));
+            flow.backoff_until = now + Nanos(self.tick.0.saturating_mul(rounds));
             flow.parked_for = reason;
         }
     }

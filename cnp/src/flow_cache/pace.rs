@@ -19,7 +19,7 @@ const EACH: u32 = 8;
 /// Longest time between two refreshes of a flow: the control core takes an endpoint without records for [`LIVE`] to be gone, and a refresh may
 /// wait half as long again for a packet worth showing.
 const LONGEST: Nanos = Nanos(LIVE.0 / 2);
-/// Number of packets of a flow of which one is shown: half a bucket of the control core's sequence numbers (`pair/endpoints/numbers.rs`), so that no endpoint
+/// Number of packets of a flow of which one is shown: half a bucket of the control core's sequence numbers (`pair/endpoints/psns.rs`), so that no endpoint
 /// wraps its own unseen.
 const ROUND: u32 = 1 << 16;
 

@@ -11,7 +11,7 @@ const CROWD: u32 = 8;
 
 impl Endpoints {
     /// Renews the verdicts of a group and of its opposite, and starts their count of steady packets anew.
-    pub(super) fn judge_group(&mut self, group: u32) {
+    pub(super) fn update_verdicts(&mut self, group: u32) {
         let opposite = self.opposite_index(group);
         let size = |index: Option<u32>| {
             index
@@ -32,7 +32,7 @@ impl Endpoints {
                 } else {
                     self.verdict_of(at)
                 };
-                self.judge_as(at, verdict);
+                self.set_verdict(at, verdict);
                 if let Some(state) = self.endpoint_mut(at) {
                     state.fits = fits;
                     state.packets_at_change = state.packets;
@@ -43,7 +43,7 @@ impl Endpoints {
     }
 
     /// Sets a verdict and its address pair's score. UC has no score: it need not have a partner.
-    pub(super) fn judge_as(&mut self, endpoint: u32, verdict: Verdict) {
+    pub(super) fn set_verdict(&mut self, endpoint: u32, verdict: Verdict) {
         let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };

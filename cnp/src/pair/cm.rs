@@ -5,22 +5,27 @@
 //!   REP  B -> A   (id b for a, queue pair qb)    pairs (A -> B, qb) with qa and (B -> A, qa) with qb
 //! ```
 //! A LAP that an APR accepts names the same queue pairs between the other path's addresses. RTU is not waited for: it may be lost, and data imply
-//! it. Law: a name is taken back as soon as anything speaks against it. A REP that grants something else than the one before, a REQ that uses an id
+//! it. Law: a pair is taken back as soon as anything speaks against it. A REP that grants something else than the one before, a REQ that uses an id
 //! or a queue pair anew, REJ, DREQ and DREP end the pair; a contradicted connection stays unpaired until the next REQ. A connection over a queue
 //! pair that is in use, of another connection or of packets seen before the REP, is a dispute: neither is believed, and no other until the queue
-//! pair has been silent for [`LIVE`](super::endpoints::LIVE) or its connection was ended by name. So forged messages can take evidence away, and pair
+//! pair has been silent for [`LIVE`](super::endpoints::LIVE) or its connection was closed by a message. So forged messages can take evidence away, and pair
 //! what both sides of a made-up connection claim, but not turn an existing pair into another.
 
-mod room;
+mod alternate_path;
+mod connection;
+mod eviction;
+mod given;
 
 use npcc_pipeline::units::{Nanos, PortId};
 
-use super::endpoints::numbers::Like;
-use super::endpoints::{Life, Transport};
-use super::names::{Id, Named, Names, Owner, Said};
-use crate::cm::message::{Message, Service};
+use connection::{AlternatePath, Connection};
+
+use super::bindings::{Binding, BindingSource, Bindings, ConnectionId, Owner};
+use super::endpoints::psns::Fingerprint;
+use super::endpoints::{Activity, Transport};
+use crate::cm::message::Message;
 use crate::fixed_map::FixedMap;
-use crate::holdings::{Holder, Holdings};
+use crate::holdings::Holdings;
 use crate::key::{FlowKey, Qpn};
 
 /// List of connections requested and not granted.
@@ -30,46 +35,6 @@ const GRANTED: u8 = 1;
 /// Share of the table (1/8) that connections requested and not granted may take: a flood of requests pushes out requests only.
 const REQUESTED_SHARE: usize = 8;
 
-#[derive(Debug, Clone, Copy)]
-struct Connection {
-    asker: Qpn,
-    granter: Option<(Qpn, u32)>,
-    said: Said,
-    flow_label: u32,
-    at: Nanos,
-    /// True if granted twice, differently, or over a queue pair in use: it pairs nobody.
-    disputed: bool,
-    /// Holder of the entry while it is not granted.
-    holder: Holder,
-    /// Alternate path, if one was proposed.
-    other: Option<OtherPath>,
-}
-
-impl Connection {
-    const fn requested(asker: Qpn, said: Said, flow_label: u32, now: Nanos) -> Connection {
-        Connection {
-            holder: Holder::NOBODY,
-            asker,
-            granter: None,
-            said,
-            flow_label,
-            at: now,
-            disputed: false,
-            other: None,
-        }
-    }
-}
-
-/// Alternate path of a connection (LAP), in the direction of [`Id`].
-#[derive(Debug, Clone, Copy)]
-struct OtherPath {
-    way: FlowKey,
-    flow_label: u32,
-    /// True if the requesting side proposed it.
-    by_asker: bool,
-    accepted: bool,
-}
-
 /// Change that a message made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -77,13 +42,13 @@ pub(crate) enum Change {
     /// Two endpoints of this transport belong together.
     Paired(FlowKey, FlowKey, Transport),
     /// The connection of these two endpoints has ended.
-    Over(FlowKey, FlowKey),
+    Closed(FlowKey, FlowKey),
 }
 
 #[derive(Debug)]
 pub(crate) struct CmTable {
-    connections: FixedMap<Id, Connection>,
-    names: Names,
+    connections: FixedMap<ConnectionId, Connection>,
+    bindings: Bindings,
     /// Holdings of connections requested and not granted, and their maximum number.
     requested: Holdings,
     most_requested: usize,
@@ -98,7 +63,7 @@ impl CmTable {
         let connections = endpoints.div_ceil(2);
         CmTable {
             connections: FixedMap::new(connections, seed),
-            names: Names::new(endpoints, seed),
+            bindings: Bindings::new(endpoints, seed),
             requested: Holdings::new(seed),
             most_requested: (connections / REQUESTED_SHARE).max(1),
             contradicted: 0,
@@ -106,22 +71,16 @@ impl CmTable {
         }
     }
 
-    /// Processes a message that came in by `ingress`; `way` holds its addresses, `life` says if packets of an endpoint are seen.
+    /// Processes a message that came in by `ingress`; `path` holds its addresses, `activity` says if packets of an endpoint are seen.
     pub(crate) fn observe(
         &mut self,
-        (way, ingress): (&FlowKey, PortId),
+        (path, ingress): (&FlowKey, PortId),
         message: &Message,
         now: Nanos,
-        life: &impl Fn(&FlowKey) -> Life,
+        activity: &impl Fn(&FlowKey) -> Activity,
     ) -> Change {
-        let there = |id| Id {
-            way: way.with_qp(Qpn::default()),
-            id,
-        };
-        let back = |id| Id {
-            way: way.reversed(Qpn::default()),
-            id,
-        };
+        let from_active = |id| ConnectionId::new(*path, id);
+        let from_passive = |id| ConnectionId::new(path.reversed(Qpn::default()), id);
         match *message {
             Message::Req {
                 local,
@@ -130,123 +89,68 @@ impl CmTable {
                 flow_label,
                 ..
             } => {
-                let transport = match service {
-                    Service::Rc => Transport::Rc,
-                    Service::Uc => Transport::Uc,
-                    Service::Other => return Change::Nothing,
-                };
-                let requested = Connection {
-                    holder: self.requested.holder(way, ingress),
-                    ..Connection::requested(qpn, Said::Manager(transport), flow_label, now)
-                };
-                self.ask(there(local), requested, now, life);
+                if let Some(transport) = Transport::of_service(service) {
+                    let source = BindingSource::Cm(transport);
+                    let mut requested = Connection::requested(qpn, source, flow_label, now);
+                    requested.holder = self.requested.holder(path, ingress);
+                    self.request(from_active(local), requested, now, activity);
+                }
+                Change::Nothing
             }
             Message::Rep {
                 local, remote, qpn, ..
-            } => return self.grant(back(remote), qpn, local, life),
+            } => self.grant(from_passive(remote), qpn, local, activity),
             Message::Rej { local, remote }
             | Message::Drep { local, remote }
             | Message::Dreq { local, remote, .. } => {
-                let one = self.close(there(local), Some(remote));
-                let other = self.close(back(remote), Some(local));
-                if let Some((one, other)) = one.or(other) {
-                    return Change::Over(one, other);
-                }
+                let one = self.close(from_active(local), Some(remote));
+                let other = self.close(from_passive(remote), Some(local));
+                one.or(other)
+                    .map_or(Change::Nothing, |(one, other)| Change::Closed(one, other))
             }
             Message::Lap {
                 local,
                 remote,
-                way,
+                path,
                 flow_label,
             } => {
-                let path = OtherPath {
-                    way,
-                    flow_label,
-                    by_asker: true,
-                    accepted: false,
-                };
-                let turned = OtherPath {
-                    way: way.reversed(Qpn::default()),
-                    by_asker: false,
-                    ..path
-                };
-                self.propose(there(local), remote, path);
-                self.propose(back(remote), local, turned);
+                let proposed = AlternatePath::proposed(path, flow_label);
+                self.propose(from_active(local), remote, proposed);
+                self.propose(from_passive(remote), local, proposed.reversed());
+                Change::Nothing
             }
             Message::Apr {
                 local,
                 remote,
                 accepted,
-            } => {
-                return match self.accept(back(remote), local, (true, accepted), life) {
-                    Change::Nothing => self.accept(there(local), remote, (false, accepted), life),
-                    change => change,
-                };
-            }
-            Message::Other => {}
+            } => match self.answer(from_passive(remote), local, (true, accepted), activity) {
+                Change::Nothing => {
+                    self.answer(from_active(local), remote, (false, accepted), activity)
+                }
+                change => change,
+            },
+            Message::Other => Change::Nothing,
         }
-        Change::Nothing
-    }
-
-    /// Pairs two queue pairs known by other means, from the operator or a list; returns `false` if there is no room. The operator's
-    /// word overrides what was known before, a list's does not.
-    pub(crate) fn give(
-        &mut self,
-        to_receiver: &FlowKey,
-        sender: Qpn,
-        said: Said,
-        now: Nanos,
-        life: &impl Fn(&FlowKey) -> Life,
-    ) -> bool {
-        let both = [*to_receiver, to_receiver.reversed(sender)];
-        let known = |key: &FlowKey| self.names.owner(&Owner::destination(key));
-        let is_same = |(key, named): (FlowKey, Named)| {
-            key == *to_receiver
-                && named.sender == sender
-                && (named.said != Said::List || said == Said::List)
-        };
-        let others = both
-            .iter()
-            .filter_map(known)
-            .any(|(_, named)| named.said != Said::List);
-        if known(to_receiver).is_some_and(is_same) || said == Said::List && others {
-            return true;
-        }
-        // Ids of the connection manager have no queue pair.
-        let id = Id {
-            way: to_receiver.with_qp(sender),
-            id: to_receiver.dest_qp().get(),
-        };
-        self.close(id, None);
-        self.ask(id, Connection::requested(sender, said, 0, now), now, life);
-        let silent = |_: &FlowKey| Life::Silent;
-        matches!(
-            self.grant(id, to_receiver.dest_qp(), 0, &silent),
-            Change::Paired(..)
-        )
     }
 
     /// Disputes the connection of this endpoint, because its packets speak against it.
     pub(crate) fn refute(&mut self, key: &FlowKey) {
-        if let Some(named) = self.names.of(key) {
-            self.dispute(named.id);
+        if let Some(binding) = self.bindings.of(key) {
+            self.dispute(binding.id);
         }
     }
 
-    /// Deletes the pair of this endpoint; returns `false` if there is none.
-    pub(crate) fn take_back(&mut self, key: &FlowKey) -> bool {
-        let Some(named) = self.names.of(key) else {
-            return false;
-        };
-        self.close(named.id, None);
-        true
-    }
-
-    fn ask(&mut self, id: Id, requested: Connection, now: Nanos, life: &impl Fn(&FlowKey) -> Life) {
+    fn request(
+        &mut self,
+        id: ConnectionId,
+        requested: Connection,
+        now: Nanos,
+        activity: &impl Fn(&FlowKey) -> Activity,
+    ) {
         if let Some(index) = self.connections.find(&id) {
             let same = self.connections.get(index).is_some_and(|known| {
-                (known.asker, known.said, known.flow_label)
-                    == (requested.asker, requested.said, requested.flow_label)
+                (known.active_qpn, known.source, known.flow_label)
+                    == (requested.active_qpn, requested.source, requested.flow_label)
             });
             if same {
                 self.connections.touch(index);
@@ -254,9 +158,9 @@ impl CmTable {
             }
             self.close(id, None);
         }
-        // The requesting side's queue pair begins anew: its connection before is over.
-        self.disown(&Owner::source(&id.way, requested.asker));
-        if !self.make_room(requested.holder, now, life) {
+        // The active side's queue pair begins anew: its connection before is over.
+        self.close_owner(&Owner::source(&id.path, requested.active_qpn));
+        if !self.make_room(requested.holder, now, activity) {
             self.refused += 1;
             return;
         }
@@ -267,10 +171,10 @@ impl CmTable {
 
     fn grant(
         &mut self,
-        id: Id,
+        id: ConnectionId,
         qpn: Qpn,
-        granter: u32,
-        life: &impl Fn(&FlowKey) -> Life,
+        passive: u32,
+        activity: &impl Fn(&FlowKey) -> Activity,
     ) -> Change {
         let Some(index) = self.connections.find(&id) else {
             return Change::Nothing;
@@ -278,23 +182,26 @@ impl CmTable {
         let Some(known) = self.connections.get_mut(index) else {
             return Change::Nothing;
         };
-        match known.granter {
+        match known.passive {
             _ if known.disputed => return Change::Nothing,
-            Some(before) if before == (qpn, granter) => return Change::Nothing,
+            Some(before) if before == (qpn, passive) => return Change::Nothing,
             Some(_) => {
                 self.dispute(id);
                 return Change::Nothing;
             }
-            None => known.granter = Some((qpn, granter)),
+            None => known.passive = Some((qpn, passive)),
         }
         let connection = *known;
         self.connections.set_list(index, GRANTED);
         self.requested.count(connection.holder, false);
-        let both = [id.way.with_qp(qpn), id.way.reversed(connection.asker)];
-        if both.iter().any(|key| self.is_in_use(key, life)) {
+        let both = [
+            id.path.with_qp(qpn),
+            id.path.reversed(connection.active_qpn),
+        ];
+        if both.iter().any(|key| self.is_in_use(key, activity)) {
             for key in &both {
-                if let Some((_, named)) = self.names.owner(&Owner::destination(key)) {
-                    self.dispute(named.id);
+                if let Some((_, binding)) = self.bindings.owner(&Owner::destination(key)) {
+                    self.dispute(binding.id);
                 }
             }
             self.dispute(id);
@@ -302,40 +209,42 @@ impl CmTable {
         }
         // Both queue pairs may have had another peer.
         for key in &both {
-            self.disown(&Owner::destination(key));
+            self.close_owner(&Owner::destination(key));
         }
-        self.pair(id, id.way.with_qp(qpn), connection.flow_label)
+        self.pair(id, id.path.with_qp(qpn), connection.flow_label)
     }
 
     /// Returns true if a queue pair belongs to another connection that is in use, or had packets before it was granted.
-    fn is_in_use(&self, key: &FlowKey, life: &impl Fn(&FlowKey) -> Life) -> bool {
-        let owner = self.names.owner(&Owner::destination(key));
+    fn is_in_use(&self, key: &FlowKey, activity: &impl Fn(&FlowKey) -> Activity) -> bool {
+        let owner = self.bindings.owner(&Owner::destination(key));
         let owned = owner
-            .filter(|(_, named)| named.said != Said::List)
-            .is_some_and(|(key, named)| {
-                [key, key.reversed(named.sender)]
+            .filter(|(_, binding)| binding.source != BindingSource::List)
+            .is_some_and(|(key, binding)| {
+                [key, key.reversed(binding.sender)]
                     .iter()
-                    .any(|key| life(key) != Life::Silent)
+                    .any(|key| activity(key) != Activity::Silent)
             });
-        owned || life(key) == Life::Living
+        owned || activity(key) == Activity::Active
     }
 
-    /// Names both endpoints of a granted connection on one of its paths.
-    fn pair(&mut self, id: Id, to_granter: FlowKey, flow_label: u32) -> Change {
+    /// Binds both endpoints of a granted connection on one of its paths.
+    fn pair(&mut self, id: ConnectionId, to_passive: FlowKey, flow_label: u32) -> Change {
         let known = self.connections.find(&id);
         let Some(known) = known.and_then(|index| self.connections.get(index).copied()) else {
             return Change::Nothing;
         };
-        let to_asker = to_granter.reversed(known.asker);
-        let named = |sender| Named::new(sender, known.said, flow_label, id);
-        if self.names.insert(to_granter, named(known.asker))
-            && self.names.insert(to_asker, named(to_granter.dest_qp()))
+        let to_active = to_passive.reversed(known.active_qpn);
+        let binding = |sender| Binding::new(sender, known.source, flow_label, id);
+        if self.bindings.insert(to_passive, binding(known.active_qpn))
+            && self
+                .bindings
+                .insert(to_active, binding(to_passive.dest_qp()))
         {
-            let transport = match known.said {
-                Said::Manager(transport) => transport,
-                Said::Operator | Said::List => Transport::Rc,
+            let transport = match known.source {
+                BindingSource::Cm(transport) => transport,
+                BindingSource::Operator | BindingSource::List => Transport::Rc,
             };
-            return Change::Paired(to_granter, to_asker, transport);
+            return Change::Paired(to_passive, to_active, transport);
         }
         self.refused += 1;
         self.close(id, None);
@@ -344,7 +253,7 @@ impl CmTable {
 
     /// Marks a connection as disputed: it pairs nobody any more. Its entry stays, so that a repeated message
     /// does not begin it anew.
-    fn dispute(&mut self, id: Id) {
+    fn dispute(&mut self, id: ConnectionId) {
         let index = self.connections.find(&id);
         let Some(known) = index.and_then(|index| self.connections.get_mut(index)) else {
             return;
@@ -353,76 +262,21 @@ impl CmTable {
             return;
         }
         let known = Connection {
-            other: known.other.take(),
+            alternate: known.alternate.take(),
             ..*known
         };
         self.contradicted += 1;
-        self.forget_names(&id, &known);
+        self.remove_bindings(&id, &known);
     }
 
-    /// Connection between these ids, if it was granted and nothing speaks against it.
-    fn granted(&mut self, id: Id, granter: u32) -> Option<&mut Connection> {
-        let index = self.connections.find(&id)?;
-        let known = self.connections.get_mut(index)?;
-        let fits = known.granter.is_some_and(|(_, granted)| granted == granter);
-        (fits && !known.disputed).then_some(known)
-    }
-
-    /// Records a proposed alternate path; one in use stays until the new one is accepted.
-    fn propose(&mut self, id: Id, granter: u32, path: OtherPath) {
-        if let Some(known) = self.granted(id, granter)
-            && known.other.is_none_or(|other| !other.accepted)
-        {
-            known.other = Some(path);
-        }
-    }
-
-    /// Applies the answer to an alternate path, of the side that did not propose it.
-    fn accept(
-        &mut self,
-        id: Id,
-        granter: u32,
-        (by_asker, accepted): (bool, bool),
-        life: &impl Fn(&FlowKey) -> Life,
-    ) -> Change {
-        let Some(known) = self.granted(id, granter) else {
-            return Change::Nothing;
-        };
-        let Some(other) = known.other.as_mut() else {
-            return Change::Nothing;
-        };
-        if other.by_asker != by_asker || other.accepted {
-            return Change::Nothing;
-        }
-        if !accepted {
-            known.other = None;
-            return Change::Nothing;
-        }
-        other.accepted = true;
-        let (other, connection) = (*other, *known);
-        let Some((qpn, _)) = connection.granter else {
-            return Change::Nothing;
-        };
-        let to_granter = other.way.with_qp(qpn);
-        // Whatever connection has these queue pairs at these addresses keeps them: a made-up path takes nothing from anybody.
-        let taken = |key: &FlowKey| {
-            self.names.owner(&Owner::destination(key)).is_some() || life(key) == Life::Living
-        };
-        if taken(&to_granter) || taken(&to_granter.reversed(connection.asker)) {
-            self.contradicted += 1;
-            return Change::Nothing;
-        }
-        self.pair(id, to_granter, other.flow_label)
-    }
-
-    /// Ends a connection, if its granting side's id is this one (or none was given). Returns its endpoints, if they were named
+    /// Closes a connection, if its passive side's id is this one (or none was given). Returns its endpoints, if they were bound
     /// until now.
-    fn close(&mut self, id: Id, granter: Option<u32>) -> Option<(FlowKey, FlowKey)> {
+    fn close(&mut self, id: ConnectionId, passive: Option<u32>) -> Option<(FlowKey, FlowKey)> {
         let index = self.connections.find(&id)?;
         let known = self.connections.get(index).copied()?;
-        let fits = match (granter, known.granter) {
-            (Some(said), Some((_, granted))) => said == granted,
-            // A REJ before any grant names only the requesting side.
+        let fits = match (passive, known.passive) {
+            (Some(source), Some((_, granted))) => source == granted,
+            // A REJ before any grant has the id of the active side only.
             _ => true,
         };
         if !fits {
@@ -432,47 +286,45 @@ impl CmTable {
             self.requested.count(known.holder, false);
         }
         self.connections.remove(index);
-        self.forget_names(&id, &known);
-        let (qpn, _) = known.granter.filter(|_| !known.disputed)?;
-        Some((id.way.with_qp(qpn), id.way.reversed(known.asker)))
+        self.remove_bindings(&id, &known);
+        let (qpn, _) = known.passive.filter(|_| !known.disputed)?;
+        Some((id.path.with_qp(qpn), id.path.reversed(known.active_qpn)))
     }
 
-    fn forget_names(&mut self, id: &Id, known: &Connection) {
-        let ways = [Some(id.way), known.other.map(|other| other.way)];
-        for way in ways.into_iter().flatten() {
-            if let Some((qpn, _)) = known.granter {
-                self.names.forget_of(&way.with_qp(qpn), id);
-            }
-            self.names.forget_of(&way.reversed(known.asker), id);
+    fn remove_bindings(&mut self, id: &ConnectionId, known: &Connection) {
+        for key in known.endpoints(id) {
+            self.bindings.remove_of(&key, id);
         }
     }
 
-    /// Ends the connection of a queue pair that is used anew.
-    fn disown(&mut self, owner: &Owner) {
-        if let Some((_, named)) = self.names.owner(owner) {
-            self.close(named.id, None);
+    /// Closes the connection of a queue pair that is used anew.
+    fn close_owner(&mut self, owner: &Owner) {
+        if let Some((_, binding)) = self.bindings.owner(owner) {
+            self.close(binding.id, None);
         }
     }
 
-    /// Name of this endpoint, while it is believed.
-    pub(crate) fn named(&self, key: &FlowKey, now: Nanos) -> Option<Named> {
-        self.names.of(key).filter(|named| named.is_believed(now))
+    /// Binding of this endpoint, while it is believed.
+    pub(crate) fn binding(&self, key: &FlowKey, now: Nanos) -> Option<Binding> {
+        self.bindings
+            .of(key)
+            .filter(|binding| binding.is_believed(now))
     }
 
-    /// Records the packets that an endpoint had until it was named: they may be of a connection that only paused.
-    pub(crate) fn remember(&mut self, key: &FlowKey, before: Option<Like>) {
-        self.names.remember(key, before);
+    /// Records the packets that an endpoint had until it was bound: they may be of a connection that only paused.
+    pub(crate) fn remember(&mut self, key: &FlowKey, before: Option<Fingerprint>) {
+        self.bindings.remember(key, before);
     }
 
-    /// Checks a packet of an endpoint against its name; `request`: its sequence number, if it is one, and the endpoint's number of packets.
-    pub(crate) fn see(
+    /// Checks a packet of an endpoint against its binding; `request`: its sequence number, if it is one, and the endpoint's number of packets.
+    pub(crate) fn check(
         &mut self,
         key: &FlowKey,
         port: u16,
         request: Option<(u32, u32)>,
         now: Nanos,
     ) {
-        self.contradicted += u64::from(self.names.see(key, port, request, now));
+        self.contradicted += u64::from(self.bindings.check(key, port, request, now));
     }
 }
 

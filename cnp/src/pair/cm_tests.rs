@@ -1,24 +1,25 @@
 use super::*;
+use crate::cm::message::Service;
 
 const NOW: Nanos = Nanos::from_millis(1);
 
 impl CmTable {
     /// Processes a message while no packets are seen.
-    fn hear(&mut self, way: &FlowKey, message: &Message, now: Nanos) -> Change {
-        self.observe((way, PortId(0)), message, now, &|_| Life::Silent)
+    fn hear(&mut self, path: &FlowKey, message: &Message, now: Nanos) -> Change {
+        self.observe((path, PortId(0)), message, now, &|_| Activity::Silent)
     }
 }
 
-fn way(from: &str, to: &str) -> FlowKey {
+fn path(from: &str, to: &str) -> FlowKey {
     FlowKey::new(from.parse().unwrap(), to.parse().unwrap(), Qpn::new(1))
 }
 
 fn there() -> FlowKey {
-    way("10.0.1.3", "10.0.2.2")
+    path("10.0.1.3", "10.0.2.2")
 }
 
 fn back() -> FlowKey {
-    way("10.0.2.2", "10.0.1.3")
+    path("10.0.2.2", "10.0.1.3")
 }
 
 fn req(local: u32, qpn: u32) -> Message {
@@ -40,9 +41,9 @@ fn rep(local: u32, remote: u32, qpn: u32) -> Message {
     }
 }
 
-fn sender(table: &CmTable, way: &FlowKey, qpn: u32) -> Option<u32> {
-    let named = table.named(&way.with_qp(Qpn::new(qpn)), Nanos::from_millis(60_000));
-    named.map(|named| named.sender.get())
+fn sender(table: &CmTable, path: &FlowKey, qpn: u32) -> Option<u32> {
+    let binding = table.binding(&path.with_qp(Qpn::new(qpn)), Nanos::from_millis(60_000));
+    binding.map(|binding| binding.sender.get())
 }
 
 /// Table after a set-up: A connects from 0x18 as 7; B grants 0x11 as 9.
@@ -67,8 +68,8 @@ fn is_forgotten(table: &CmTable) -> bool {
 fn a_request_and_its_grant_pair_both_ways_without_rtu_and_on_ipv6() {
     connected();
     let (there, back) = (
-        way("2001:db8::1", "2001:db8::2"),
-        way("2001:db8::2", "2001:db8::1"),
+        path("2001:db8::1", "2001:db8::2"),
+        path("2001:db8::2", "2001:db8::1"),
     );
     let mut table = CmTable::new(64, 3);
     table.hear(&there, &req(7, 0x18), NOW);
@@ -79,30 +80,30 @@ fn a_request_and_its_grant_pair_both_ways_without_rtu_and_on_ipv6() {
 
 /// Alternate path: from 10.8.0.1 to 10.8.0.2.
 fn other() -> FlowKey {
-    way("10.8.0.1", "10.8.0.2")
+    path("10.8.0.1", "10.8.0.2")
 }
 
 /// LAP of the requesting side, or of the granting side.
-fn lap(by_asker: bool) -> (FlowKey, Message) {
-    let way = other().with_qp(Qpn::default());
-    let (from, local, remote, way) = if by_asker {
-        (there(), 7, 9, way)
+fn lap(by_active: bool) -> (FlowKey, Message) {
+    let path = other().with_qp(Qpn::default());
+    let (from, local, remote, path) = if by_active {
+        (there(), 7, 9, path)
     } else {
-        (back(), 9, 7, way.reversed(Qpn::default()))
+        (back(), 9, 7, path.reversed(Qpn::default()))
     };
     (
         from,
         Message::Lap {
             local,
             remote,
-            way,
+            path,
             flow_label: 0,
         },
     )
 }
 
-fn apr(by_asker: bool, accepted: bool) -> (FlowKey, Message) {
-    let (from, local, remote) = if by_asker {
+fn apr(by_active: bool, accepted: bool) -> (FlowKey, Message) {
+    let (from, local, remote) = if by_active {
         (there(), 7, 9)
     } else {
         (back(), 9, 7)
@@ -124,15 +125,15 @@ fn other_named(table: &CmTable) -> [Option<u32>; 2] {
 
 #[test]
 fn lap_and_apr_name_the_other_path_until_the_connection_ends() {
-    for by_asker in [true, false] {
+    for by_active in [true, false] {
         let mut table = connected();
-        let (from, message) = lap(by_asker);
+        let (from, message) = lap(by_active);
         assert_eq!(table.hear(&from, &message, NOW), Change::Nothing);
         assert_eq!(other_named(&table), [None; 2], "proposed is not accepted");
         // Its own side cannot accept it.
-        let (from, message) = apr(by_asker, true);
+        let (from, message) = apr(by_active, true);
         assert_eq!(table.hear(&from, &message, NOW), Change::Nothing);
-        let (from, message) = apr(!by_asker, true);
+        let (from, message) = apr(!by_active, true);
         assert!(matches!(
             table.hear(&from, &message, NOW),
             Change::Paired(..)
@@ -174,7 +175,7 @@ fn a_lap_refused_or_of_nobody_names_nothing() {
         Change::Nothing,
         "refused is refused"
     );
-    let stranger = way("10.0.9.9", "10.0.2.2");
+    let stranger = path("10.0.9.9", "10.0.2.2");
     let (_, message) = lap(true);
     table.hear(&stranger, &message, NOW);
     assert_eq!(other_named(&table), [None; 2]);
@@ -328,15 +329,15 @@ fn an_id_used_again_is_another_connection() {
 fn a_queue_pair_used_again_ends_what_it_was_part_of() {
     // By its own host, with another peer.
     let mut table = connected();
-    table.hear(&way("10.0.1.3", "10.0.9.9"), &req(8, 0x18), NOW);
+    table.hear(&path("10.0.1.3", "10.0.9.9"), &req(8, 0x18), NOW);
     assert!(is_forgotten(&table));
     // Granted to another peer.
     let mut table = connected();
-    table.hear(&way("10.0.9.9", "10.0.2.2"), &req(5, 0x40), NOW);
-    table.hear(&way("10.0.2.2", "10.0.9.9"), &rep(11, 5, 0x11), NOW);
+    table.hear(&path("10.0.9.9", "10.0.2.2"), &req(5, 0x40), NOW);
+    table.hear(&path("10.0.2.2", "10.0.9.9"), &rep(11, 5, 0x11), NOW);
     assert!(is_forgotten(&table));
     assert_eq!(
-        sender(&table, &way("10.0.9.9", "10.0.2.2"), 0x11),
+        sender(&table, &path("10.0.9.9", "10.0.2.2"), 0x11),
         Some(0x40)
     );
 }
@@ -344,8 +345,8 @@ fn a_queue_pair_used_again_ends_what_it_was_part_of() {
 /// Shows packets of the connection to B's 0x11, on a port with this number of a request.
 fn sees(table: &mut CmTable, port: u16, number: u32, now: Nanos) -> bool {
     let key = there().with_qp(Qpn::new(0x11));
-    table.see(&key, port, Some((number, 0)), now);
-    table.named(&key, now).is_some()
+    table.check(&key, port, Some((number, 0)), now);
+    table.binding(&key, now).is_some()
 }
 
 #[test]
@@ -378,37 +379,42 @@ fn a_name_is_doubted_where_numbers_jump_until_they_are_back() {
     assert!(sees(&mut table, 50_000, 9, ms(13_001)));
 }
 
-/// Processes a message with `life` for the endpoints of the connection from 0x18 to 0x11.
-fn granted_over(life: Life, table: &mut CmTable, message: &Message, back_too: bool) -> Change {
+/// Processes a message with `activity` for the endpoints of the connection from 0x18 to 0x11.
+fn granted_over(
+    activity: Activity,
+    table: &mut CmTable,
+    message: &Message,
+    back_too: bool,
+) -> Change {
     let (there, back) = (there(), back());
     let living = [there.with_qp(Qpn::new(0x11)), back.with_qp(Qpn::new(0x18))];
-    let life = |key: &FlowKey| {
+    let activity = |key: &FlowKey| {
         if living.contains(key) {
-            life
+            activity
         } else {
-            Life::Silent
+            Activity::Silent
         }
     };
     table.observe(
         (if back_too { &back } else { &there }, PortId(0)),
         message,
         NOW,
-        &life,
+        &activity,
     )
 }
 
 /// An attacker makes up a connection over one in use, with a queue pair of its choice.
 #[test]
 fn a_grant_over_a_queue_pair_in_use_pairs_nobody() {
-    for (life, paired) in [
-        (Life::Living, false),
-        (Life::New, false),
-        (Life::Silent, true),
+    for (activity, paired) in [
+        (Activity::Active, false),
+        (Activity::New, false),
+        (Activity::Silent, true),
     ] {
         let mut table = connected();
         table.hear(&there(), &req(8, 0x999), NOW);
-        let change = granted_over(life, &mut table, &rep(5, 8, 0x11), true);
-        assert_eq!(matches!(change, Change::Paired(..)), paired, "{life:?}");
+        let change = granted_over(activity, &mut table, &rep(5, 8, 0x11), true);
+        assert_eq!(matches!(change, Change::Paired(..)), paired, "{activity:?}");
         assert_eq!(sender(&table, &there(), 0x11), paired.then_some(0x999));
         assert_eq!(sender(&table, &back(), 0x18), None);
         assert_eq!(table.contradicted, 2 * u64::from(!paired), "both");
@@ -418,19 +424,19 @@ fn a_grant_over_a_queue_pair_in_use_pairs_nobody() {
             remote: 5,
             remote_qpn: Qpn::new(0x11),
         };
-        let over = granted_over(life, &mut table, &dreq, false);
-        assert_eq!(matches!(over, Change::Over(..)), paired, "{life:?}");
+        let over = granted_over(activity, &mut table, &dreq, false);
+        assert_eq!(matches!(over, Change::Closed(..)), paired, "{activity:?}");
     }
 }
 
 /// Covers packets of a connection that was set up before the switch began, or past it.
 #[test]
 fn a_grant_over_packets_seen_before_it_pairs_nobody() {
-    for (life, paired) in [(Life::Living, false), (Life::New, true)] {
+    for (activity, paired) in [(Activity::Active, false), (Activity::New, true)] {
         let mut table = CmTable::new(64, 3);
         table.hear(&there(), &req(8, 0x999), NOW);
-        let change = granted_over(life, &mut table, &rep(5, 8, 0x11), true);
-        assert_eq!(matches!(change, Change::Paired(..)), paired, "{life:?}");
+        let change = granted_over(activity, &mut table, &rep(5, 8, 0x11), true);
+        assert_eq!(matches!(change, Change::Paired(..)), paired, "{activity:?}");
     }
 }
 
@@ -442,13 +448,13 @@ fn requests_without_end_push_out_no_connection_in_use() {
     // 100 others granted that are not in use, so that there is no room.
     for id in 100..300 {
         let message = req(id, 0x1000 + id);
-        granted_over(Life::Living, &mut table, &message, false);
+        granted_over(Activity::Active, &mut table, &message, false);
         let message = rep(id, id, 0x2000 + id);
-        granted_over(Life::Living, &mut table, &message, true);
+        granted_over(Activity::Active, &mut table, &message, true);
     }
     for id in 1_000..2_000 {
         let message = req(id, 0x1000 + id);
-        granted_over(Life::Living, &mut table, &message, false);
+        granted_over(Activity::Active, &mut table, &message, false);
     }
     assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
     assert_eq!(table.refused, 0);
@@ -459,8 +465,8 @@ fn requests_without_end_push_out_no_connection_in_use() {
 #[test]
 fn ids_that_collide_between_hosts_stay_apart() {
     let mut table = CmTable::new(64, 3);
-    let other = way("10.0.1.4", "10.0.2.2");
-    let other_back = way("10.0.2.2", "10.0.1.4");
+    let other = path("10.0.1.4", "10.0.2.2");
+    let other_back = path("10.0.2.2", "10.0.1.4");
     table.hear(&there(), &req(7, 0x18), NOW);
     table.hear(&other, &req(7, 0x28), NOW);
     table.hear(&other_back, &rep(9, 7, 0x12), NOW);

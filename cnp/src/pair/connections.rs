@@ -4,9 +4,9 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::RoceClass;
 
+use super::bindings::BindingSource;
 use super::cm::{Change, CmTable};
 use super::endpoints::{Endpoint, Endpoints, Transport};
-use super::names::Said;
 use super::{port_hash, psn};
 use crate::cm::message::Message;
 use crate::fixed_map::{Hints, NONE, TOGETHER};
@@ -120,15 +120,15 @@ impl ConnectionTable {
         }
     }
 
-    /// Returns true if a READ RESPONSE to an endpoint answers no request, where the requests of its connection pass here; `live` returns the present
+    /// Returns true if a READ RESPONSE to an endpoint answers no request, where the requests of its connection pass here; `read_psn` returns the present
     /// sequence number of requests in a worker's slot.
-    pub(crate) fn is_unasked(
+    pub(crate) fn is_unrequested(
         &self,
         endpoint: EndpointId,
         record: &Record,
-        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+        read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> bool {
-        self.endpoints.is_unasked(endpoint.0, record, live)
+        self.endpoints.is_unrequested(endpoint.0, record, read_psn)
     }
 
     /// Learns from a record of the worker with this number. `None` if the table is full.
@@ -136,15 +136,15 @@ impl ConnectionTable {
         self.observe_with(record, reader, |_, _| None)
     }
 
-    /// Learns from a record; `live` returns the present sequence number of requests in a worker's slot.
+    /// Learns from a record; `read_psn` returns the present sequence number of requests in a worker's slot.
     pub fn observe_with(
         &mut self,
         record: &Record,
         reader: usize,
-        live: impl Fn(usize, SlotRef) -> Option<u32>,
+        read_psn: impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<EndpointId> {
         let known = self.find(&record.key);
-        self.observe_known(record, reader, known, live)
+        self.observe_known(record, reader, known, read_psn)
     }
 
     /// Learns from a record whose endpoint has been looked for: `known`, or none.
@@ -153,18 +153,18 @@ impl ConnectionTable {
         record: &Record,
         reader: usize,
         known: Option<EndpointId>,
-        live: impl Fn(usize, SlotRef) -> Option<u32>,
+        read_psn: impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<EndpointId> {
         let (transport, time) = (Transport::of(record), record.time);
         let endpoint = match (known, transport) {
             (Some(EndpointId(endpoint)), Some(transport)) => {
-                self.endpoints.see_as(endpoint, transport, time)
+                self.endpoints.observe_as(endpoint, transport, time)
             }
-            (Some(EndpointId(endpoint)), None) => self.endpoints.see(endpoint, time),
+            (Some(EndpointId(endpoint)), None) => self.endpoints.observe(endpoint, time),
             (None, _) => {
                 let transport = transport.unwrap_or(Transport::Rc);
                 let holder = self.endpoints.holder(&record.key, record.ingress);
-                self.endpoints.make(&record.key, transport, holder, time)
+                self.endpoints.insert(&record.key, transport, holder, time)
             }
         }?;
         let state = self.endpoints.endpoint_mut(endpoint)?;
@@ -175,30 +175,32 @@ impl ConnectionTable {
             state.cnp_passed = Some(record.time);
         } else if state.transport.is_ud() {
             if let Some(sender) = record.source_qp {
-                state.see_sender(sender, first, time);
+                state.observe_sender(sender, first, time);
             }
         } else {
             self.endpoints
-                .see_port(endpoint, record.udp_port, record.time);
-            let request = self.endpoints.see_psn(endpoint, record, reader, &live);
-            self.cm.see(&record.key, record.udp_port, request, time);
+                .observe_port(endpoint, record.udp_port, record.time);
+            let request = self
+                .endpoints
+                .observe_psn(endpoint, record, reader, &read_psn);
+            self.cm.check(&record.key, record.udp_port, request, time);
         }
         Some(EndpointId(endpoint))
     }
 
     /// Learns from a message of the connection manager between these addresses, which came in by this port.
-    pub fn observe_message(&mut self, way: (&FlowKey, PortId), message: &Message, now: Nanos) {
+    pub fn observe_message(&mut self, path: (&FlowKey, PortId), message: &Message, now: Nanos) {
         let endpoints = &self.endpoints;
-        let life = |key: &FlowKey| endpoints.life(key, now);
-        match self.cm.observe(way, message, now, &life) {
+        let activity = |key: &FlowKey| endpoints.activity(key, now);
+        match self.cm.observe(path, message, now, &activity) {
             Change::Paired(one, other, _) if self.is_refuted(&one, &other, now) => {
                 self.cm.refute(&one);
             }
             Change::Paired(one, other, transport) => self.begin((one, other), transport, now),
-            Change::Over(one, other) => {
+            Change::Closed(one, other) => {
                 for key in [one, other] {
                     if let Some(endpoint) = self.endpoints.find(&key) {
-                        self.endpoints.bury(endpoint, now);
+                        self.endpoints.close(endpoint, now);
                     }
                 }
             }
@@ -215,44 +217,52 @@ impl ConnectionTable {
         };
         let is_mixed = |key: &FlowKey| {
             let endpoint = self.endpoints.find(key);
-            endpoint.is_some_and(|endpoint| self.endpoints.like(endpoint, now).is_err())
+            endpoint.is_some_and(|endpoint| self.endpoints.fingerprint(endpoint, now).is_err())
         };
         [(one, other), (other, one)]
             .into_iter()
-            .any(|(key, named)| {
-                let another =
-                    seen(key).is_some_and(|endpoint| self.endpoints.find(named) != Some(endpoint));
+            .any(|(key, binding)| {
+                let another = seen(key)
+                    .is_some_and(|endpoint| self.endpoints.find(binding) != Some(endpoint));
                 another || is_mixed(key)
             })
     }
 
     /// Pairs two queue pairs by the operator's word; returns `false` if there is no room.
-    pub(crate) fn give(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
-        self.add(to_receiver, sender, Said::Operator, now)
+    pub(crate) fn add_pair(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
+        self.add(to_receiver, sender, BindingSource::Operator, now)
     }
 
     /// Pairs two queue pairs from a list, which counts only where packets agree: the UDP source port is the hash of
     /// both, or packets to both have the same port. The connection manager's and the operator's word take precedence. Returns `false` if there is no
     /// room.
-    pub(crate) fn suggest(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
-        self.add(to_receiver, sender, Said::List, now)
+    pub(crate) fn suggest_pair(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
+        self.add(to_receiver, sender, BindingSource::List, now)
     }
 
-    fn add(&mut self, to_receiver: &FlowKey, sender: Qpn, said: Said, now: Nanos) -> bool {
+    fn add(
+        &mut self,
+        to_receiver: &FlowKey,
+        sender: Qpn,
+        source: BindingSource,
+        now: Nanos,
+    ) -> bool {
         let endpoints = &self.endpoints;
-        let life = |key: &FlowKey| endpoints.life(key, now);
-        let given = self.cm.give(to_receiver, sender, said, now, &life);
+        let activity = |key: &FlowKey| endpoints.activity(key, now);
+        let given = self
+            .cm
+            .add_pair(to_receiver, sender, source, now, &activity);
         for key in [*to_receiver, to_receiver.reversed(sender)] {
             if let Some(endpoint) = self.find(&key).filter(|_| given) {
-                self.settle(endpoint, now);
+                self.update_partner(endpoint, now);
             }
         }
         given
     }
 
     /// Deletes a pair that the connection manager, the operator or a list named; returns `false` if there is none.
-    pub(crate) fn take_back(&mut self, key: &FlowKey) -> bool {
-        self.cm.take_back(key)
+    pub(crate) fn delete_pair(&mut self, key: &FlowKey) -> bool {
+        self.cm.delete_pair(key)
     }
 
     /// Begins a connection between two endpoints.
@@ -260,18 +270,18 @@ impl ConnectionTable {
         // Both are known now, though neither may have sent yet.
         let labelled = self
             .cm
-            .named(&one, now)
-            .is_some_and(|named| named.flow_label != 0);
+            .binding(&one, now)
+            .is_some_and(|binding| binding.flow_label != 0);
         for key in [one, other] {
             let was = self.endpoints.find(&key);
-            let was = was.and_then(|endpoint| self.endpoints.like(endpoint, now).ok()?);
+            let was = was.and_then(|endpoint| self.endpoints.fingerprint(endpoint, now).ok()?);
             self.cm.remember(&key, was);
-            if let Some(endpoint) = self.endpoints.enter(&key, transport, now) {
+            if let Some(endpoint) = self.endpoints.get_or_insert(&key, transport, now) {
                 // Earlier packets may be of a connection that only paused: their properties are kept to compare with.
                 if was.is_none() {
-                    self.endpoints.renew(endpoint, labelled, now);
+                    self.endpoints.reset(endpoint, labelled, now);
                 }
-                self.settle(EndpointId(endpoint), now);
+                self.update_partner(EndpointId(endpoint), now);
             }
         }
     }
@@ -322,8 +332,8 @@ impl ConnectionTable {
     }
 
     /// Begins another tick, in which this many endpoints may be compared by sequence number.
-    pub(crate) fn refill(&mut self, steps: usize) {
-        self.endpoints.numbers.steps = steps;
+    pub(crate) fn refill_psn_budget(&mut self, steps: usize) {
+        self.endpoints.psn_index.steps = steps;
     }
 
     /// Forgets a few endpoints that are not paired and long unseen. Bounded work.

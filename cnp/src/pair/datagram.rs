@@ -18,9 +18,9 @@ pub(crate) const ALONE: Nanos = Nanos(1_000_000_000);
 
 impl Endpoint {
     /// Records a datagram's sender; `first`: none was seen here before.
-    pub(super) fn see_sender(&mut self, sender: Qpn, first: bool, now: Nanos) {
+    pub(super) fn observe_sender(&mut self, sender: Qpn, first: bool, now: Nanos) {
         if !first && self.sender != sender {
-            self.doubted_until = self.doubted_until.max(now + ALONE);
+            self.suspect_until = self.suspect_until.max(now + ALONE);
         }
         self.sender = sender;
     }
@@ -28,7 +28,7 @@ impl Endpoint {
     /// Pairing with the sender of datagrams to this endpoint; `answered` is the endpoint of that sender's queue pair.
     pub(super) fn datagrams_sender(&self, answered: Option<&Endpoint>, now: Nanos) -> Pairing {
         let is_doubted =
-            |endpoint: &Endpoint| !endpoint.transport.is_ud() || endpoint.doubted_until > now;
+            |endpoint: &Endpoint| !endpoint.transport.is_ud() || endpoint.suspect_until > now;
         match answered {
             _ if is_doubted(self) => Pairing::Unpaired,
             None => Pairing::Cold,

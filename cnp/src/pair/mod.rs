@@ -7,23 +7,23 @@
 //! A method answers only when the match is the only one it could give. This module does not decide which evidence is
 //! enough; the planner does.
 
+mod bindings;
 mod calibrate;
 pub(crate) mod cm;
 pub mod connections;
 mod datagram;
 pub(crate) mod endpoints;
-mod judge;
-mod names;
 mod pair_state;
 mod port;
 pub mod port_hash;
 pub(crate) mod psn;
+mod resolve;
 mod senders;
 
 use npcc_pipeline::named;
 
 use crate::key::Qpn;
-pub(crate) use judge::Judgement;
+pub(crate) use resolve::Resolution;
 
 named! {
     /// Evidence for a sender's queue pair, worst first: a better one compares greater.

@@ -16,8 +16,8 @@
 //! data take another path, and by chance its number is one that another was seen to ask for, once in 2^22 for each of the
 //! others. Where the two together come to more than 1 in 2^14, no match between these addresses is believed.
 
-use super::endpoints::numbers::{NEAR, SMALL, distance, follows};
 use super::endpoints::psn_state::PsnState;
+use super::endpoints::psns::{NEAR, SMALL, distance, follows};
 use super::endpoints::{Endpoint, Endpoints, LIVE};
 use super::port_hash;
 use super::senders::Senders;
@@ -31,7 +31,7 @@ use npcc_pipeline::wire::bth::{RoceClass, is_request};
 const READ_REQUEST: u8 = 0x0c;
 /// Number of replies that must fit.
 const SUPPORTS: u8 = 3;
-/// Limit on the product of endpoints without a sender and endpoints of a direction, above which chance is too likely: four marks each, of 2^24
+/// Limit on the product of endpoints without a sender and endpoints of a direction, above which chance is too likely: four requests each, of 2^24
 /// numbers.
 const CHANCE: u64 = 1 << 8;
 
@@ -54,12 +54,12 @@ const fn is_read_response(opcode: u8) -> bool {
 const ACK_MASK: u8 = 0b0110_0000;
 
 /// Returns true if a record is of a request that is answered with its own number, if with any.
-pub(crate) const fn asks(record: &Record) -> bool {
+pub(crate) const fn expects_reply(record: &Record) -> bool {
     is_request(record.opcode) && (record.asks_for_reply() || ends_message(record.opcode))
 }
 
 /// Returns true if a record is of a reply that carries its request's number.
-pub(crate) fn is_answer(record: &Record) -> bool {
+pub(crate) fn is_positive_reply(record: &Record) -> bool {
     let positive = |syndrome| syndrome & ACK_MASK == 0;
     is_reply(record.opcode)
         && record.class != RoceClass::Cnp
@@ -67,22 +67,22 @@ pub(crate) fn is_answer(record: &Record) -> bool {
 }
 
 impl Endpoints {
-    /// Processes the sequence number of a packet to `endpoint`; `live` returns the present number of requests in a slot. Returns a request's number
+    /// Processes the sequence number of a packet to `endpoint`; `read_psn` returns the present number of requests in a slot. Returns a request's number
     /// and the endpoint's packet count, where numbers count packets.
-    pub(super) fn see_psn(
+    pub(super) fn observe_psn(
         &mut self,
         endpoint: u32,
         record: &Record,
         reader: usize,
-        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+        read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<(u32, u32)> {
         if is_request(record.opcode) {
-            self.see_request(endpoint, record, reader);
-            if asks(record)
+            self.observe_request(endpoint, record, reader);
+            if expects_reply(record)
                 && let Some(state) = self.endpoint_mut(endpoint)
             {
-                state.psn.marks.rotate_right(1);
-                if let Some(mark) = state.psn.marks.first_mut() {
+                state.psn.ackreq_psns.rotate_right(1);
+                if let Some(mark) = state.psn.ackreq_psns.first_mut() {
                     *mark = record.psn;
                 }
             }
@@ -92,10 +92,10 @@ impl Endpoints {
                 .filter(counts)
                 .map(|state| (record.psn, state.sent.packets));
         }
-        if is_answer(record) {
-            self.weigh_port(endpoint, record, live);
+        if is_positive_reply(record) {
+            self.check_port_fit(endpoint, record, read_psn);
             if port_hash::partner(self, endpoint).is_none() {
-                self.reply(endpoint, record.psn, record.time, live);
+                self.observe_reply(endpoint, record.psn, record.time, read_psn);
             }
         }
         None
@@ -103,7 +103,7 @@ impl Endpoints {
 
     /// Processes a request. One whose number does not go on from the last is another connection's, with the same queue pair number and
     /// UDP source port.
-    fn see_request(&mut self, endpoint: u32, record: &Record, reader: usize) {
+    fn observe_request(&mut self, endpoint: u32, record: &Record, reader: usize) {
         let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
@@ -111,14 +111,14 @@ impl Endpoints {
         let (packets, last) = (low32(state.packets), state.sent.last);
         let since = packets.wrapping_sub(state.sent.packets);
         if !state.psn.reads && last != NONE && !follows(last, record.psn, since) {
-            self.forget_psn(endpoint);
-            self.unsettle(endpoint, record.time);
-            if !self.note_change(endpoint, record.time) {
+            self.reset_psn(endpoint);
+            self.restart_steadiness(endpoint, record.time);
+            if !self.count_port_change(endpoint, record.time) {
                 // Nor does its port prove anything, which is another's then and not looked at again.
                 self.set_port(endpoint, None, record.time);
             }
         }
-        self.see_number(endpoint, record, reader);
+        self.index_psn(endpoint, record, reader);
         if let Some(state) = self.endpoint_mut(endpoint) {
             state.sent.packets = packets;
         }
@@ -126,29 +126,29 @@ impl Endpoints {
 
     /// Returns true if a READ RESPONSE to `endpoint` answers no request: packets of its connection's other direction pass here, and none of their requests
     /// can have its number, or one that the answer to a long READ comes to.
-    pub(super) fn is_unasked(
+    pub(super) fn is_unrequested(
         &self,
         endpoint: u32,
         record: &Record,
-        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+        read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> bool {
-        let asker = self
+        let requester = self
             .other_endpoint(endpoint)
             .filter(|_| is_read_response(record.opcode));
-        let Some(asker) = asker.and_then(|asker| self.endpoint(asker)) else {
+        let Some(requester) = requester.and_then(|requester| self.endpoint(requester)) else {
             return false;
         };
-        let (number, now) = (record.psn, record.time);
-        if asker.packets == 0 || now.since(asker.last_seen) >= LIVE {
+        let (psn, now) = (record.psn, record.time);
+        if requester.packets == 0 || now.since(requester.last_seen) >= LIVE {
             return false;
         }
-        let last = (asker.sent.last != NONE).then_some(asker.sent.last);
-        let present = asker
+        let last = (requester.sent.last != NONE).then_some(requester.sent.last);
+        let present = requester
             .counted_at()
-            .and_then(|(reader, slot)| live(reader, slot));
+            .and_then(|(reader, slot)| read_psn(reader, slot));
         present.or(last).is_none_or(|present| {
-            let held = last.is_some() && asker.sent.holds(present, number, now);
-            !held && distance(present, number) > NEAR
+            let held = last.is_some() && requester.sent.holds(present, psn, now);
+            !held && distance(present, psn) > NEAR
         })
     }
 
@@ -169,12 +169,12 @@ impl Endpoints {
         Some(state.partner).filter(is_partner).or_else(sole)
     }
 
-    fn reply(
+    fn observe_reply(
         &mut self,
         endpoint: u32,
-        number: u32,
+        psn: u32,
         now: Nanos,
-        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+        read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) {
         let known = self
             .endpoint(endpoint)
@@ -185,22 +185,22 @@ impl Endpoints {
             .is_some_and(|state| state.serial == serial);
         if candidate != NONE && !same {
             // The candidate is gone, and another endpoint is in its place.
-            self.part(endpoint);
+            self.unmatch(endpoint);
         }
         let candidate = if same { candidate } else { NONE };
-        if let Some(present) = self.number(candidate, live) {
-            if self.is_far(candidate, present, number, now) {
+        if let Some(present) = self.present_psn(candidate, read_psn) {
+            if self.is_far(candidate, present, psn, now) {
                 // The reply is far from where its partner is.
-                self.part(endpoint);
+                self.unmatch(endpoint);
             } else if partner(self, endpoint) == Some(candidate) {
                 return;
             }
         }
-        match self.senders(endpoint, number, now, live) {
+        match self.senders(endpoint, psn, now, read_psn) {
             Senders::One(fits) => {
                 self.set_orphan(endpoint, false);
                 let marked = |state: &Endpoint| {
-                    state.sent.first >= SMALL && state.psn.marks.contains(&number)
+                    state.sent.first >= SMALL && state.psn.ackreq_psns.contains(&psn)
                 };
                 // A network that hashes addresses and ports sends all packets of a port one way: where a connection's answers are seen, so are its data.
                 let port = self.port(endpoint);
@@ -208,7 +208,7 @@ impl Endpoints {
                     && port == self.port(fits)
                     && self.endpoint(fits).is_some_and(marked)
                 {
-                    self.support(endpoint, fits, number);
+                    self.support(endpoint, fits, psn);
                 }
             }
             Senders::Nobody => self.set_orphan(endpoint, true),
@@ -216,13 +216,13 @@ impl Endpoints {
         }
     }
 
-    fn support(&mut self, endpoint: u32, fits: u32, number: u32) {
+    fn support(&mut self, endpoint: u32, fits: u32, psn: u32) {
         let Some(state) = self.endpoint(endpoint) else {
             return;
         };
-        let (candidate, again) = (state.psn.candidate, state.psn.supported == number);
+        let (candidate, again) = (state.psn.candidate, state.psn.supported == psn);
         if candidate != NONE && candidate != fits {
-            self.part(endpoint);
+            self.unmatch(endpoint);
             return;
         }
         if again {
@@ -231,8 +231,8 @@ impl Endpoints {
         let claimed = self.endpoint(fits).map_or(NONE, |state| state.psn.claimed);
         if claimed != NONE && claimed != endpoint {
             // Two endpoints fit it: one is made up, or of the connection before.
-            self.part(claimed);
-            self.part(endpoint);
+            self.unmatch(claimed);
+            self.unmatch(endpoint);
             return;
         }
         let serial = self.endpoint(fits).map_or(0, |state| state.serial);
@@ -241,7 +241,7 @@ impl Endpoints {
         };
         (state.psn.candidate, state.psn.candidate_serial) = (fits, serial);
         state.psn.supports = state.psn.supports.saturating_add(1);
-        state.psn.supported = number;
+        state.psn.supported = psn;
         if state.psn.supports < SUPPORTS {
             return;
         }
@@ -251,7 +251,7 @@ impl Endpoints {
     }
 
     /// Undoes the match of replies to this endpoint.
-    fn part(&mut self, endpoint: u32) {
+    fn unmatch(&mut self, endpoint: u32) {
         let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
@@ -265,25 +265,25 @@ impl Endpoints {
     }
 
     /// Forgets all numbers of an endpoint: another connection begins, or none is left.
-    pub(super) fn forget_psn(&mut self, endpoint: u32) {
+    pub(super) fn reset_psn(&mut self, endpoint: u32) {
         let claimed = self
             .endpoint(endpoint)
             .map_or(NONE, |state| state.psn.claimed);
-        self.part(claimed);
-        self.part(endpoint);
+        self.unmatch(claimed);
+        self.unmatch(endpoint);
         self.set_orphan(endpoint, false);
-        self.forget_numbers(endpoint);
+        self.clear_sent_psns(endpoint);
         if let Some(state) = self.endpoint_mut(endpoint) {
             state.psn = PsnState::new();
         }
     }
 
     /// Returns true if a reply's number is none that requests to this endpoint can have in flight.
-    fn is_far(&self, requests: u32, present: u32, number: u32, now: Nanos) -> bool {
-        distance(present, number) > NEAR
+    fn is_far(&self, requests: u32, present: u32, psn: u32, now: Nanos) -> bool {
+        distance(present, psn) > NEAR
             && self
                 .endpoint(requests)
-                .is_some_and(|state| !state.sent.holds(present, number, now))
+                .is_some_and(|state| !state.sent.holds(present, psn, now))
     }
 
     /// Compares a reply with the only opposite endpoint on the same UDP source port: if it does not answer that one, the equal port proves nothing.
@@ -291,11 +291,11 @@ impl Endpoints {
     /// If the worker's present number is at hand, the reply's must be among those of the last requests, to the packet: cards that take
     /// the port from their own queue pair bring the data of one connection and the answers of another to one port, and of those
     /// one in 128 are near. What is in flight is known once requests were seen for 20 ms; an answer that fits then is needed.
-    fn weigh_port(
+    fn check_port_fit(
         &mut self,
         endpoint: u32,
         reply: &Record,
-        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+        read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) {
         let sole = self
             .opposite(endpoint)
@@ -309,11 +309,11 @@ impl Endpoints {
         };
         let at_hand = self
             .request_slot(other)
-            .and_then(|(reader, slot)| live(reader, slot));
-        let (number, now) = (reply.psn, reply.time);
-        let fits = sent.holds(at_hand.unwrap_or(sent.last), number, now);
+            .and_then(|(reader, slot)| read_psn(reader, slot));
+        let (psn, now) = (reply.psn, reply.time);
+        let fits = sent.holds(at_hand.unwrap_or(sent.last), psn, now);
         // The last number shown may be old.
-        let refuted = !fits && (at_hand.is_some() || distance(sent.last, number) > NEAR);
+        let refuted = !fits && (at_hand.is_some() || distance(sent.last, psn) > NEAR);
         if !(refuted || fits && sent.is_known(now)) {
             return;
         }

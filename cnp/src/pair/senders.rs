@@ -11,7 +11,7 @@
 use npcc_pipeline::units::Nanos;
 
 use super::endpoints::Endpoints;
-use super::endpoints::numbers::{NEAR, Place, SMALL, Sent, distance};
+use super::endpoints::psns::{NEAR, PsnBucket, SMALL, SentPsns, distance};
 use super::pair_state::PairKey;
 use crate::links::{Links, NONE, link, unlink};
 use crate::sample::{Record, SlotRef};
@@ -34,57 +34,53 @@ pub(super) enum Senders {
 
 impl Endpoints {
     /// Records the number of a request to `endpoint`.
-    pub(super) fn see_number(&mut self, endpoint: u32, record: &Record, reader: usize) {
+    pub(super) fn index_psn(&mut self, endpoint: u32, record: &Record, reader: usize) {
         let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
         state.sent.see(record, reader);
         let (_, direction) = PairKey::of(&record.key);
-        let place = Place::of(state.pair, direction, record.psn);
-        if state.sent.place == Some(place) {
+        let bucket = PsnBucket::of(state.pair, direction, record.psn);
+        if state.sent.bucket == Some(bucket) {
             return;
         }
-        self.leave_place(endpoint);
+        self.leave_bucket(endpoint);
         let between = Links {
             previous: NONE,
-            next: self.numbers.set_head(place, endpoint),
+            next: self.psn_index.set_head(bucket, endpoint),
         };
         link(
             &mut self.entries,
-            |endpoint| &mut endpoint.sent.links,
+            |it| &mut it.sent.links,
             endpoint,
             between,
         );
         if let Some(state) = self.endpoint_mut(endpoint) {
-            state.sent.place = Some(place);
+            state.sent.bucket = Some(bucket);
         }
     }
 
     /// Forgets the numbers sent to an endpoint.
-    pub(super) fn forget_numbers(&mut self, endpoint: u32) {
-        self.leave_place(endpoint);
+    pub(super) fn clear_sent_psns(&mut self, endpoint: u32) {
+        self.leave_bucket(endpoint);
         if let Some(state) = self.endpoint_mut(endpoint) {
             // The fact that numbers were small is kept: more that count from 0 may follow.
             let first = Some(state.sent.first).filter(|first| *first < SMALL);
-            state.sent = Sent::new();
+            state.sent = SentPsns::new();
             state.sent.first = first.unwrap_or(NONE);
         }
     }
 
-    fn leave_place(&mut self, endpoint: u32) {
+    fn leave_bucket(&mut self, endpoint: u32) {
         let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
-        let Some(place) = state.sent.place.take() else {
+        let Some(bucket) = state.sent.bucket.take() else {
             return;
         };
-        let between = unlink(
-            &mut self.entries,
-            |endpoint| &mut endpoint.sent.links,
-            endpoint,
-        );
+        let between = unlink(&mut self.entries, |it| &mut it.sent.links, endpoint);
         if between.previous == NONE {
-            self.numbers.set_head(place, between.next);
+            self.psn_index.set_head(bucket, between.next);
         }
     }
 
@@ -95,64 +91,74 @@ impl Endpoints {
     }
 
     /// Present number of requests to an endpoint.
-    pub(super) fn number(
+    pub(super) fn present_psn(
         &self,
         endpoint: u32,
-        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+        read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<u32> {
         let (reader, slot) = self.request_slot(endpoint)?;
-        live(reader, slot).or_else(|| Some(self.endpoint(endpoint)?.sent.last))
+        read_psn(reader, slot).or_else(|| Some(self.endpoint(endpoint)?.sent.last))
     }
 
     /// Finds the endpoint whose request a reply to `endpoint` with this number answers.
     pub(super) fn senders(
         &mut self,
         endpoint: u32,
-        number: u32,
+        psn: u32,
         now: Nanos,
-        live: &impl Fn(usize, SlotRef) -> Option<u32>,
+        read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Senders {
+        let (found, looked) = self.find_senders(endpoint, psn, now, read_psn);
+        self.psn_index.steps = self.psn_index.steps.saturating_sub(looked);
+        found
+    }
+
+    /// Result of [`Endpoints::senders`], and the number of endpoints looked at.
+    fn find_senders(
+        &self,
+        endpoint: u32,
+        psn: u32,
+        now: Nanos,
+        read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
+    ) -> (Senders, usize) {
         let (Some(state), Some(key)) = (self.endpoint(endpoint), self.key(endpoint)) else {
-            return Senders::Unknown;
+            return (Senders::Unknown, 0);
         };
         let (_, direction) = PairKey::of(&key);
-        let place = Place::of(state.pair, direction.back(), number);
+        let bucket = PsnBucket::of(state.pair, direction.back(), psn);
         let allowed = self
             .opposite_side(endpoint)
             .map_or(0, |side| side.len / CROWD)
             + 1;
         let (mut looked, mut near, mut found) = (0, 0, Senders::Nobody);
         for further in [0, 1, u8::MAX] {
-            let place = place.further(further);
-            let mut at = self.numbers.head(place);
+            let bucket = bucket.further(further);
+            let mut at = self.psn_index.head(bucket);
             while let Some(state) = self.endpoint(at) {
                 looked += 1;
-                if looked > MOST.min(self.numbers.steps) {
-                    self.numbers.steps = self.numbers.steps.saturating_sub(looked);
-                    return Senders::Unknown;
+                if looked > MOST.min(self.psn_index.steps) {
+                    return (Senders::Unknown, looked);
                 }
                 let (sent, index) = (&state.sent, at);
                 at = sent.links.next;
-                if sent.place != Some(place) {
+                if sent.bucket != Some(bucket) {
                     continue;
                 }
-                let Some(present) = self.number(index, live) else {
+                let Some(present) = self.present_psn(index, read_psn) else {
                     continue;
                 };
-                near += u32::from(distance(present, number) <= NEAR);
-                if sent.holds(present, number, now) {
+                near += u32::from(distance(present, psn) <= NEAR);
+                if sent.holds(present, psn, now) {
                     found = match found {
                         Senders::Nobody => Senders::One(index),
                         _ => Senders::Unknown,
                     };
                 }
                 if near > allowed || found == Senders::Unknown {
-                    self.numbers.steps = self.numbers.steps.saturating_sub(looked);
-                    return Senders::Unknown;
+                    return (Senders::Unknown, looked);
                 }
             }
         }
-        self.numbers.steps = self.numbers.steps.saturating_sub(looked);
-        found
+        (found, looked)
     }
 }

@@ -77,7 +77,7 @@ pub(crate) struct Flow {
     /// Place of its host in the table of responsiveness.
     pub(crate) host: u32,
     /// Time until which it is not tried again, and the reason (`parked_for`).
-    pub(crate) parked: Nanos,
+    pub(crate) backoff_until: Nanos,
     pub(crate) parked_for: Suppressed,
     /// Times that the gate compares. `near`: time to the sender and back as replies show it, taken as one to ten times the default feedback delay.
     /// `far`: round trip to the receiver, where it was measured.
@@ -128,7 +128,7 @@ impl Flow {
             window: Window::starting(now),
             response: ResponseWatch::default(),
             host: u32::MAX,
-            parked: Nanos::ZERO,
+            backoff_until: Nanos::ZERO,
             parked_for: Suppressed::Cold,
             asleep: false,
             dcqcn: DcqcnModel::new(now),

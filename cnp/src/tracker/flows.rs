@@ -6,7 +6,7 @@ use super::{FlowTracker, LEAST_READS, SLOW, UNWATCHED};
 use crate::holdings::{Holder, LOOKED_AT};
 use crate::key::QueueFlow;
 use crate::pair::connections::EndpointId;
-use crate::pair::{Evidence, Judgement, Pairing};
+use crate::pair::{Evidence, Pairing, Resolution};
 use crate::sample::Record;
 use crate::table::{Flow, IDLE, QueueList, UNPROVEN_IDLE};
 use crate::uncounted::Uncounted;
@@ -48,7 +48,7 @@ impl FlowTracker {
         &mut self,
         record: &Record,
         reader: usize,
-        (endpoint, judged): (EndpointId, Judgement),
+        (endpoint, resolution): (EndpointId, Resolution),
         hint: u32,
         now: Nanos,
     ) {
@@ -62,7 +62,7 @@ impl FlowTracker {
             .map(|flow| (flow.reader, flow.slot));
         let index = match known {
             Some(index) => index,
-            None => match self.enter(key, (record, reader), &judged, now) {
+            None => match self.enter(key, (record, reader), &resolution, now) {
                 Ok(index) => index,
                 Err(why) => {
                     self.count_aside(record, reader, why);
@@ -94,7 +94,7 @@ impl FlowTracker {
             self.flows.list(list, index);
             self.flows.activate(list, index);
         }
-        self.apply_judgement(index, Some((endpoint, judged)), now);
+        self.apply_resolution(index, Some((endpoint, resolution)), now);
         if at != Some((reader, record.slot)) {
             // A control word written there for another flow may pass for this one's: generations wrap.
             self.write_control(index);
@@ -107,10 +107,10 @@ impl FlowTracker {
         &mut self,
         key: QueueFlow,
         (record, reader): (&Record, usize),
-        judged: &Judgement,
+        resolution: &Resolution,
         now: Nanos,
     ) -> Result<u32, Uncounted> {
-        let proven = judged.pairing.evidence() != Evidence::None;
+        let proven = resolution.pairing.evidence() != Evidence::None;
         let holder = self.unproven.holder(&key.key, record.ingress);
         if self.flows.is_full() || !proven && self.flows.is_full_of_unproven() {
             let Some(old) = self.displaceable(proven, holder, now) else {
@@ -122,7 +122,7 @@ impl FlowTracker {
         }
         let mut flow = Flow::new(reader, record.slot, record.ingress, record.time);
         flow.holder = holder;
-        flow.slot_bytes = self.aside.counted(reader, record.slot);
+        flow.slot_bytes = self.uncounted_slots.counted(reader, record.slot);
         let index = self.flows.insert(key, flow).ok_or(Uncounted::NoRoom)?;
         self.count(Evidence::None, 1);
         self.unproven.count(holder, true);
@@ -199,24 +199,25 @@ impl FlowTracker {
         let endpoint = self.flows.get(index).and_then(|flow| flow.endpoint);
         let endpoint = endpoint
             .filter(|endpoint| self.connections.key(*endpoint) == self.flows.flow_key(index));
-        let judged = endpoint.map(|endpoint| (endpoint, self.connections.judge(endpoint, now)));
-        self.apply_judgement(index, judged, now)
+        let resolution =
+            endpoint.map(|endpoint| (endpoint, self.connections.resolve(endpoint, now)));
+        self.apply_resolution(index, resolution, now)
     }
 
     /// Stores the judgement of a flow's endpoint; returns its pairing at this moment.
-    pub(super) fn apply_judgement(
+    pub(super) fn apply_resolution(
         &mut self,
         index: u32,
-        judged: Option<(EndpointId, Judgement)>,
+        resolution: Option<(EndpointId, Resolution)>,
         now: Nanos,
     ) -> Pairing {
         let Some(flow) = self.flows.get(index) else {
             return Pairing::Cold;
         };
         let (old, holder, key) = (flow.evidence, flow.holder, self.flows.flow_key(index));
-        let pairing = judged.map_or(Pairing::Cold, |(_, judged)| judged.pairing);
-        if let Some((endpoint, judged)) = judged {
-            self.connections.keep_while_paired(endpoint, judged.partner);
+        let pairing = resolution.map_or(Pairing::Cold, |(_, resolution)| resolution.pairing);
+        if let Some((endpoint, resolution)) = resolution {
+            self.connections.set_partner(endpoint, resolution.partner);
         }
         let evidence = pairing.evidence();
         let near = key.and_then(|key| self.near.delay(&key));

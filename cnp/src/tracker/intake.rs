@@ -12,7 +12,7 @@ use crate::deadline::Deadline;
 use crate::fixed_map::{NONE, TOGETHER};
 use crate::flow_cache::{CacheReader, Quotas};
 use crate::pair::connections::{ConnectionTable, EndpointId};
-use crate::pair::psn::{asks, is_answer};
+use crate::pair::psn::{expects_reply, is_positive_reply};
 use crate::sample::{Record, RecordFlags};
 use crate::uncounted::Uncounted;
 
@@ -30,7 +30,7 @@ impl FlowTracker {
     /// Processes records of all workers, a limited number from each, until the deadline; another worker's first each time.
     pub(crate) fn drain(&mut self, now: Nanos, deadline: &Deadline<'_>) {
         self.check.refresh();
-        self.connections.refill(COMPARED_PER_TICK);
+        self.connections.refill_psn_budget(COMPARED_PER_TICK);
         self.drained = 0;
         let readers = self.readers.len();
         let first = (self.first_reader + 1) % readers.max(1);
@@ -153,23 +153,23 @@ impl FlowTracker {
         };
         self.hosts.see(record, &self.status.hosts);
         // Nothing below changes the state of the record's own endpoint.
-        let judged = self.connections.judge(endpoint, now);
+        let resolution = self.connections.resolve(endpoint, now);
         if matches!(record.class, RoceClass::Data | RoceClass::Datagram) {
-            self.see_flow(record, reader, (endpoint, judged), hint, now);
+            self.see_flow(record, reader, (endpoint, resolution), hint, now);
         } else if record.class == RoceClass::Cnp {
             self.status.cnps_passed.add(1);
         }
-        if record.class != RoceClass::Datagram && asks(record) {
+        if record.class != RoceClass::Datagram && expects_reply(record) {
             self.near.record_request(record);
         }
         // This packet may answer a flow of the other direction, and so give that flow a sender or take it away.
-        let Some((partner, evidence)) = judged.partner else {
+        let Some((partner, evidence)) = resolution.partner else {
             return;
         };
         if let Some(request) = self
             .connections
             .key(partner)
-            .filter(|_| evidence >= self.settings.evidence && is_answer(record))
+            .filter(|_| evidence >= self.settings.evidence && is_positive_reply(record))
         {
             self.near.record_reply(record, &request);
         }
@@ -205,13 +205,14 @@ impl FlowTracker {
         let live = |reader: usize, slot| readers.get(reader)?.read(slot)?.request;
         // READ RESPONSEs that leave by a watched queue answer requests that come in there.
         if self.queue_index(&queue_flow(record)).is_some()
-            && known.is_some_and(|endpoint| self.connections.is_unasked(endpoint, record, &live))
+            && known
+                .is_some_and(|endpoint| self.connections.is_unrequested(endpoint, record, &live))
         {
-            return Err(Uncounted::Unasked);
+            return Err(Uncounted::Unrequested);
         }
         self.connections
             .observe_known(record, reader, known, live)
-            .ok_or(Uncounted::NoEnd)
+            .ok_or(Uncounted::NoEndpoint)
     }
 
     /// Refuses to learn from a record: the state stays as it is, and a contributor without an entry gets none.
@@ -239,7 +240,7 @@ impl FlowTracker {
     pub(super) fn count_aside(&mut self, record: &Record, reader: usize, why: Uncounted) {
         let slot = self.readers.get(reader).and_then(|of| of.read(record.slot));
         let bytes = slot.map(|slot| slot.bytes);
-        let fresh = self.aside.fresh((record, reader), bytes);
+        let fresh = self.uncounted_slots.fresh((record, reader), bytes);
         let counts = why.pick(&self.status.uncounted);
         counts.records.add(1);
         counts.bytes.add(fresh);

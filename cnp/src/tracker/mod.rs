@@ -33,7 +33,7 @@ use crate::source_check::{Routes, SourceCheck};
 use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
 use crate::table::{FlowTable, QueueList};
-use crate::uncounted::Aside;
+use crate::uncounted::UncountedSlots;
 use arrivals::Arrivals;
 use stops::Stops;
 
@@ -67,7 +67,7 @@ pub(crate) struct FlowTracker {
     check: SourceCheck,
     /// Holdings of flows without evidence.
     unproven: Holdings,
-    aside: Aside,
+    uncounted_slots: UncountedSlots,
     pub(crate) hosts: Hosts,
     responses: HostResponses,
     near: NearRtt,
@@ -119,7 +119,7 @@ impl FlowTracker {
             ),
             check: SourceCheck::new(settings.source_sides, config.hash_seed),
             unproven: Holdings::new(config.hash_seed),
-            aside: Aside::new(),
+            uncounted_slots: UncountedSlots::new(),
             hosts: Hosts::new(config.hash_seed),
             responses: HostResponses::new(config.hash_seed),
             near: NearRtt::new(config.hash_seed),

@@ -18,7 +18,7 @@ use npcc_pipeline::wire::bth::RoceClass;
 
 use super::{FEW, FlowTracker};
 use crate::fixed_map::{Hints, NONE};
-use crate::pair::psn::is_answer;
+use crate::pair::psn::is_positive_reply;
 use crate::sample::Record;
 
 /// Places at which the endpoints and flows of records were found, or nearly.
@@ -58,7 +58,7 @@ impl FlowTracker {
         self.flows.prefetch_listed(&flows);
         let answers = records.iter().zip(&partners);
         let mut sum = 0;
-        for (_, partner) in answers.filter(|(record, _)| is_answer(record)) {
+        for (_, partner) in answers.filter(|(record, _)| is_positive_reply(record)) {
             let request = self.connections.request_slot(*partner);
             let reading = request.and_then(|(reader, slot)| self.readers.get(reader)?.read(slot));
             sum ^= reading.map_or(0, |reading| reading.packets);

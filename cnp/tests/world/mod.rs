@@ -557,7 +557,7 @@ impl<D: Dice> World<D> {
         let requests = &self.requests;
         let live = |_: usize, slot: SlotRef| requests.get(&slot.slot.0).copied();
         if let Some(end) = self.book.observe_with(&record, 0, live) {
-            self.book.settle(end, now);
+            self.book.update_partner(end, now);
         }
         self.note(|| {
             format!(
@@ -573,8 +573,8 @@ impl<D: Dice> World<D> {
         let Some(end) = self.book.find(&one.data()) else {
             return Ok(());
         };
-        let pairing = self.book.resolve(end, self.now);
-        self.book.settle(end, self.now);
+        let pairing = self.book.pairing(end, self.now);
+        self.book.update_partner(end, self.now);
         let Pairing::Paired(signalled, evidence) = pairing else {
             return Ok(());
         };

@@ -3,16 +3,17 @@
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
-use super::doubt::Doubt;
-use super::numbers::Sent;
+use super::port_majority::PortMajority;
 use super::psn_state::PsnState;
+use super::psns::SentPsns;
+use crate::cm::message::Service;
 use crate::holdings::Holder;
 use crate::key::Qpn;
 use crate::links::{Links, NONE};
 use crate::pair::pair_state::Verdict;
 use crate::sample::{Record, SlotRef};
 
-/// Transport of the queue pair that packets name. A number is that of one queue pair, of one transport: a number in use with two is doubted.
+/// Transport of the queue pair that packets name. A number is that of one queue pair, of one transport: a number in use with two is suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// Reliable connection.
@@ -38,6 +39,15 @@ impl Transport {
         if uc { Transport::Uc } else { Transport::Rc }
     }
 
+    /// Transport of a connection that is requested; `None` for one that is not paired.
+    pub(crate) const fn of_service(service: Service) -> Option<Transport> {
+        match service {
+            Service::Rc => Some(Transport::Rc),
+            Service::Uc => Some(Transport::Uc),
+            Service::Other => None,
+        }
+    }
+
     /// Returns true for unreliable connection.
     pub(crate) const fn is_uc(self) -> bool {
         matches!(self, Transport::Uc)
@@ -51,13 +61,13 @@ impl Transport {
 
 /// Activity of an endpoint, by its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum Activity {
     /// No packet lately, or none but of a connection that has ended.
     Silent,
     /// Packets only since a moment ago.
     New,
     /// Packets for a while, until now.
-    Living,
+    Active,
 }
 
 /// State of an endpoint: a queue pair as packets from one address to another name it.
@@ -97,10 +107,10 @@ pub(crate) struct Endpoint {
     /// Time at which its present use began, as far as is known.
     pub(in crate::pair) began: Nanos,
     /// Time until which no sender to it is believed: another transport or another datagrams' sender was just seen.
-    pub(in crate::pair) doubted_until: Nanos,
+    pub(in crate::pair) suspect_until: Nanos,
 
     /// Sequence numbers of requests to the endpoint.
-    pub(in crate::pair) sent: Sent,
+    pub(in crate::pair) sent: SentPsns,
 
     /// Neighbours among the endpoints of the same direction between these addresses.
     pub(in crate::pair) side: Links,
@@ -116,7 +126,7 @@ pub(crate) struct Endpoint {
     /// Holder of the entry while it is not paired.
     pub(in crate::pair) holder: Holder,
     /// Doubt of an endpoint whose packets had several ports.
-    pub(super) doubt: Doubt,
+    pub(super) majority: PortMajority,
     /// Time at which a reply last had a number that cannot answer requests to the only endpoint with the same UDP source port in the other direction.
     pub(in crate::pair) misfit: Nanos,
 }
@@ -176,7 +186,7 @@ impl Endpoint {
             sender: Qpn::default(),
             serial,
             began: now,
-            doubted_until: Nanos::ZERO,
+            suspect_until: Nanos::ZERO,
             verdict: Verdict::Silent,
             fits: NONE,
             port: None,
@@ -185,7 +195,7 @@ impl Endpoint {
             group: NONE,
             grouped: Links::NONE,
             side: Links::NONE,
-            sent: Sent::new(),
+            sent: SentPsns::new(),
             psn: PsnState::new(),
             labelled: false,
             partner: NONE,
@@ -197,7 +207,7 @@ impl Endpoint {
             cnp_passed: None,
             signalled: None,
             signalled_among: None,
-            doubt: Doubt::of(Nanos::ZERO),
+            majority: PortMajority::of(Nanos::ZERO),
             misfit: Nanos::ZERO,
             holder: Holder::NOBODY,
         }

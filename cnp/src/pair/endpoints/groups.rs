@@ -5,14 +5,14 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::doubt::Doubt;
 use super::group::{Group, PortKey};
+use super::port_majority::PortMajority;
 use super::{Endpoints, LIVE};
 use crate::key::FlowKey;
 use crate::links::NONE;
 use crate::pair::pair_state::Verdict;
 
-/// Number of port changes from which an endpoint's port proves nothing, until the [`Doubt`] is over.
+/// Number of port changes from which an endpoint's port proves nothing, until the [`PortMajority`] is over.
 const MOST_PORT_CHANGES: u8 = 4;
 
 impl Endpoints {
@@ -50,7 +50,7 @@ impl Endpoints {
         self.entries.get(endpoint).map(|state| state.grouped.next)
     }
 
-    /// Sets or clears the mark that replies to an endpoint fit nobody, and counts it in the endpoint's group.
+    /// Sets or clears the flag that replies to an endpoint fit nobody, and counts it in the endpoint's group.
     pub(in crate::pair) fn set_orphan(&mut self, endpoint: u32, orphan: bool) {
         let Some(state) = self.entries.get_mut(endpoint) else {
             return;
@@ -88,7 +88,7 @@ impl Endpoints {
     }
 
     /// Restarts the steady time and packet count of an endpoint's port, because something new began on it.
-    pub(in crate::pair) fn unsettle(&mut self, endpoint: u32, now: Nanos) {
+    pub(in crate::pair) fn restart_steadiness(&mut self, endpoint: u32, now: Nanos) {
         let Some(state) = self.entries.get_mut(endpoint) else {
             return;
         };
@@ -103,7 +103,7 @@ impl Endpoints {
     }
 
     /// Records that packets of an endpoint became like another connection's. Returns `false` if they do so all the time: its port proves nothing.
-    pub(in crate::pair) fn note_change(&mut self, endpoint: u32, now: Nanos) -> bool {
+    pub(in crate::pair) fn count_port_change(&mut self, endpoint: u32, now: Nanos) -> bool {
         let Some(state) = self.entries.get_mut(endpoint) else {
             return false;
         };
@@ -111,16 +111,16 @@ impl Endpoints {
         let before = self.groups.get(state.group).map(|group| group.changed);
         let seldom = before.is_some_and(|before| now.since(before) >= LIVE);
         if state.port_changes >= MOST_PORT_CHANGES {
-            state.doubt.renew(now);
+            state.majority.restart(now);
             return false;
         }
         state.port_changes = if seldom { 1 } else { state.port_changes + 1 };
-        state.doubt = Doubt::of(now);
+        state.majority = PortMajority::of(now);
         state.port_changes < MOST_PORT_CHANGES
     }
 
     /// Records the UDP source port of an endpoint's packets.
-    pub(crate) fn see_port(&mut self, endpoint: u32, port: u16, now: Nanos) {
+    pub(crate) fn observe_port(&mut self, endpoint: u32, port: u16, now: Nanos) {
         let Some(state) = self.entries.get_mut(endpoint) else {
             return;
         };
@@ -128,7 +128,7 @@ impl Endpoints {
             return;
         }
         if state.port_changes >= MOST_PORT_CHANGES {
-            if state.doubt.settles_on(port, now) {
+            if state.majority.accepts(port, now) {
                 state.port_changes = 1;
                 self.set_port(endpoint, Some(port), now);
             }
@@ -138,8 +138,8 @@ impl Endpoints {
         if state.port.is_some() {
             // The flow label was that of the connection that had the other port.
             state.labelled = false;
-            self.forget_psn(endpoint);
-            signalled = self.note_change(endpoint, now);
+            self.reset_psn(endpoint);
+            signalled = self.count_port_change(endpoint, now);
         }
         self.set_port(endpoint, signalled.then_some(port), now);
     }
@@ -165,11 +165,7 @@ impl Endpoints {
             return;
         };
         let list = &mut members.endpoints;
-        list.push_front(
-            &mut self.entries,
-            |endpoint| &mut endpoint.grouped,
-            endpoint,
-        );
+        list.push_front(&mut self.entries, |it| &mut it.grouped, endpoint);
         members.changed = now;
         let first = members.endpoints.len == 1;
         if let Some(state) = self.entries.get_mut(endpoint) {
@@ -178,7 +174,7 @@ impl Endpoints {
         if first {
             self.count_port(endpoint, port_key.uc, group, 1);
         }
-        self.judge_group(group);
+        self.update_verdicts(group);
     }
 
     fn make_group(&mut self, port_key: PortKey, now: Nanos) -> Option<u32> {
@@ -189,20 +185,20 @@ impl Endpoints {
         let group = self.groups.insert(port_key, empty)?;
         // For a host that talks to itself it is the group itself.
         if let Some(opposite) = self.groups.find(&port_key.reversed()) {
-            self.face(group, opposite);
-            self.face(opposite, group);
+            self.set_opposite(group, opposite);
+            self.set_opposite(opposite, group);
         }
         Some(group)
     }
 
-    fn face(&mut self, group: u32, opposite: u32) {
+    fn set_opposite(&mut self, group: u32, opposite: u32) {
         if let Some(group) = self.groups.get_mut(group) {
             group.opposite = opposite;
         }
     }
 
     fn leave_group(&mut self, endpoint: u32, now: Nanos) {
-        self.judge_as(endpoint, Verdict::Silent);
+        self.set_verdict(endpoint, Verdict::Silent);
         let Some(state) = self.entries.get_mut(endpoint) else {
             return;
         };
@@ -216,24 +212,20 @@ impl Endpoints {
             return;
         };
         let list = &mut members.endpoints;
-        list.remove(
-            &mut self.entries,
-            |endpoint| &mut endpoint.grouped,
-            endpoint,
-        );
+        list.remove(&mut self.entries, |it| &mut it.grouped, endpoint);
         members.changed = now;
         members.orphans = members.orphans.saturating_sub(u32::from(orphan));
         if members.endpoints.len == 0 {
             self.count_port(endpoint, port_key.uc, group, -1);
         }
-        self.judge_group(group);
+        self.update_verdicts(group);
         if self
             .groups
             .get(group)
             .is_some_and(|members| members.endpoints.len == 0)
         {
             if let Some(opposite) = self.opposite_index(group) {
-                self.face(opposite, NONE);
+                self.set_opposite(opposite, NONE);
             }
             self.groups.remove(group);
         }

@@ -4,54 +4,48 @@
 //! made-up packets cannot push out connections in use; nor, where a quarter is not paired, connections that pause. One exception: an endpoint
 //! between addresses of which one never answers makes room for the newcomer of a port or source that [holds less](crate::holdings).
 
-mod doubt;
 mod endpoint;
 mod group;
 mod groups;
-pub(super) mod numbers;
+mod port_majority;
 pub(super) mod psn_state;
+pub(super) mod psns;
+mod replacement;
 
 use npcc_pipeline::units::{Nanos, PortId};
 
 use super::pair_state::{PairKey, PairState};
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
-use crate::holdings::{Holder, Holdings, LOOKED_AT};
+use crate::holdings::{Holder, Holdings};
 use crate::key::{FlowKey, low32};
 use crate::links::List;
-pub(crate) use endpoint::{Endpoint, Life, Transport};
+pub(crate) use endpoint::{Activity, Endpoint, Transport};
 pub(crate) use group::Group;
 use group::PortKey;
-use numbers::{Like, NumberIndex};
+use psns::{Fingerprint, PsnIndex};
 
 /// Time since its last packet within which an endpoint is in use. One that is not paired is forgotten after this time unseen: an endpoint once
 /// seen beside others keeps them in doubt no longer.
 pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
-/// Share of endpoints (1/4) that may be unpaired before no paired one gives way to a newcomer.
-const LOOSE_SHARE: usize = 4;
 /// Time before a REP within which a packet of the new connection may be processed: they come by different workers.
-const JUST: Nanos = Nanos::from_micros(100);
+const WORKER_SKEW: Nanos = Nanos::from_micros(100);
 /// Time after its end for which packets of a connection may still arrive.
-const CLOSING: Nanos = Nanos::from_millis(100);
-/// Time without packets after which an endpoint whose packets were of several kinds may be named again.
+const TIME_WAIT: Nanos = Nanos::from_millis(100);
+/// Time without packets after which an endpoint whose packets were of several kinds may be bound again.
 const MIXED: Nanos = Nanos::from_millis(60_000);
 
 /// Error: packets of an endpoint are not of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mixed;
 
-/// List of endpoints that may go first.
-const LOOSE: u8 = 0;
-/// List of endpoints that are paired.
-const PAIRED: u8 = 1;
-
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     pub(super) entries: FixedMap<FlowKey, Endpoint>,
     groups: FixedMap<PortKey, Group>,
     pairs: FixedMap<PairKey, PairState>,
-    pub(super) numbers: NumberIndex,
+    pub(super) psn_index: PsnIndex,
     /// Holdings of endpoints that are not paired.
-    loose: Holdings,
+    unpaired: Holdings,
     pub(crate) refused: u64,
     pub(crate) displaced: u64,
     pub(crate) entered: u64,
@@ -63,8 +57,8 @@ impl Endpoints {
             entries: FixedMap::new(capacity, seed),
             groups: FixedMap::new(capacity, seed),
             pairs: FixedMap::new(capacity, seed),
-            numbers: NumberIndex::new(capacity, seed),
-            loose: Holdings::new(seed),
+            psn_index: PsnIndex::new(capacity, seed),
+            unpaired: Holdings::new(seed),
             refused: 0,
             displaced: 0,
             entered: 0,
@@ -154,21 +148,26 @@ impl Endpoints {
     }
 
     /// Returns the endpoint with this key, made if need be.
-    pub(crate) fn enter(&mut self, key: &FlowKey, transport: Transport, now: Nanos) -> Option<u32> {
+    pub(crate) fn get_or_insert(
+        &mut self,
+        key: &FlowKey,
+        transport: Transport,
+        now: Nanos,
+    ) -> Option<u32> {
         match self.entries.find(key) {
-            Some(endpoint) => self.see_as(endpoint, transport, now),
-            None => self.make(key, transport, Holder::NOBODY, now),
+            Some(endpoint) => self.observe_as(endpoint, transport, now),
+            None => self.insert(key, transport, Holder::NOBODY, now),
         }
     }
 
     /// Holder of an endpoint whose packets came in by `ingress`.
     pub(super) fn holder(&self, key: &FlowKey, ingress: PortId) -> Holder {
-        self.loose.holder(key, ingress)
+        self.unpaired.holder(key, ingress)
     }
 
     /// Records that an endpoint was seen with this transport; with another transport than before it is made anew. If it was in use with the other
     /// until now, one of both is made up, or its number has just changed hands: no sender to it is believed for a while.
-    pub(super) fn see_as(
+    pub(super) fn observe_as(
         &mut self,
         endpoint: u32,
         transport: Transport,
@@ -176,22 +175,22 @@ impl Endpoints {
     ) -> Option<u32> {
         let state = self.entries.get(endpoint)?;
         if state.transport == transport {
-            return self.see(endpoint, now);
+            return self.observe(endpoint, now);
         }
         let in_use = now.since(state.last_seen) < LIVE;
         let (began, holder, key) = (state.began, state.holder, self.key(endpoint)?);
         self.remove(endpoint, now);
-        let endpoint = self.make(&key, transport, holder, now)?;
+        let endpoint = self.insert(&key, transport, holder, now)?;
         let state = self.entries.get_mut(endpoint)?;
         state.port_changes = 1;
         if in_use {
-            (state.doubted_until, state.began) = (now + LIVE, began);
+            (state.suspect_until, state.began) = (now + LIVE, began);
         }
         Some(endpoint)
     }
 
     /// Records that an endpoint was seen.
-    pub(super) fn see(&mut self, endpoint: u32, now: Nanos) -> Option<u32> {
+    pub(super) fn observe(&mut self, endpoint: u32, now: Nanos) -> Option<u32> {
         self.entries.touch(endpoint);
         let state = self.entries.get_mut(endpoint)?;
         if state.port.is_none() && now.since(state.last_seen) >= LIVE {
@@ -203,7 +202,7 @@ impl Endpoints {
     }
 
     /// Makes an endpoint for a key that has none.
-    pub(super) fn make(
+    pub(super) fn insert(
         &mut self,
         key: &FlowKey,
         transport: Transport,
@@ -225,13 +224,13 @@ impl Endpoints {
         let mut state = Endpoint::new(transport, pair, low32(self.entered), now);
         state.holder = holder;
         let endpoint = self.entries.insert(*key, state)?;
-        self.loose.count(holder, true);
+        self.unpaired.count(holder, true);
         let common = self.is_common(key, pair);
         self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
         state.common += u32::from(common);
         let side = state.side_mut(direction);
-        side.push_front(&mut self.entries, |endpoint| &mut endpoint.side, endpoint);
+        side.push_front(&mut self.entries, |it| &mut it.side, endpoint);
         Some(endpoint)
     }
 
@@ -242,10 +241,10 @@ impl Endpoints {
         other.is_some_and(|other| other.pair == pair)
     }
 
-    /// Removes an endpoint. The caller must renew its group's verdicts ([`Endpoints::set_port`] first).
+    /// Removes an endpoint. The caller must update its group's verdicts ([`Endpoints::set_port`] first).
     fn remove(&mut self, endpoint: u32, now: Nanos) {
         self.set_port(endpoint, None, now);
-        self.forget_psn(endpoint);
+        self.reset_psn(endpoint);
         let (Some(key), Some(of)) = (
             self.key(endpoint),
             self.endpoint(endpoint).map(|state| state.pair),
@@ -255,9 +254,9 @@ impl Endpoints {
         let (_, direction) = PairKey::of(&key);
         if let Some(pair) = self.pairs.get_mut(of) {
             let side = pair.side_mut(direction);
-            side.remove(&mut self.entries, |endpoint| &mut endpoint.side, endpoint);
+            side.remove(&mut self.entries, |it| &mut it.side, endpoint);
         }
-        self.set_list(endpoint, PAIRED);
+        self.set_list(endpoint, replacement::PAIRED);
         self.entries.remove(endpoint);
         let common = self.is_common(&key, of);
         if let Some(pair) = self.pairs.get_mut(of) {
@@ -269,9 +268,9 @@ impl Endpoints {
     }
 
     /// Begins a new connection on an endpoint: evidence from its earlier packets is void.
-    pub(super) fn renew(&mut self, endpoint: u32, labelled: bool, now: Nanos) {
+    pub(super) fn reset(&mut self, endpoint: u32, labelled: bool, now: Nanos) {
         self.set_port(endpoint, None, now);
-        self.forget_psn(endpoint);
+        self.reset_psn(endpoint);
         if let Some(state) = self.entries.get_mut(endpoint) {
             state.sent.first = NONE;
             state.port_changes = 0;
@@ -280,137 +279,54 @@ impl Endpoints {
         }
     }
 
-    /// Makes an endpoint the newest of a list.
-    fn set_list(&mut self, endpoint: u32, list: u8) {
-        let (Some(before), Some(state)) =
-            (self.entries.list_of(endpoint), self.entries.get(endpoint))
-        else {
-            return;
-        };
-        if before != list {
-            self.loose.count(state.holder, list == LOOSE);
-        }
-        self.entries.set_list(endpoint, list);
-    }
-
-    fn make_room(&mut self, newcomer: Holder, now: Nanos) -> bool {
-        let is_idle = |endpoint: &u32| {
-            let state = self.entries.get(*endpoint);
-            state.is_some_and(|state| now.since(state.last_seen) >= LIVE)
-        };
-        let loose = self.entries.by_age(LOOSE).take(LOOKED_AT).find(|endpoint| {
-            let state = self.entries.get(*endpoint);
-            let holds_more =
-                state.is_some_and(|state| self.loose.makes_room(state.holder, newcomer));
-            is_idle(endpoint)
-                || holds_more
-                    && self
-                        .opposite_side(*endpoint)
-                        .is_none_or(|side| side.len == 0)
-        });
-        // Paired endpoints outlive their traffic, however many newcomers there are: beyond a share of the table newcomers push out each other.
-        let few_loose = self.entries.len_of(LOOSE) < self.entries.len() / LOOSE_SHARE;
-        let paired = || {
-            let oldest = self.entries.oldest(PAIRED).filter(is_idle);
-            oldest.filter(|_| few_loose)
-        };
-        match loose.or_else(paired) {
-            Some(endpoint) => {
-                self.displaced += 1;
-                self.remove(endpoint, now);
-                true
-            }
-            None => {
-                // Moved back, so that the next newcomer looks at others.
-                self.entries.rotate(LOOSE, LOOKED_AT);
-                false
-            }
-        }
-    }
-
     /// Activity of the endpoint with this key.
-    pub(super) fn life(&self, key: &FlowKey, now: Nanos) -> Life {
+    pub(super) fn activity(&self, key: &FlowKey, now: Nanos) -> Activity {
         let state = self
             .find(key)
             .and_then(|endpoint| self.entries.get(endpoint));
         match state {
             Some(state) if now.since(state.last_seen) < LIVE => {
                 let ended = state.last_seen < state.began;
-                if ended || now.since(state.began) < JUST {
-                    Life::New
+                if ended || now.since(state.began) < WORKER_SKEW {
+                    Activity::New
                 } else {
-                    Life::Living
+                    Activity::Active
                 }
             }
-            _ => Life::Silent,
+            _ => Activity::Silent,
         }
     }
 
     /// Properties of the packets of an endpoint that was seen before just now; `Err` if they were of several kinds, not long ago.
-    pub(super) fn like(&self, endpoint: u32, now: Nanos) -> Result<Option<Like>, Mixed> {
+    pub(super) fn fingerprint(
+        &self,
+        endpoint: u32,
+        now: Nanos,
+    ) -> Result<Option<Fingerprint>, Mixed> {
         let Some(state) = self.entries.get(endpoint) else {
             return Ok(None);
         };
         // After a connection's end its last packets are still on their way: their properties until then count.
-        if state.began <= now && now.since(state.began) < JUST {
+        if state.began <= now && now.since(state.began) < WORKER_SKEW {
             return Ok(None);
         }
         if state.port_changes > 0 {
             let forgotten = now.since(state.last_seen) >= MIXED;
             return if forgotten { Ok(None) } else { Err(Mixed) };
         }
-        Ok(state.port.map(|port| Like {
+        Ok(state.port.map(|port| Fingerprint {
             port,
             last: state.sent.last,
             packets: state.sent.packets,
         }))
     }
 
-    /// Ends the connection of an endpoint: its packets until now are no sign of life.
-    pub(super) fn bury(&mut self, endpoint: u32, now: Nanos) {
-        self.renew(endpoint, false, now);
+    /// Closes the connection of an endpoint: its packets until now are no activity.
+    pub(super) fn close(&mut self, endpoint: u32, now: Nanos) {
+        self.reset(endpoint, false, now);
         if let Some(state) = self.entries.get_mut(endpoint) {
             // Nor are its last packets, still on their way.
-            (state.last_seen, state.began) = (Nanos::ZERO, now + CLOSING);
-        }
-    }
-
-    /// Forgets up to `budget` endpoints that are not paired and long unseen.
-    pub(crate) fn forget(&mut self, now: Nanos, budget: usize) {
-        for _ in 0..budget {
-            let Some(endpoint) = self.entries.oldest(LOOSE) else {
-                return;
-            };
-            if self
-                .entries
-                .get(endpoint)
-                .is_some_and(|state| now.since(state.last_seen) < LIVE)
-            {
-                return;
-            }
-            self.remove(endpoint, now);
-        }
-    }
-
-    /// Stores an endpoint's partner, and moves both to the list of those to be kept.
-    pub(super) fn settle(&mut self, endpoint: u32, partner: Option<u32>) {
-        let Some(state) = self.entries.get_mut(endpoint) else {
-            return;
-        };
-        let before = std::mem::replace(&mut state.partner, partner.unwrap_or(NONE));
-        if partner == Some(before) || (partner.is_none() && before == NONE) {
-            return;
-        }
-        if self
-            .entries
-            .get(before)
-            .is_some_and(|other| other.partner == endpoint || other.partner == NONE)
-        {
-            self.set_list(before, LOOSE);
-        }
-        self.set_list(endpoint, if partner.is_some() { PAIRED } else { LOOSE });
-        if let Some(partner) = partner {
-            self.set_list(partner, PAIRED);
+            (state.last_seen, state.began) = (Nanos::ZERO, now + TIME_WAIT);
         }
     }
 

@@ -6,7 +6,7 @@ use super::{LIVE, MIXED};
 use crate::links::NONE;
 
 /// Number of requests remembered that ask for a reply.
-pub(in crate::pair) const MARKS: u8 = 4;
+pub(in crate::pair) const ACKREQ_PSNS: u8 = 4;
 
 /// Fit of replies to the only endpoint with the same UDP source port in the other direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl PortFit {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PsnState {
     /// Numbers of requests to this endpoint that ask for a reply, the latest first; [`NONE`] for none.
-    pub(in crate::pair) marks: [u32; MARKS as usize],
+    pub(in crate::pair) ackreq_psns: [u32; ACKREQ_PSNS as usize],
     /// Endpoint that replies to this endpoint fit (`candidate`), the number of fits (`supports`), and the last number that fitted (`supported`).
     pub(in crate::pair) candidate: u32,
     /// Candidate's [serial number](super::End::serial).
@@ -65,7 +65,7 @@ pub(crate) struct PsnState {
 impl PsnState {
     pub(crate) const fn new() -> PsnState {
         PsnState {
-            marks: [NONE; MARKS as usize],
+            ackreq_psns: [NONE; ACKREQ_PSNS as usize],
             candidate: NONE,
             candidate_serial: 0,
             supports: 0,

@@ -14,12 +14,12 @@ fn datagram(src: &str, dst: &str, from: u32, to: u32, now: Nanos) -> Record {
 fn a_datagram_names_its_sender_once_datagrams_were_sent_to_that_queue_pair() {
     let mut book = ConnectionTable::new(64, 5);
     let there = book.observe(&datagram(A, B, 0x18, 0x11, ms(1)), 0).unwrap();
-    assert_eq!(book.resolve(there, ms(1)), Pairing::Cold);
+    assert_eq!(book.pairing(there, ms(1)), Pairing::Cold);
     book.observe(&datagram(B, A, 0x21, 0x28, ms(2)), 0).unwrap();
-    assert_eq!(book.resolve(there, ms(2)), Pairing::Cold, "another's");
+    assert_eq!(book.pairing(there, ms(2)), Pairing::Cold, "another's");
     let back = book.observe(&datagram(B, A, 0x11, 0x18, ms(2)), 0).unwrap();
-    assert_eq!(book.resolve(there, ms(2)), paired(0x18, Evidence::Deth));
-    assert_eq!(book.resolve(back, ms(2)), paired(0x11, Evidence::Deth));
+    assert_eq!(book.pairing(there, ms(2)), paired(0x18, Evidence::Deth));
+    assert_eq!(book.pairing(back, ms(2)), paired(0x11, Evidence::Deth));
 }
 
 /// Two queue pairs of datagrams exchanged some, and the attacker's datagrams between them name a living connection's queue pair.
@@ -41,7 +41,7 @@ fn a_datagram_that_names_a_connections_queue_pair_names_nobody() {
         }
         let forged = datagram(A, B, bystander, 0x61, ms(now));
         let there = book.0.observe(&forged, 0).unwrap();
-        let signalled = book.0.resolve(there, ms(now));
+        let signalled = book.0.pairing(there, ms(now));
         assert_eq!(signalled.evidence(), Evidence::None, "{now}");
     }
 }
@@ -57,14 +57,14 @@ fn two_that_send_datagrams_to_one_are_doubted_until_one_is_alone() {
         let there = book
             .observe(&datagram(A, B, from, 0x11, ms(now)), 0)
             .unwrap();
-        let doubted = book.resolve(there, ms(now)) == Pairing::Unpaired;
+        let doubted = book.pairing(there, ms(now)) == Pairing::Unpaired;
         assert_eq!(doubted, now > 1, "at {now} ms");
     }
     let there = book
         .observe(&datagram(A, B, 0x19, 0x11, ms(20)), 0)
         .unwrap();
-    assert_eq!(book.resolve(there, ms(1_008)), Pairing::Unpaired);
-    assert_eq!(book.resolve(there, ms(1_009)), paired(0x19, Evidence::Deth));
+    assert_eq!(book.pairing(there, ms(1_008)), Pairing::Unpaired);
+    assert_eq!(book.pairing(there, ms(1_009)), paired(0x19, Evidence::Deth));
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn datagrams_and_connections_tell_nothing_of_each_other() {
     let mut back = datagram(B, A, 0x11, 0x18, ms(2));
     back.udp_port = port;
     let endpoint = book.0.observe(&back, 0).unwrap();
-    assert_eq!(book.0.resolve(there, ms(2)), Pairing::Cold);
+    assert_eq!(book.0.pairing(there, ms(2)), Pairing::Cold);
     assert_eq!(
-        book.0.resolve(endpoint, ms(2)),
+        book.0.pairing(endpoint, ms(2)),
         Pairing::Unpaired,
         "names a connection's"
     );
@@ -92,7 +92,7 @@ fn a_datagram_to_a_living_connection_names_nobody_and_is_got_over() {
     book.data(0x11, port, ms(1));
     book.ack(0x18, port, ms(1));
     let there = book.data(0x11, port, ms(2));
-    assert_eq!(book.0.resolve(there, ms(2)).evidence(), Evidence::PortHash);
+    assert_eq!(book.0.pairing(there, ms(2)).evidence(), Evidence::PortHash);
     book.data(0x12, other, ms(2));
     book.0.observe(&datagram(B, A, 0x40, 0x41, ms(3)), 0);
     let forged = book
@@ -100,17 +100,17 @@ fn a_datagram_to_a_living_connection_names_nobody_and_is_got_over() {
         .observe(&datagram(A, B, 0x66, 0x11, ms(3)), 0)
         .unwrap();
     for now in 3..3_000 {
-        assert_eq!(book.0.resolve(forged, ms(now)), Pairing::Unpaired, "{now}");
+        assert_eq!(book.0.pairing(forged, ms(now)), Pairing::Unpaired, "{now}");
         let endpoint = book.data(0x11, port, ms(now));
         assert_eq!(
-            book.0.resolve(endpoint, ms(now)),
+            book.0.pairing(endpoint, ms(now)),
             Pairing::Unpaired,
             "{now}"
         );
     }
     let endpoint = book.data(0x11, port, ms(6_100));
     assert_eq!(
-        book.0.resolve(endpoint, ms(6_100)),
+        book.0.pairing(endpoint, ms(6_100)),
         paired(0x18, Evidence::PortHash)
     );
 }
@@ -123,7 +123,7 @@ fn a_connection_on_a_number_datagrams_had_is_a_connection() {
     for now in 1..200 {
         let endpoint = book.0.observe(&datagram(A, B, 0x66, 0x11, ms(now)), 0);
         assert_eq!(
-            book.0.resolve(endpoint.unwrap(), ms(now)),
+            book.0.pairing(endpoint.unwrap(), ms(now)),
             paired(0x66, Evidence::Deth)
         );
     }
@@ -131,7 +131,7 @@ fn a_connection_on_a_number_datagrams_had_is_a_connection() {
     for now in 200..3_190 {
         let endpoint = book.data(0x11, port, ms(now));
         book.ack(0x18, port, ms(now));
-        let signalled = book.0.resolve(endpoint, ms(now));
+        let signalled = book.0.pairing(endpoint, ms(now));
         assert!(
             signalled.evidence() == Evidence::None,
             "{signalled:?} at {now}"
@@ -139,7 +139,7 @@ fn a_connection_on_a_number_datagrams_had_is_a_connection() {
     }
     let endpoint = book.data(0x11, port, ms(4_000));
     assert_eq!(
-        book.0.resolve(endpoint, ms(4_000)),
+        book.0.pairing(endpoint, ms(4_000)),
         paired(0x18, Evidence::PortHash)
     );
 }
@@ -150,12 +150,12 @@ fn datagrams_on_a_number_a_connection_had_are_datagrams() {
     let port = hash(0x18, 0x11);
     let there = book.data(0x11, port, ms(1));
     book.ack(0x18, port, ms(1));
-    book.0.settle(there, ms(1));
+    book.0.update_partner(there, ms(1));
     let later = ms(3_600_000);
     book.0.observe(&datagram(B, A, 0x11, 0x77, later), 0);
     let there = book.0.observe(&datagram(A, B, 0x77, 0x11, later), 0);
     let there = there.unwrap();
-    assert_eq!(book.0.resolve(there, later), paired(0x77, Evidence::Deth));
+    assert_eq!(book.0.pairing(there, later), paired(0x77, Evidence::Deth));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn what_a_number_was_as_uc_does_not_stick() {
     book.data(0x11, 50_000, ms(4_100));
     book.ack(0x18, 50_000, ms(4_100));
     assert_eq!(
-        book.0.resolve(endpoint, ms(4_100)),
+        book.0.pairing(endpoint, ms(4_100)),
         paired(0x18, Evidence::Port)
     );
     // And the other way round.
@@ -176,7 +176,7 @@ fn what_a_number_was_as_uc_does_not_stick() {
     for now in 8_000..12_000 {
         book.0.observe(&uc(ms(now)), 0).unwrap();
         book.ack(0x18, 50_000, ms(now));
-        assert_eq!(book.0.resolve(endpoint, ms(now)).evidence(), Evidence::None);
+        assert_eq!(book.0.pairing(endpoint, ms(now)).evidence(), Evidence::None);
     }
 }
 
@@ -193,7 +193,7 @@ fn numbers_of_datagrams_are_not_common_with_connections() {
     }
     let endpoint = book.data(0x30, 50_001, ms(120));
     assert_eq!(
-        book.0.resolve(endpoint, ms(120)),
+        book.0.pairing(endpoint, ms(120)),
         paired(0x20, Evidence::Port)
     );
 }

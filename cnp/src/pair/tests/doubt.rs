@@ -111,10 +111,10 @@ impl Flow {
         }
         while let Some(record) = self.reader.pop() {
             let reader = &self.reader;
-            let live = |_, slot| reader.read(slot)?.request;
-            let endpoint = self.book.observe_with(&record, 0, live).unwrap();
-            self.book.settle(endpoint, record.time);
-            let paired = self.book.resolve(endpoint, record.time).evidence() != Evidence::None;
+            let read_psn = |_, slot| reader.read(slot)?.request;
+            let endpoint = self.book.observe_with(&record, 0, read_psn).unwrap();
+            self.book.update_partner(endpoint, record.time);
+            let paired = self.book.pairing(endpoint, record.time).evidence() != Evidence::None;
             let control = SlotControl {
                 paired,
                 ..SlotControl::default()
@@ -144,7 +144,7 @@ impl Flow {
         let (a, b) = (IpAddr::from(HOST_A), IpAddr::from(HOST_B));
         let endpoint = self.book.find(&FlowKey::new(a, b, Qpn::new(RECEIVER)));
         let pairing = endpoint.map_or(Pairing::Cold, |endpoint| {
-            self.book.resolve(endpoint, ms(self.now))
+            self.book.pairing(endpoint, ms(self.now))
         });
         if let Pairing::Paired(sender, _) = pairing {
             assert_eq!(sender, Qpn::new(SENDER), "{} ms", self.now);

@@ -11,7 +11,7 @@ use npcc_pipeline::wire::bth::RoceClass;
 mod datagrams;
 mod doubt;
 mod given;
-mod numbers;
+mod psns;
 
 const A: &str = "10.0.1.3";
 const B: &str = "10.0.2.2";
@@ -89,9 +89,9 @@ fn evidence_ranks_as_documented() {
 fn cold_until_something_comes_back() {
     let mut book = Book::new();
     let endpoint = book.data(0x11, 50_000, ms(1));
-    assert_eq!(book.0.resolve(endpoint, ms(1)), Pairing::Cold);
+    assert_eq!(book.0.pairing(endpoint, ms(1)), Pairing::Cold);
     book.ack(0x18, 60_000, ms(2));
-    assert_eq!(book.0.resolve(endpoint, ms(2)), Pairing::Unpaired);
+    assert_eq!(book.0.pairing(endpoint, ms(2)), Pairing::Unpaired);
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn the_hash_pairs_at_the_first_packet_back_both_ways() {
     let data = book.data(0x11, hash(0x18, 0x11), ms(1));
     let ack = book.ack(0x18, hash(0x18, 0x11), ms(1));
     assert_eq!(
-        book.0.resolve(data, ms(1)),
+        book.0.pairing(data, ms(1)),
         paired(0x18, Evidence::PortHash)
     );
-    assert_eq!(book.0.resolve(ack, ms(1)), paired(0x11, Evidence::PortHash));
+    assert_eq!(book.0.pairing(ack, ms(1)), paired(0x11, Evidence::PortHash));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_second_that_fits_the_hash_demotes_both() {
         .find(|a| *a != 0x18 && hash(*a, 0x11) == port)
         .unwrap();
     book.ack(twin, port, ms(2));
-    assert_eq!(book.0.resolve(data, ms(2)), Pairing::Unpaired);
+    assert_eq!(book.0.pairing(data, ms(2)), Pairing::Unpaired);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn the_hash_is_not_believed_where_it_often_fails() {
     }
     let data = book.data(0x11, hash(0x18, 0x11), ms(1));
     book.ack(0x18, hash(0x18, 0x11), ms(1));
-    assert_eq!(book.0.resolve(data, ms(2)).evidence(), Evidence::None);
+    assert_eq!(book.0.pairing(data, ms(2)).evidence(), Evidence::None);
 }
 
 #[test]
@@ -143,24 +143,24 @@ fn a_port_pairs_after_fifty_milliseconds_and_sixty_four_packets() {
     let data = book.data(0x11, port, Nanos(1_000));
     book.ack(0x18, port, Nanos(2_000));
     assert_eq!(
-        book.0.resolve(data, ms(60)).evidence(),
+        book.0.pairing(data, ms(60)).evidence(),
         Evidence::None,
         "too few packets"
     );
     book.data(0x11, port, Nanos(100_000));
     book.ack(0x18, port, Nanos(101_000));
     assert_eq!(
-        book.0.resolve(data, ms(51)).evidence(),
+        book.0.pairing(data, ms(51)).evidence(),
         Evidence::None,
         "what is in flight was not known yet"
     );
     book.ack(0x18, port, ms(30));
     assert_eq!(
-        book.0.resolve(data, ms(49)).evidence(),
+        book.0.pairing(data, ms(49)).evidence(),
         Evidence::None,
         "too early"
     );
-    assert_eq!(book.0.resolve(data, ms(51)), paired(0x18, Evidence::Port));
+    assert_eq!(book.0.pairing(data, ms(51)), paired(0x18, Evidence::Port));
 }
 
 #[test]
@@ -172,18 +172,18 @@ fn another_arrival_on_the_port_demotes_at_once() {
         book.ack(0x18, port, ms(1));
         book.data(0x11, port, ms(60));
         assert_eq!(
-            book.0.resolve(data, ms(60)).evidence(),
+            book.0.pairing(data, ms(60)).evidence(),
             Evidence::None,
             "not seen since"
         );
         book.ack(0x18, port, ms(60));
-        assert_eq!(book.0.resolve(data, ms(60)), paired(0x18, Evidence::Port));
+        assert_eq!(book.0.pairing(data, ms(60)), paired(0x18, Evidence::Port));
         if second_is_data {
             book.data(0x12, port, ms(60));
         } else {
             book.ack(0x19, port, ms(60));
         }
-        assert_eq!(book.0.resolve(data, ms(61)).evidence(), Evidence::None);
+        assert_eq!(book.0.pairing(data, ms(61)).evidence(), Evidence::None);
     }
 }
 
@@ -203,7 +203,7 @@ fn one_equal_port_among_many_unequal_is_chance() {
         }
     }
     let victim = book.data(0x30, 50_001, ms(70));
-    assert_eq!(book.0.resolve(victim, ms(70)).evidence(), Evidence::None);
+    assert_eq!(book.0.pairing(victim, ms(70)).evidence(), Evidence::None);
 }
 
 /// Cards take the port from their own queue pair, and this switch has half of their paths: of one connection it sees the data, of
@@ -221,7 +221,7 @@ fn a_near_number_that_no_request_of_late_had_refutes_the_port() {
         let mut last = Evidence::None;
         for now in 1..100 {
             let number = 10_000 + 5 * u32::try_from(now).unwrap();
-            let live = |_: usize, _: SlotRef| Some(number);
+            let read_psn = |_: usize, _: SlotRef| Some(number);
             let request = Record {
                 psn: number,
                 ..record(A, B, 0x11, 0x0a, 50_000, ms(now))
@@ -231,9 +231,9 @@ fn a_near_number_that_no_request_of_late_had_refutes_the_port() {
                 syndrome: Some(0x1f),
                 ..record(B, A, 0x18, 0x11, 50_000, ms(now))
             };
-            let data = book.0.observe_with(&request, 0, live).unwrap();
-            book.0.observe_with(&answer, 0, live).unwrap();
-            last = book.0.resolve(data, ms(now)).evidence();
+            let data = book.0.observe_with(&request, 0, read_psn).unwrap();
+            book.0.observe_with(&answer, 0, read_psn).unwrap();
+            last = book.0.pairing(data, ms(now)).evidence();
         }
         assert_eq!(last, evidence, "{from_request}");
     }
@@ -251,7 +251,7 @@ fn equal_ports_of_equal_numbers_are_no_evidence() {
         }
     }
     let victim = book.data(0x21, own(0x20), ms(70));
-    assert_eq!(book.0.resolve(victim, ms(70)).evidence(), Evidence::None);
+    assert_eq!(book.0.pairing(victim, ms(70)).evidence(), Evidence::None);
 }
 
 /// A number that both hosts have disables the evidence `port` for as long as both have it.
@@ -266,7 +266,7 @@ fn a_number_is_common_until_one_of_its_ends_is_forgotten() {
         }
         book.0.age(now);
         let endpoint = book.data(0x31, 50_002, now);
-        book.0.resolve(endpoint, now)
+        book.0.pairing(endpoint, now)
     };
     for now in 1..6 {
         assert_eq!(
@@ -292,7 +292,7 @@ fn a_port_says_nothing_for_uc() {
     book.0
         .observe(&record(A, B, 0x11, 0x2a, 50_000, ms(100)), 0)
         .unwrap();
-    assert_eq!(book.0.resolve(data, ms(200)).evidence(), Evidence::None);
+    assert_eq!(book.0.pairing(data, ms(200)).evidence(), Evidence::None);
 }
 
 /// Regression: evidence `only` (one queue pair in each direction between two addresses for a second) paired these. Nothing needed it, and a
@@ -303,7 +303,7 @@ fn two_alone_between_two_addresses_prove_nothing() {
     let data = book.data(0x11, 50_000, ms(1));
     book.ack(0x18, 60_000, ms(1));
     for now in [1_000, 1_002, 5_000] {
-        assert_eq!(book.0.resolve(data, ms(now)).evidence(), Evidence::None);
+        assert_eq!(book.0.pairing(data, ms(now)).evidence(), Evidence::None);
     }
 }
 
@@ -314,13 +314,13 @@ fn a_queue_pair_used_again_with_another_peer_is_another_pair() {
     book.ack(0x18, hash(0x18, 0x11), ms(1));
     book.data(0x11, hash(0x40, 0x11), ms(2));
     assert_eq!(
-        book.0.resolve(data, ms(2)).evidence(),
+        book.0.pairing(data, ms(2)).evidence(),
         Evidence::None,
         "nobody on the new port yet"
     );
     book.ack(0x40, hash(0x40, 0x11), ms(3));
     assert_eq!(
-        book.0.resolve(data, ms(3)),
+        book.0.pairing(data, ms(3)),
         paired(0x40, Evidence::PortHash)
     );
 }
@@ -334,7 +334,7 @@ fn ports_that_change_with_every_packet_say_nothing() {
     }
     book.ack(0x18, 50_009, ms(2));
     book.data(0x11, 50_009, ms(100));
-    assert_ne!(book.0.resolve(data, ms(100)).evidence(), Evidence::Port);
+    assert_ne!(book.0.pairing(data, ms(100)).evidence(), Evidence::Port);
 }
 
 #[test]
@@ -342,12 +342,12 @@ fn pairs_outlive_their_traffic_and_loose_ends_do_not() {
     let mut book = Book::new();
     let data = book.data(0x11, hash(0x18, 0x11), ms(1));
     book.ack(0x18, hash(0x18, 0x11), ms(1));
-    book.0.settle(data, ms(1));
+    book.0.update_partner(data, ms(1));
     book.data(0x33, 50_000, ms(1));
     (0..10).for_each(|_| book.0.age(ms(2) + LIVE));
     assert_eq!(book.0.len(), 2);
     assert_eq!(
-        book.0.resolve(data, ms(2) + LIVE),
+        book.0.pairing(data, ms(2) + LIVE),
         paired(0x18, Evidence::PortHash)
     );
 }
@@ -357,7 +357,7 @@ fn a_flood_does_not_displace_ends_in_use() {
     let mut book = Book::new();
     let data = book.data(0x11, hash(0x18, 0x11), ms(1));
     book.ack(0x18, hash(0x18, 0x11), ms(1));
-    book.0.settle(data, ms(1));
+    book.0.update_partner(data, ms(1));
     for qpn in 0x1000..0x1100 {
         book.0
             .observe(&record("10.9.9.9", B, qpn, 0x0a, 50_000, ms(2)), 0);
@@ -372,7 +372,7 @@ fn a_flood_does_not_displace_ends_in_use() {
             .is_some()
     );
     assert_eq!(book.0.displaced(), 1);
-    assert_eq!(book.0.resolve(data, late), paired(0x18, Evidence::PortHash));
+    assert_eq!(book.0.pairing(data, late), paired(0x18, Evidence::PortHash));
 }
 
 /// Newcomers from many made-up sources, as long as all they have pushed out are live: paired endpoints that pause stay.
@@ -383,7 +383,7 @@ fn a_flood_does_not_displace_pairs_that_pause() {
     for (a, b) in &pairs {
         let data = book.data(*b, hash(*a, *b), ms(1));
         book.ack(*a, hash(*a, *b), ms(1));
-        book.0.settle(data, ms(1));
+        book.0.update_partner(data, ms(1));
     }
     for now in 4_000..24_000u64 {
         let source = format!("10.9.{}.{}", now / 200 % 200, now % 200);
@@ -396,7 +396,7 @@ fn a_flood_does_not_displace_pairs_that_pause() {
         let key = record(A, B, *b, 0x0a, 0, ms(1)).key;
         let endpoint = book.0.find(&key).unwrap();
         assert_eq!(
-            book.0.resolve(endpoint, ms(24_000)),
+            book.0.pairing(endpoint, ms(24_000)),
             paired(*a, Evidence::PortHash)
         );
     }
@@ -417,12 +417,12 @@ fn connections_by_the_hash_are_known_beside_others() {
     }
     let endpoint = book.data(0x401, hash(0x200, 0x401), ms(2));
     assert_eq!(
-        book.0.resolve(endpoint, ms(2)),
+        book.0.pairing(endpoint, ms(2)),
         paired(0x200, Evidence::PortHash)
     );
     // An endpoint that is not alone on its port needs more evidence.
     book.ack(0x300, hash(0x200, 0x401), ms(3));
-    assert_eq!(book.0.resolve(endpoint, ms(3)).evidence(), Evidence::None);
+    assert_eq!(book.0.pairing(endpoint, ms(3)).evidence(), Evidence::None);
 }
 
 /// More endpoints than this on one port are put there by an attacker: each arrival would compare all of them with each other.
@@ -442,7 +442,7 @@ fn more_than_eight_ends_on_a_port_are_not_compared() {
         }
         let (a, b) = pairs[0];
         let endpoint = book.data(b, port, ms(2));
-        let signalled = book.0.resolve(endpoint, ms(2));
+        let signalled = book.0.pairing(endpoint, ms(2));
         assert_eq!(
             signalled == paired(a, Evidence::PortHash),
             compared,
@@ -476,7 +476,7 @@ fn made_up_answers_elsewhere_do_not_take_numbers_away() {
     }
     let endpoint = book.0.find(&record(A, B, 0x201, 0x0a, 0, ms(1)).key);
     assert_eq!(
-        book.0.resolve(endpoint.unwrap(), ms(6)),
+        book.0.pairing(endpoint.unwrap(), ms(6)),
         paired(0x301, Evidence::Psn)
     );
 }
@@ -494,7 +494,7 @@ fn emptying_the_book_leaves_no_score_behind() {
     let data = book.data(0x11, hash(0x18, 0x11), later);
     book.ack(0x18, hash(0x18, 0x11), later);
     assert_eq!(
-        book.0.resolve(data, later),
+        book.0.pairing(data, later),
         paired(0x18, Evidence::PortHash)
     );
 }

@@ -3,15 +3,15 @@
 use super::*;
 
 /// Connections whose ports prove nothing, as all have one.
-struct Numbers {
+struct PsnRig {
     connections: ConnectionTable,
     now: Nanos,
     port: u16,
 }
 
-impl Numbers {
-    fn new() -> Numbers {
-        Numbers {
+impl PsnRig {
+    fn new() -> PsnRig {
+        PsnRig {
             connections: ConnectionTable::new(4_096, 5),
             now: ms(1),
             port: 50_000,
@@ -36,97 +36,97 @@ impl Numbers {
         endpoint
     }
 
-    fn resolve(&self, endpoint: EndpointId) -> Pairing {
-        self.connections.resolve(endpoint, self.now)
+    fn pairing(&self, endpoint: EndpointId) -> Pairing {
+        self.connections.pairing(endpoint, self.now)
     }
 }
 
 #[test]
 fn three_numbers_that_fit_pair_and_two_do_not() {
-    let mut numbers = Numbers::new();
+    let mut rig = PsnRig::new();
     for other in 0..20 {
-        numbers.exchange(0x300 + other, 0x200 + other, (other + 1) << 18);
+        rig.exchange(0x300 + other, 0x200 + other, (other + 1) << 18);
     }
     let wrap = 0x100_0000 - BASE;
-    let endpoint = numbers.exchange(0x18, 0x11, wrap - 2);
-    numbers.exchange(0x18, 0x11, wrap - 1);
-    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
-    numbers.exchange(0x18, 0x11, wrap);
-    assert_eq!(numbers.resolve(endpoint), paired(0x18, Evidence::Psn));
-    let back = numbers.packet(B, A, 0x18, 0x11, wrap);
-    assert_eq!(numbers.resolve(back), paired(0x11, Evidence::Psn));
+    let endpoint = rig.exchange(0x18, 0x11, wrap - 2);
+    rig.exchange(0x18, 0x11, wrap - 1);
+    assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
+    rig.exchange(0x18, 0x11, wrap);
+    assert_eq!(rig.pairing(endpoint), paired(0x18, Evidence::Psn));
+    let back = rig.packet(B, A, 0x18, 0x11, wrap);
+    assert_eq!(rig.pairing(back), paired(0x11, Evidence::Psn));
 }
 
 #[test]
 fn an_acknowledgement_sent_again_counts_once() {
-    let mut numbers = Numbers::new();
-    numbers.exchange(0x300, 0x200, 1 << 20);
-    let endpoint = numbers.exchange(0x18, 0x11, 7);
+    let mut rig = PsnRig::new();
+    rig.exchange(0x300, 0x200, 1 << 20);
+    let endpoint = rig.exchange(0x18, 0x11, 7);
     for _ in 0..5 {
-        numbers.packet(B, A, 0x18, 0x11, 7);
+        rig.packet(B, A, 0x18, 0x11, 7);
     }
-    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
+    assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
 }
 
 #[test]
 fn numbers_in_lock_step_say_nothing() {
-    let mut numbers = Numbers::new();
+    let mut rig = PsnRig::new();
     for psn in 0..16 {
         for n in 0..8 {
-            numbers.packet(A, B, 0x200 + n, 0x0a, psn);
+            rig.packet(A, B, 0x200 + n, 0x0a, psn);
         }
         for n in 0..8 {
-            numbers.packet(B, A, 0x300 + n, 0x11, psn);
+            rig.packet(B, A, 0x300 + n, 0x11, psn);
         }
     }
     // One of them runs ahead, and samples of the others are lost.
     for psn in 16..40 {
-        let endpoint = numbers.exchange(0x300, 0x200, psn);
-        assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
+        let endpoint = rig.exchange(0x300, 0x200, psn);
+        assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
     }
 }
 
 /// All begin at 0, drift apart, and are seen from 0x20_0000 on: 40 of them within the range that 64 could be in by chance.
 #[test]
 fn numbers_that_began_together_say_nothing_when_they_have_drifted() {
-    let mut numbers = Numbers::new();
+    let mut rig = PsnRig::new();
     for step in 0..60 {
         for n in 0..40 {
-            numbers.exchange(0x300 + n, 0x200 + n, n * 300 + step);
+            rig.exchange(0x300 + n, 0x200 + n, n * 300 + step);
         }
-        numbers.now += ms(1);
+        rig.now += ms(1);
     }
     for n in 0..40 {
-        let endpoint = numbers.packet(A, B, 0x200 + n, 0x0a, n * 300 + 60);
-        assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None, "{n}");
+        let endpoint = rig.packet(A, B, 0x200 + n, 0x0a, n * 300 + 60);
+        assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None, "{n}");
     }
 }
 
 /// Only the data of one connection are seen, and only the answers of another, both counting from 0.
 #[test]
 fn numbers_from_zero_on_pair_nobody() {
-    let mut numbers = Numbers::new();
+    let mut rig = PsnRig::new();
     for psn in 0..100u32 {
-        let endpoint = numbers.exchange(0x18, 0x11, psn.wrapping_sub(BASE));
-        assert_ne!(numbers.resolve(endpoint).evidence(), Evidence::Psn);
-        numbers.now += ms(1);
+        let endpoint = rig.exchange(0x18, 0x11, psn.wrapping_sub(BASE));
+        assert_ne!(rig.pairing(endpoint).evidence(), Evidence::Psn);
+        rig.now += ms(1);
     }
 }
 
 #[test]
 fn a_thousand_random_numbers_are_told_apart_once_their_pace_is_known() {
-    let mut numbers = Numbers::new();
+    let mut rig = PsnRig::new();
     let start = |n: u32| n.wrapping_mul(0x9e37_79b1) >> 8;
     let mut endpoints = Vec::new();
     for step in 0..60 {
         endpoints = (0..1_000)
-            .map(|n| numbers.exchange(0x30_0000 + n, 0x20_0000 + n, start(n) + step))
+            .map(|n| rig.exchange(0x30_0000 + n, 0x20_0000 + n, start(n) + step))
             .collect();
-        numbers.now += ms(1);
+        rig.now += ms(1);
     }
     let pairs: Vec<_> = endpoints
         .iter()
-        .map(|endpoint| numbers.resolve(*endpoint))
+        .map(|endpoint| rig.pairing(*endpoint))
         .collect();
     let right = (0..1_000)
         .zip(&pairs)
@@ -143,36 +143,36 @@ fn a_thousand_random_numbers_are_told_apart_once_their_pace_is_known() {
 /// Answers whose data take another path may fit others' numbers by chance; where there are many, none is believed.
 #[test]
 fn many_answers_that_fit_nobody_take_the_evidence_away() {
-    let mut numbers = Numbers::new();
+    let mut rig = PsnRig::new();
     let mut endpoint = None;
     for psn in 0..4 {
-        endpoint = Some(numbers.exchange(0x18, 0x11, psn));
+        endpoint = Some(rig.exchange(0x18, 0x11, psn));
     }
     let endpoint = endpoint.unwrap();
-    assert_eq!(numbers.resolve(endpoint), paired(0x18, Evidence::Psn));
+    assert_eq!(rig.pairing(endpoint), paired(0x18, Evidence::Psn));
     for n in 0..40 {
-        numbers.packet(B, A, 0x300 + n, 0x11, (n + 1) << 18);
+        rig.packet(B, A, 0x300 + n, 0x11, (n + 1) << 18);
     }
-    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
+    assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
     // Their data appear after all.
     for n in 0..40 {
-        numbers.exchange(0x300 + n, 0x200 + n, (n + 1) << 18);
+        rig.exchange(0x300 + n, 0x200 + n, (n + 1) << 18);
     }
-    assert_eq!(numbers.resolve(endpoint), paired(0x18, Evidence::Psn));
+    assert_eq!(rig.pairing(endpoint), paired(0x18, Evidence::Psn));
 }
 
 #[test]
 fn read_responses_and_atomics_fit_their_requests() {
     for (request, reply) in [(0x0c, 0x10), (0x0c, 0x0d), (0x13, 0x12)] {
-        let mut numbers = Numbers::new();
-        numbers.exchange(0x300, 0x200, 1 << 20);
+        let mut rig = PsnRig::new();
+        rig.exchange(0x300, 0x200, 1 << 20);
         let mut data = None;
         for psn in [5u32, 90, 300] {
-            numbers.packet(B, A, 0x18, request, psn);
-            data = Some(numbers.packet(A, B, 0x11, reply, psn));
+            rig.packet(B, A, 0x18, request, psn);
+            data = Some(rig.packet(A, B, 0x11, reply, psn));
         }
         assert_eq!(
-            numbers.resolve(data.unwrap()),
+            rig.pairing(data.unwrap()),
             paired(0x18, Evidence::Psn),
             "{request:#x} {reply:#x}"
         );
@@ -181,31 +181,28 @@ fn read_responses_and_atomics_fit_their_requests() {
 
 #[test]
 fn a_nak_supports_nothing_and_a_number_far_off_parts() {
-    let mut numbers = Numbers::new();
-    numbers.exchange(0x300, 0x200, 1 << 20);
+    let mut rig = PsnRig::new();
+    rig.exchange(0x300, 0x200, 1 << 20);
     let mut endpoint = None;
     for psn in 0..3 {
-        endpoint = Some(numbers.exchange(0x18, 0x11, psn));
+        endpoint = Some(rig.exchange(0x18, 0x11, psn));
     }
     let endpoint = endpoint.unwrap();
-    assert_eq!(numbers.resolve(endpoint), paired(0x18, Evidence::Psn));
-    numbers.packet(B, A, 0x18, 0x11, 0x40_0000);
-    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
+    assert_eq!(rig.pairing(endpoint), paired(0x18, Evidence::Psn));
+    rig.packet(B, A, 0x18, 0x11, 0x40_0000);
+    assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
 }
 
 #[test]
 fn two_that_claim_one_are_both_doubted() {
-    let mut numbers = Numbers::new();
-    numbers.exchange(0x300, 0x200, 1 << 20);
+    let mut rig = PsnRig::new();
+    rig.exchange(0x300, 0x200, 1 << 20);
     let mut endpoint = None;
     for psn in 0..3 {
-        endpoint = Some(numbers.exchange(0x18, 0x11, psn));
-        numbers.packet(B, A, 0x19, 0x11, psn);
+        endpoint = Some(rig.exchange(0x18, 0x11, psn));
+        rig.packet(B, A, 0x19, 0x11, psn);
     }
-    assert_eq!(
-        numbers.resolve(endpoint.unwrap()).evidence(),
-        Evidence::None
-    );
+    assert_eq!(rig.pairing(endpoint.unwrap()).evidence(), Evidence::None);
 }
 
 #[test]
@@ -216,48 +213,48 @@ fn a_reply_whose_number_does_not_fit_refutes_the_port() {
     book.ack(0x18, port, ms(1));
     book.data(0x11, port, ms(60));
     book.ack(0x18, port, ms(60));
-    assert_eq!(book.0.resolve(data, ms(60)), paired(0x18, Evidence::Port));
+    assert_eq!(book.0.pairing(data, ms(60)), paired(0x18, Evidence::Port));
     let far = Record {
         psn: 0x40_0000,
         syndrome: Some(0),
         ..record(B, A, 0x18, 0x11, port, ms(61))
     };
     book.0.observe(&far, 0);
-    assert_eq!(book.0.resolve(data, ms(61)).evidence(), Evidence::None);
+    assert_eq!(book.0.pairing(data, ms(61)).evidence(), Evidence::None);
 }
 
 /// Two connections in lock step began at 0 long before the switch did; each takes a path of its own by its UDP source port,
 /// and only the data of one pass here, only the answers of the other.
 #[test]
 fn numbers_of_different_ports_pair_nobody() {
-    let mut numbers = Numbers::new();
+    let mut rig = PsnRig::new();
     for psn in 0..100 {
-        numbers.port = 50_001;
-        let endpoint = numbers.packet(A, B, 0x11, 0x0a, psn);
-        numbers.port = 50_002;
-        numbers.packet(B, A, 0x19, 0x11, psn);
-        assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
-        numbers.now += ms(1);
+        rig.port = 50_001;
+        let endpoint = rig.packet(A, B, 0x11, 0x0a, psn);
+        rig.port = 50_002;
+        rig.packet(B, A, 0x19, 0x11, psn);
+        assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
+        rig.now += ms(1);
     }
 }
 
 /// Another connection takes a queue pair over without a message, on the same port.
 #[test]
 fn a_request_far_from_the_last_is_another_connections() {
-    let mut numbers = Numbers::new();
-    numbers.exchange(0x300, 0x200, 1 << 20);
+    let mut rig = PsnRig::new();
+    rig.exchange(0x300, 0x200, 1 << 20);
     let mut endpoint = None;
     for psn in 0..3 {
-        endpoint = Some(numbers.exchange(0x18, 0x11, psn));
+        endpoint = Some(rig.exchange(0x18, 0x11, psn));
     }
     let endpoint = endpoint.unwrap();
-    assert_eq!(numbers.resolve(endpoint), paired(0x18, Evidence::Psn));
-    numbers.packet(A, B, 0x11, 0x0a, 0x40_0000);
-    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
+    assert_eq!(rig.pairing(endpoint), paired(0x18, Evidence::Psn));
+    rig.packet(A, B, 0x11, 0x0a, 0x40_0000);
+    assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
     for psn in 0..3 {
-        numbers.exchange(0x55, 0x11, 0x40_0001 + psn);
+        rig.exchange(0x55, 0x11, 0x40_0001 + psn);
     }
-    assert_eq!(numbers.resolve(endpoint), paired(0x55, Evidence::Psn));
+    assert_eq!(rig.pairing(endpoint), paired(0x55, Evidence::Psn));
 }
 
 /// A jump of numbers where the port is the evidence.
@@ -269,60 +266,60 @@ fn a_port_is_looked_at_anew_when_numbers_jump() {
     book.ack(0x18, port, ms(1));
     book.data(0x11, port, ms(60));
     book.ack(0x18, port, ms(60));
-    assert_eq!(book.0.resolve(data, ms(60)), paired(0x18, Evidence::Port));
+    assert_eq!(book.0.pairing(data, ms(60)), paired(0x18, Evidence::Port));
     let far = Record {
         psn: 0x40_0000,
         ..record(A, B, 0x11, 0x0a, port, ms(61))
     };
     book.0.observe(&far, 0);
-    assert_eq!(book.0.resolve(data, ms(61)).evidence(), Evidence::None);
+    assert_eq!(book.0.pairing(data, ms(61)).evidence(), Evidence::None);
 }
 
 /// Law: an endpoint that is forgotten leaves no support to the one that takes its place in the table.
 #[test]
 fn support_for_an_end_that_is_gone_is_none_for_another() {
-    let mut numbers = Numbers::new();
-    numbers.exchange(0x300, 0x200, 1 << 20);
-    numbers.exchange(0x18, 0x11, 0);
-    numbers.exchange(0x18, 0x11, 1);
+    let mut rig = PsnRig::new();
+    rig.exchange(0x300, 0x200, 1 << 20);
+    rig.exchange(0x18, 0x11, 0);
+    rig.exchange(0x18, 0x11, 1);
     for _ in 0..8 {
-        numbers.now += ms(1_000);
-        numbers.packet(B, A, 0x18, 0x0a, 1);
-        numbers.exchange(0x300, 0x200, 1 << 20);
-        numbers.connections.age(numbers.now);
+        rig.now += ms(1_000);
+        rig.packet(B, A, 0x18, 0x0a, 1);
+        rig.exchange(0x300, 0x200, 1 << 20);
+        rig.connections.age(rig.now);
     }
-    assert_eq!(numbers.connections.len(), 3, "0x11 is forgotten");
-    let endpoint = numbers.exchange(0x18, 0x12, 2);
-    assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
+    assert_eq!(rig.connections.len(), 3, "0x11 is forgotten");
+    let endpoint = rig.exchange(0x18, 0x12, 2);
+    assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
 }
 
 /// Law: one packet with a far number does not make a count from 0 a random one.
 #[test]
 fn a_number_made_up_does_not_hide_that_numbers_were_small() {
-    let mut numbers = Numbers::new();
+    let mut rig = PsnRig::new();
     let small = |psn: u32| psn.wrapping_sub(BASE);
     for psn in (1..0x30_0000).step_by(50_000) {
-        numbers.exchange(0x18, 0x11, small(psn));
+        rig.exchange(0x18, 0x11, small(psn));
     }
-    numbers.packet(A, B, 0x11, 0x0a, 0x80_0000);
+    rig.packet(A, B, 0x11, 0x0a, 0x80_0000);
     for psn in 0x30_0000..0x30_0014 {
-        let endpoint = numbers.exchange(0x18, 0x11, small(psn));
-        assert_eq!(numbers.resolve(endpoint).evidence(), Evidence::None);
+        let endpoint = rig.exchange(0x18, 0x11, small(psn));
+        assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
     }
 }
 
 /// The wrong name is an operator's slip, or a connection made up before the first packet.
 #[test]
 fn a_name_is_doubted_when_numbers_show_another() {
-    let mut numbers = Numbers::new();
-    numbers.exchange(0x300, 0x200, 1 << 20);
-    let endpoint = numbers.exchange(0x18, 0x11, 0);
-    let (to_receiver, now) = (record(A, B, 0x11, 0x0a, 0, ms(1)).key, numbers.now);
-    assert!(numbers.connections.give(&to_receiver, Qpn::new(0x55), now));
-    numbers.exchange(0x18, 0x11, 1);
-    assert_eq!(numbers.resolve(endpoint), paired(0x55, Evidence::Cm));
-    numbers.exchange(0x18, 0x11, 2);
-    assert_eq!(numbers.resolve(endpoint), Pairing::Unpaired);
+    let mut rig = PsnRig::new();
+    rig.exchange(0x300, 0x200, 1 << 20);
+    let endpoint = rig.exchange(0x18, 0x11, 0);
+    let (to_receiver, now) = (record(A, B, 0x11, 0x0a, 0, ms(1)).key, rig.now);
+    assert!(rig.connections.add_pair(&to_receiver, Qpn::new(0x55), now));
+    rig.exchange(0x18, 0x11, 1);
+    assert_eq!(rig.pairing(endpoint), paired(0x55, Evidence::Cm));
+    rig.exchange(0x18, 0x11, 2);
+    assert_eq!(rig.pairing(endpoint), Pairing::Unpaired);
 }
 
 /// Traffic of 400G in packets of half a kilobyte, 6 ms to the far end and back: 600,000 are on their way at a time.
@@ -344,7 +341,7 @@ fn answers_to_what_was_sent_milliseconds_ago_part_nobody() {
         book.0.observe(&packet(B, A, 0x18, 0x11, answered), 0);
     }
     let endpoint = book.0.find(&record(A, B, 0x11, 0x0a, 0, ms(1)).key);
-    let signalled = book.0.resolve(endpoint.unwrap(), ms(150));
+    let signalled = book.0.pairing(endpoint.unwrap(), ms(150));
     assert_eq!(signalled, paired(0x18, Evidence::Port));
 }
 
@@ -363,11 +360,11 @@ fn numbers_that_jump_often_leave_no_port_behind() {
     }
     book.ack(0x18, old, ms(20));
     let data = book.data(0x11, new, ms(100));
-    assert_eq!(book.0.resolve(data, ms(100)).evidence(), Evidence::None);
+    assert_eq!(book.0.pairing(data, ms(100)).evidence(), Evidence::None);
     // Once it has been silent for a while its port is evidence again.
     book.data(0x11, new, ms(5_000));
     book.ack(0x55, new, ms(5_000));
-    let signalled = book.0.resolve(data, ms(5_000));
+    let signalled = book.0.pairing(data, ms(5_000));
     assert_eq!(signalled, paired(0x55, Evidence::PortHash));
 }
 
@@ -384,7 +381,7 @@ fn a_read_response_that_no_request_can_have_brought_forth_is_unasked() {
     let unasked = |book: &Book, psn, now| {
         let response = response(psn, now);
         let endpoint = book.0.find(&response.key).unwrap();
-        book.0.is_unasked(endpoint, &response, &|_, _| None)
+        book.0.is_unrequested(endpoint, &response, &|_, _| None)
     };
     book.0.observe(&response(START, ms(1)), 0);
     assert!(

@@ -2,11 +2,12 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::{CmTable, Connection, GRANTED, REQUESTED};
+use super::connection::Connection;
+use super::{CmTable, GRANTED, REQUESTED};
 use crate::holdings::{Holder, LOOKED_AT};
-use crate::key::{FlowKey, Qpn};
-use crate::pair::endpoints::Life;
-use crate::pair::names::Said;
+use crate::key::FlowKey;
+use crate::pair::bindings::BindingSource;
+use crate::pair::endpoints::Activity;
 
 /// Time after which a REQ not granted may make room for others.
 const UNANSWERED: Nanos = Nanos::from_millis(10_000);
@@ -18,7 +19,7 @@ impl CmTable {
         &mut self,
         newcomer: Holder,
         now: Nanos,
-        life: &impl Fn(&FlowKey) -> Life,
+        activity: &impl Fn(&FlowKey) -> Activity,
     ) -> bool {
         let crowded = self.connections.len_of(REQUESTED) >= self.most_requested;
         if !crowded && !self.connections.is_full() {
@@ -33,7 +34,7 @@ impl CmTable {
         };
         let stale = find(&|requested| is_stale(requested) || crowded && makes_room(requested));
         let last = find(&makes_room);
-        let room = stale.or_else(|| self.idle(life)).or(last);
+        let room = stale.or_else(|| self.idle(activity)).or(last);
         let Some(id) = room.and_then(|index| self.connections.key(index)) else {
             // Moved back, so that the next newcomer looks at others.
             self.connections.rotate(REQUESTED, LOOKED_AT);
@@ -45,18 +46,14 @@ impl CmTable {
 
     /// Finds a granted connection none of whose queue pairs is in use, among those longest not looked at. A pair that an operator gave, in person or
     /// by a list, is his to take back.
-    fn idle(&mut self, life: &impl Fn(&FlowKey) -> Life) -> Option<u32> {
+    fn idle(&mut self, activity: &impl Fn(&FlowKey) -> Activity) -> Option<u32> {
         for _ in 0..LOOKED_AT {
             let index = self.connections.oldest(GRANTED)?;
             let id = self.connections.key(index)?;
             let known = self.connections.get(index)?;
-            let granter = known.granter.map_or_else(Qpn::default, |(qpn, _)| qpn);
-            let ways = [Some(id.way), known.other.map(|other| other.way)];
-            let endpoints = ways.into_iter().flatten();
-            let mut endpoints =
-                endpoints.flat_map(|way| [way.with_qp(granter), way.reversed(known.asker)]);
-            let is_managers = matches!(known.said, Said::Manager(_));
-            if is_managers && endpoints.all(|key| life(&key) == Life::Silent) {
+            let is_of_cm = matches!(known.source, BindingSource::Cm(_));
+            let is_silent = |key: FlowKey| activity(&key) == Activity::Silent;
+            if is_of_cm && known.endpoints(&id).all(is_silent) {
                 return Some(index);
             }
             self.connections.touch(index);

@@ -31,17 +31,17 @@ pub(in crate::pair) const fn distance(a: u32, b: u32) -> u32 {
 /// Distance by which requests sent again go back at most.
 const BACK: u32 = 1 << 18;
 
-/// Returns true if requests of one connection can go from `last` to `number` with this many of its packets between, none of them a
+/// Returns true if requests of one connection can go from `last` to `psn` with this many of its packets between, none of them a
 /// READ.
-pub(in crate::pair) const fn follows(last: u32, number: u32, packets: u32) -> bool {
-    let forth = number.wrapping_sub(last) & MASK;
-    let back = last.wrapping_sub(number) & MASK;
+pub(in crate::pair) const fn follows(last: u32, psn: u32, packets: u32) -> bool {
+    let forth = psn.wrapping_sub(last) & MASK;
+    let back = last.wrapping_sub(psn) & MASK;
     forth <= NEAR.saturating_add(packets) || back <= BACK
 }
 
 /// Properties of the packets of one connection's endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Like {
+pub(crate) struct Fingerprint {
     /// UDP source port of the packets.
     pub(in crate::pair) port: u16,
     /// Number of the latest request ([`NONE`] for none), and the endpoint's packet count at that time.
@@ -49,11 +49,11 @@ pub(crate) struct Like {
     pub(in crate::pair) packets: u32,
 }
 
-impl Like {
+impl Fingerprint {
     /// Returns true if a packet continues them; `request`: its sequence number, if it is one, and the endpoint's packet count.
-    pub(in crate::pair) fn goes_on(&self, port: u16, request: Option<(u32, u32)>) -> bool {
-        let counts_on = |(number, packets): (u32, u32)| {
-            self.last == NONE || follows(self.last, number, packets.wrapping_sub(self.packets))
+    pub(in crate::pair) fn is_continued(&self, port: u16, request: Option<(u32, u32)>) -> bool {
+        let counts_on = |(psn, packets): (u32, u32)| {
+            self.last == NONE || follows(self.last, psn, packets.wrapping_sub(self.packets))
         };
         self.port == port && request.is_none_or(counts_on)
     }
@@ -61,7 +61,7 @@ impl Like {
 
 /// Sequence numbers of requests to one endpoint.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::pair) struct Sent {
+pub(in crate::pair) struct SentPsns {
     /// First and last number shown; [`NONE`] for none.
     pub(in crate::pair) first: u32,
     pub(in crate::pair) last: u32,
@@ -77,43 +77,43 @@ pub(in crate::pair) struct Sent {
     /// Packet count of the endpoint at the last number shown.
     pub(in crate::pair) packets: u32,
     /// Bucket of the endpoint, and its neighbours there.
-    pub(in crate::pair) place: Option<Place>,
+    pub(in crate::pair) bucket: Option<PsnBucket>,
     pub(in crate::pair) links: Links,
 }
 
-const _: () = assert!(size_of::<Sent>() <= 64);
+const _: () = assert!(size_of::<SentPsns>() <= 64);
 
 /// Bucket of one direction between two addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::pair) struct Place {
+pub(in crate::pair) struct PsnBucket {
     pair: u32,
     up: bool,
-    bucket: u8,
+    range: u8,
 }
 
-impl Place {
-    pub(in crate::pair) fn of(pair: u32, direction: Direction, number: u32) -> Place {
-        let [bucket, ..] = ((number & MASK) >> BUCKET).to_le_bytes();
-        Place {
+impl PsnBucket {
+    pub(in crate::pair) fn of(pair: u32, direction: Direction, psn: u32) -> PsnBucket {
+        let [range, ..] = ((psn & MASK) >> BUCKET).to_le_bytes();
+        PsnBucket {
             pair,
             up: direction == Direction::Up,
-            bucket,
+            range,
         }
     }
 
     /// Bucket `steps` further on, wrapping around.
-    pub(in crate::pair) fn further(self, steps: u8) -> Place {
+    pub(in crate::pair) fn further(self, steps: u8) -> PsnBucket {
         const LAST: u8 = ((1u32 << (24 - BUCKET)) - 1).to_le_bytes()[0];
-        Place {
-            bucket: self.bucket.wrapping_add(steps) & LAST,
+        PsnBucket {
+            range: self.range.wrapping_add(steps) & LAST,
             ..self
         }
     }
 }
 
-impl Sent {
-    pub(in crate::pair) const fn new() -> Sent {
-        Sent {
+impl SentPsns {
+    pub(in crate::pair) const fn new() -> SentPsns {
+        SentPsns {
             first: NONE,
             last: NONE,
             since: Nanos::ZERO,
@@ -123,24 +123,24 @@ impl Sent {
             slot: SlotRef::NONE,
             reader: NONE,
             packets: 0,
-            place: None,
+            bucket: None,
             links: Links::NONE,
         }
     }
 
     pub(in crate::pair) fn see(&mut self, record: &Record, reader: usize) {
-        let (now, number) = (record.time, record.psn);
+        let (now, psn) = (record.time, record.psn);
         if self.first == NONE {
-            self.first = number;
+            self.first = psn;
         }
         if self.last == NONE {
             self.since = now;
-            (self.newer_at, self.newer, self.older) = (now, number, number);
+            (self.newer_at, self.newer, self.older) = (now, psn, psn);
         } else if now.since(self.newer_at) >= FLIGHT {
-            (self.older, self.newer) = (self.newer, number);
+            (self.older, self.newer) = (self.newer, psn);
             self.newer_at = now;
         }
-        self.last = number;
+        self.last = psn;
         self.slot = record.slot;
         self.reader = u32::try_from(reader).unwrap_or(NONE);
     }
@@ -151,9 +151,9 @@ impl Sent {
     }
 
     /// Returns true if a reply at this moment can have this number, when the latest request has `present`.
-    pub(in crate::pair) fn holds(&self, present: u32, number: u32, now: Nanos) -> bool {
+    pub(in crate::pair) fn holds(&self, present: u32, psn: u32, now: Nanos) -> bool {
         if !self.is_known(now) {
-            return distance(present, number) <= NEAR;
+            return distance(present, psn) <= NEAR;
         }
         let (forth, back) = (
             present.wrapping_sub(self.older) & MASK,
@@ -165,39 +165,39 @@ impl Sent {
         } else {
             (present, back)
         };
-        number.wrapping_sub(from).wrapping_add(SLACK) & MASK <= span + 2 * SLACK
+        psn.wrapping_sub(from).wrapping_add(SLACK) & MASK <= span + 2 * SLACK
     }
 }
 
 /// Index of endpoints by their number.
 #[derive(Debug)]
-pub(in crate::pair) struct NumberIndex {
+pub(in crate::pair) struct PsnIndex {
     heads: Box<[u32]>,
     hasher: KeyHasher,
     /// Number of endpoints that may still be looked at before the next tick.
     pub(in crate::pair) steps: usize,
 }
 
-impl NumberIndex {
-    pub(in crate::pair) fn new(capacity: usize, seed: u64) -> NumberIndex {
-        NumberIndex {
+impl PsnIndex {
+    pub(in crate::pair) fn new(capacity: usize, seed: u64) -> PsnIndex {
+        PsnIndex {
             heads: vec![NONE; capacity.max(1).next_power_of_two()].into_boxed_slice(),
             hasher: KeyHasher::new(seed),
             steps: usize::MAX,
         }
     }
 
-    fn bucket(&self, place: Place) -> usize {
-        low32(self.hasher.hash(&place)) as usize & (self.heads.len() - 1)
+    fn slot(&self, bucket: PsnBucket) -> usize {
+        low32(self.hasher.hash(&bucket)) as usize & (self.heads.len() - 1)
     }
 
-    pub(in crate::pair) fn head(&self, place: Place) -> u32 {
-        self.heads.get(self.bucket(place)).copied().unwrap_or(NONE)
+    pub(in crate::pair) fn head(&self, bucket: PsnBucket) -> u32 {
+        self.heads.get(self.slot(bucket)).copied().unwrap_or(NONE)
     }
 
-    pub(in crate::pair) fn set_head(&mut self, place: Place, endpoint: u32) -> u32 {
-        let bucket = self.bucket(place);
-        let head = self.heads.get_mut(bucket);
+    pub(in crate::pair) fn set_head(&mut self, bucket: PsnBucket, endpoint: u32) -> u32 {
+        let slot = self.slot(bucket);
+        let head = self.heads.get_mut(slot);
         head.map_or(NONE, |head| std::mem::replace(head, endpoint))
     }
 }
@@ -216,19 +216,19 @@ mod tests {
     #[test]
     fn what_may_be_in_flight_is_what_was_sent_in_twenty_milliseconds() {
         let ms = Nanos::from_millis;
-        let mut sent = Sent::new();
+        let mut sent = SentPsns::new();
         (sent.first, sent.since) = (MASK - 9, ms(1));
         (sent.older, sent.newer, sent.newer_at) = (MASK - 9, MASK - 9, ms(1));
         // Seen for a short time: the numbers in flight before are not known.
         assert!(sent.holds(90, 60_000, ms(2)) && !sent.holds(90, 70_000, ms(2)));
-        for (number, held) in [
+        for (psn, held) in [
             (MASK - 9, true),
             (90, true),
             (0, true),
             (MASK - 40, false),
             (120, false),
         ] {
-            assert_eq!(sent.holds(90, number, ms(30)), held, "{number}");
+            assert_eq!(sent.holds(90, psn, ms(30)), held, "{psn}");
         }
         // Sent again from 40 before the oldest.
         let back = (MASK - 9) - 40;
