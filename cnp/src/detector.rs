@@ -89,8 +89,8 @@ pub struct DetectorConfig {
     pub deep: u64,
     /// Bytes from which no filter applies; not below `deep`.
     pub hard: u64,
-    /// Percent of a threshold by which the depth must fall below it to leave the zone, 0..=99.
-    pub hysteresis: u8,
+    /// Share of a threshold by which the depth must fall below it to leave the zone, in hundredths of a percent, 0..=9999.
+    pub hysteresis: u16,
     /// Number of looks that a rise must last to count, over the time of as many ticks; 0 and 1 mean no filter.
     pub filter: u32,
     /// Time between observations.
@@ -236,8 +236,8 @@ impl Detector {
 
     /// Threshold in bytes below which a zone is left downward.
     fn leave(&self, zone: Zone) -> u64 {
-        let kept = 100u64.saturating_sub(u64::from(self.config.hysteresis));
-        let edge = u128::from(self.threshold(zone)) * u128::from(kept) / 100;
+        let kept = 10_000u16.saturating_sub(self.config.hysteresis);
+        let edge = u128::from(self.threshold(zone)) * u128::from(kept) / 10_000;
         u64::try_from(edge).unwrap_or(u64::MAX)
     }
 

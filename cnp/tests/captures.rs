@@ -64,7 +64,7 @@ fn pairs(file: &str, sender: u8) -> (Known, Known) {
                     shallow: 1,
                     deep: 2,
                     hard: 3,
-                    hysteresis: 20,
+                    hysteresis: 2_000,
                     filter: 1,
                     tick: TICK,
                     drain,

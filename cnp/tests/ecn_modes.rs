@@ -98,7 +98,7 @@ fn settings(mode: EcnMode) -> Settings {
         shallow: 100_000,
         deep: 400_000,
         hard: 800_000,
-        hysteresis: 20,
+        hysteresis: 2_000,
         filter: 2,
         tick: TICK,
         drain,

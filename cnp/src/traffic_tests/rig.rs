@@ -91,7 +91,7 @@ pub(crate) fn queue(tick: Nanos) -> QueueConfig {
         shallow: 100_000,
         deep: 400_000,
         hard: 800_000,
-        hysteresis: 20,
+        hysteresis: 2_000,
         filter: 2,
         tick,
         drain: RATE,

@@ -204,7 +204,7 @@ impl Bed {
                         shallow,
                         deep,
                         hard,
-                        hysteresis: 20,
+                        hysteresis: 2_000,
                         filter: 2,
                         tick,
                         drain,

@@ -126,7 +126,7 @@ impl Bed {
                         shallow: 375_000,
                         deep: 1_500_000,
                         hard: 3_000_000,
-                        hysteresis: 20,
+                        hysteresis: 2_000,
                         filter: 2,
                         tick: TICK,
                         drain: RATE,

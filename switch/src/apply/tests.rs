@@ -45,6 +45,7 @@ fn file(which: usize) -> String {
             "tick: 20us, ecn: off, hosts: { deny: [10.0.1.9/32] }",
         ),
         ("weight: 20", "weight: 20, ecn: { kmin: 40KB, kmax: 90KB }"),
+        (", npcc: { queues: [3, 4] }", ""),
     ][which];
     BASE.replacen(from, to, 1)
 }
@@ -82,7 +83,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (3..5u8, 0..3usize).prop_map(|(queue, name)| Step::Parameter(queue, name)),
         2 => (0..KEYS.len()).prop_map(Step::Unset),
         1 => Just(Step::UnsetAll),
-        3 => (0..8usize, any::<bool>()).prop_map(|(file, pending)| Step::Reload(file, pending)),
+        3 => (0..9usize, any::<bool>()).prop_map(|(file, pending)| Step::Reload(file, pending)),
         1 => Just(Step::Commit),
         1 => Just(Step::Rollback),
         3 => (0..2usize, any::<bool>(), prop_oneof![Just(None), Just(Some(25_000)), Just(Some(100_000))])
@@ -393,6 +394,26 @@ fn a_reload_keeps_what_was_set_unless_the_file_changes_it_and_lists_it() {
         said.contains("still set      npcc.action: send -> observe"),
         "{said}"
     );
+}
+
+#[test]
+fn npcc_of_a_port_is_taken_out_and_put_back_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut case = Case::new(folder.path());
+    let watched = |case: &Case| case.fakes.control.queues.len();
+    assert_eq!(watched(&case), 2);
+    for (which, expected) in [(8, 0), (0, 2)] {
+        std::fs::write(&case.path, file(which)).unwrap();
+        let (_, outcome) = case.running.read(load(&case.path).unwrap()).unwrap();
+        assert!(
+            outcome.restart.is_empty() && outcome.applied.len() == 1,
+            "{outcome}"
+        );
+        let reload = Step::Reload(which, false);
+        case.take(&reload).unwrap();
+        case.holds(&reload);
+        assert_eq!(watched(&case), expected);
+    }
 }
 
 #[test]

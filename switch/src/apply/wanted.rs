@@ -247,25 +247,27 @@ fn blend(started: &File, new: &File) -> File {
         };
         port.addresses.clone_from(&fresh.addresses);
         port.speed = fresh.speed;
-        if let (Some(old), Some(fresh)) = (&mut port.npcc, &fresh.npcc) {
-            let enable;
-            PortNpcc {
-                enable,
-                queues: _,
-                action: old.action,
-                queue_actions: old.queue_actions,
-                policy: old.policy,
-                queue_policies: old.queue_policies,
-                parameters: old.parameters,
-                upstream_ce: old.upstream_ce,
-                mode: old.mode,
-                shallow: old.shallow,
-                deep: old.deep,
-                hard: old.hard,
-            } = fresh.clone();
-            // NPCC cannot be enabled on a port that was started without it; it can be disabled and enabled again on the others.
-            old.enable &= enable;
-        }
+        // NPCC cannot be enabled on a port that was started without it; it can be taken out and put back on the others.
+        let (Some(old), Some(fresh)) = (&mut port.npcc, &fresh.npcc) else {
+            port.npcc = None;
+            continue;
+        };
+        let enable;
+        PortNpcc {
+            enable,
+            queues: _,
+            action: old.action,
+            queue_actions: old.queue_actions,
+            policy: old.policy,
+            queue_policies: old.queue_policies,
+            parameters: old.parameters,
+            upstream_ce: old.upstream_ce,
+            mode: old.mode,
+            shallow: old.shallow,
+            deep: old.deep,
+            hard: old.hard,
+        } = fresh.clone();
+        old.enable &= enable;
     }
     file
 }

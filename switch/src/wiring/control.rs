@@ -185,9 +185,7 @@ fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> Dete
         shallow,
         deep,
         hard,
-        hysteresis: u8::try_from(config.npcc.hysteresis.basis_points() / 100)
-            .unwrap_or(99)
-            .min(99),
+        hysteresis: config.npcc.hysteresis.basis_points(),
         filter: config.npcc.filter.get(),
         tick: config.npcc.tick,
         drain,
@@ -296,6 +294,16 @@ mod tests {
         let detector = &plan.queues[0].detector;
         // 30 us of 1G are 3,750 bytes, and 120 us 15,000.
         assert_eq!((detector.shallow, detector.deep), (6_000, 7_500));
+    }
+
+    /// 0.5% was once kept as 0.
+    #[test]
+    fn hysteresis_keeps_its_decimals() {
+        let text = "version: 1\nnpcc: { hysteresis: 0.5% }\n\
+            ports:\n  - { name: p0, device: net_null0, speed: 100G, npcc: {} }\n";
+        let config = npcc_config::parse("test.yaml", text).unwrap().config;
+        let queues = settings(&config, &[Some(BitRate(100_000_000_000))]).queues;
+        assert_eq!(queues[0].detector.hysteresis, 50);
     }
 
     /// A queue limited to 10G of a 100G port was once watched as if it had all of it: shallow above the depth at which ECN begins.

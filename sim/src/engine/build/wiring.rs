@@ -250,7 +250,7 @@ fn control(
             shallow,
             deep,
             hard: bytes(thresholds.hard),
-            hysteresis: 20,
+            hysteresis: 2_000,
             filter: 2,
             tick: Nanos::from_micros(20),
             drain: rate,
