@@ -4,6 +4,8 @@
 //! gives them (the symmetric hash), so that a switch can tell which sender and receiver belong together. Frames are whole: sequence
 //! numbers go on by one, the ICRC and every checksum are right. The same numbers give the same bytes.
 
+mod checksum;
+
 use std::net::IpAddr;
 
 use npcc_cnp::build::{CnpSpec, CnpStyle, Vlan};
@@ -372,102 +374,13 @@ impl Traffic {
         };
         let frame = craft.frame();
         if src.is_ipv6() {
-            seal(frame, self.vlan.is_some())
+            checksum::seal(frame, self.vlan.is_some())
         } else {
             frame
         }
     }
 }
 
-/// Writes the UDP checksum of an IPv6 frame.
-fn seal(mut frame: Vec<u8>, tagged: bool) -> Vec<u8> {
-    let l3 = if tagged { 18 } else { 14 };
-    let checksum = udp6(frame.get(l3..).unwrap_or_default());
-    if let Some(place) = frame.get_mut(l3 + 46..l3 + 48) {
-        place.copy_from_slice(&checksum.to_be_bytes());
-    }
-    frame
-}
-
-/// Computes the UDP checksum of a plain IPv6 packet whose checksum field is 0.
-fn udp6(packet: &[u8]) -> u16 {
-    let words = |bytes: &[u8]| -> u64 {
-        let word = |pair: &[u8]| match pair {
-            [high, low] => u64::from(u16::from_be_bytes([*high, *low])),
-            [high] => u64::from(*high) << 8,
-            _ => 0,
-        };
-        bytes.chunks(2).map(word).sum()
-    };
-    let udp = packet.get(40..).unwrap_or_default();
-    let mut sum = words(packet.get(8..40).unwrap_or_default()) + words(udp) + udp.len() as u64 + 17;
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    // 0 would mean that there is no checksum.
-    match u16::try_from(sum).map_or(0, |sum| !sum) {
-        0 => u16::MAX,
-        checksum => checksum,
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn traffic() -> Traffic {
-        Traffic {
-            qps: 4,
-            operations: vec![Operation::Write, Operation::Ack],
-            sizes: vec![1082],
-            senders: vec!["10.0.1.3".parse().unwrap()],
-            receivers: vec!["10.0.2.2".parse().unwrap()],
-            src_mac: Mac([2, 0, 0, 0, 1, 3]),
-            dst_mac: Mac([2, 0, 0, 0, 1, 1]),
-            vlan: None,
-            dscp: 26,
-            ecn: 2,
-            seed: 1,
-        }
-    }
-
-    #[test]
-    fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
-        let made = |seed| -> Vec<_> {
-            let traffic = Traffic { seed, ..traffic() };
-            traffic.frames(20).unwrap().collect()
-        };
-        assert_eq!(made(1), made(1));
-        assert_ne!(made(1), made(2));
-        let sizes: Vec<usize> = made(1).iter().map(|(_, frame)| frame.len()).collect();
-        assert_eq!(sizes[..4], [1082; 4]);
-        assert_eq!(sizes[4..8], [62; 4], "ACKs");
-    }
-
-    #[test]
-    fn what_cannot_be_made_is_said() {
-        let write = |size| Traffic {
-            sizes: vec![size],
-            ..traffic()
-        };
-        let said = |traffic: &Traffic| traffic.check().unwrap_err().to_string();
-        assert!(said(&write(62)).contains("write 74 to 9216"));
-        assert!(said(&write(1083)).contains("steps of 4"));
-        assert!(write(74).check().is_ok());
-        let mixed = Traffic {
-            receivers: vec!["2001:db8::1".parse().unwrap()],
-            ..traffic()
-        };
-        assert!(said(&mixed).contains("different families"));
-        let none = Traffic {
-            qps: 0,
-            ..traffic()
-        };
-        assert!(said(&none).contains("1 to 1048576"));
-        let vlan = Traffic {
-            vlan: Some(4095),
-            ..traffic()
-        };
-        assert!(said(&vlan).contains("VLAN 4095"));
-    }
-}
+#[path = "traffic_tests.rs"]
+mod tests;

@@ -20,61 +20,13 @@ const MAX_DEPTH: usize = 32;
 /// A syntax error or a broken bound ends the reading.
 pub(crate) fn build(text: &str, problems: &mut Vec<Problem>) -> Result<Option<Node>, Problem> {
     let mut builder = Builder::new(problems);
-    let mut documents = 0;
     for event in Parser::new_from_str(text) {
         let (event, marks) = event.map_err(|e| {
             let hint = "check indentation, quotes and brackets here and on the line before";
-            Problem::new(
-                at(*e.marker()),
-                format!("this is not YAML: {}", e.info()),
-                hint,
-            )
+            let message = format!("this is not YAML: {}", e.info());
+            Problem::new(at(*e.marker()), message, hint)
         })?;
-        match event {
-            Event::DocumentStart(_) => {
-                documents += 1;
-                if documents > 1 {
-                    let hint = "keep one configuration per file; remove the `---`";
-                    return Err(Problem::new(
-                        at(marks.start),
-                        "a second document begins here",
-                        hint,
-                    ));
-                }
-            }
-            Event::Scalar(text, style, anchor, tag) => {
-                builder.refuse_tag(tag.as_deref(), &marks);
-                let scalar = match style {
-                    ScalarStyle::Plain => Scalar::plain(text.into_owned()),
-                    _ => Scalar::quoted(text.into_owned()),
-                };
-                let node = Node {
-                    span: span(&marks),
-                    kind: Kind::Scalar(scalar),
-                };
-                builder.count(1, marks.start)?;
-                builder.finish(node, anchor)?;
-            }
-            Event::SequenceStart(anchor, tag) => {
-                builder.refuse_tag(tag.as_deref(), &marks);
-                let kind = Kind::Seq {
-                    items: Vec::new(),
-                    incomplete: false,
-                };
-                builder.start(&marks, anchor, kind)?;
-            }
-            Event::MappingStart(anchor, tag) => {
-                builder.refuse_tag(tag.as_deref(), &marks);
-                let kind = Kind::Map {
-                    entries: Vec::new(),
-                    doubtful: Vec::new(),
-                };
-                builder.start(&marks, anchor, kind)?;
-            }
-            Event::SequenceEnd | Event::MappingEnd => builder.end(&marks)?,
-            Event::Alias(id) => builder.alias(id, &marks)?,
-            _ => {}
-        }
+        builder.take(event, &marks)?;
     }
     Ok(builder.root)
 }
@@ -94,6 +46,7 @@ struct Builder<'a> {
     root: Option<Node>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
+    documents: usize,
     problems: &'a mut Vec<Problem>,
 }
 
@@ -104,8 +57,56 @@ impl<'a> Builder<'a> {
             root: None,
             anchors: HashMap::new(),
             nodes: 0,
+            documents: 0,
             problems,
         }
+    }
+
+    /// Takes the parser's next event.
+    fn take(&mut self, event: Event<'_>, marks: &Marks) -> Result<(), Problem> {
+        match event {
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    let hint = "keep one configuration per file; remove the `---`";
+                    let message = "a second document begins here";
+                    return Err(Problem::new(at(marks.start), message, hint));
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                self.refuse_tag(tag.as_deref(), marks);
+                let scalar = match style {
+                    ScalarStyle::Plain => Scalar::plain(text.into_owned()),
+                    _ => Scalar::quoted(text.into_owned()),
+                };
+                let node = Node {
+                    span: span(marks),
+                    kind: Kind::Scalar(scalar),
+                };
+                self.count(1, marks.start)?;
+                self.finish(node, anchor)?;
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.refuse_tag(tag.as_deref(), marks);
+                let kind = Kind::Seq {
+                    items: Vec::new(),
+                    incomplete: false,
+                };
+                self.start(marks, anchor, kind)?;
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.refuse_tag(tag.as_deref(), marks);
+                let kind = Kind::Map {
+                    entries: Vec::new(),
+                    doubtful: Vec::new(),
+                };
+                self.start(marks, anchor, kind)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(marks)?,
+            Event::Alias(id) => self.alias(id, marks)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     fn count(&mut self, nodes: usize, mark: Marker) -> Result<(), Problem> {

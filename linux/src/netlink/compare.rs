@@ -6,9 +6,6 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::IpAddr;
-
-use npcc_pipeline::route::prefix::Prefix;
 
 use super::recover::EXAMPLES;
 use super::report::{Reason, Report};
@@ -16,62 +13,13 @@ use super::requests::Dumped;
 use super::state::{State, Turn, each, hides_others, in_words};
 use super::stream::{Read, Stream};
 use crate::fib::Fib;
+use crate::table::sweep::ObjectId;
 use crate::wire::event::{Event, event};
 use crate::wire::message::Message;
 use crate::wire::request::Dump;
 
 /// Maximum number of datagrams of the stream read between two of a dump.
 const BATCH: usize = 4_096;
-
-/// Objects that the stream touched since the comparison began.
-#[derive(Debug, Default)]
-struct Touched {
-    prefixes: HashSet<Prefix>,
-    neighbors: HashSet<(u32, IpAddr)>,
-    objects: HashSet<u32>,
-}
-
-/// Identity of an object in a dump.
-#[derive(Debug, Clone, Copy)]
-enum Named {
-    Prefix(Prefix),
-    Neighbor(u32, IpAddr),
-    Object(u32),
-    Other,
-}
-
-impl Named {
-    const fn of(event: &Event) -> Named {
-        match event {
-            Event::Route(route) | Event::RouteGone(route) => Named::Prefix(route.prefix),
-            Event::Neighbor(one) | Event::NeighborGone(one) => {
-                Named::Neighbor(one.link, one.address)
-            }
-            Event::NextHop(hop) => Named::Object(hop.id),
-            _ => Named::Other,
-        }
-    }
-}
-
-impl Touched {
-    fn note(&mut self, named: Named) {
-        match named {
-            Named::Prefix(prefix) => self.prefixes.insert(prefix),
-            Named::Neighbor(link, address) => self.neighbors.insert((link, address)),
-            Named::Object(id) => self.objects.insert(id),
-            Named::Other => false,
-        };
-    }
-
-    fn has(&self, named: Named) -> bool {
-        match named {
-            Named::Prefix(prefix) => self.prefixes.contains(&prefix),
-            Named::Neighbor(link, address) => self.neighbors.contains(&(link, address)),
-            Named::Object(id) => self.objects.contains(&id),
-            Named::Other => false,
-        }
-    }
-}
 
 /// Comparison under way, see the module's text.
 pub(super) struct Comparing<'a> {
@@ -80,9 +28,10 @@ pub(super) struct Comparing<'a> {
     fib: &'a mut dyn Fib,
     report: &'a mut Report,
     turn: &'a mut Turn,
-    touched: Touched,
+    /// Objects that the stream touched since the comparison began.
+    touched: HashSet<ObjectId>,
     /// Differences, the first ones in words, as the stream may turn out to have announced them itself.
-    differing: Vec<(Named, Option<String>)>,
+    differing: Vec<(Option<ObjectId>, Option<String>)>,
     /// Number of objects swept out.
     swept: usize,
     /// True if the comparison must be given up.
@@ -104,7 +53,7 @@ impl<'a> Comparing<'a> {
             fib,
             report,
             turn,
-            touched: Touched::default(),
+            touched: HashSet::new(),
             differing: vec![],
             swept: 0,
             spoiled: false,
@@ -123,13 +72,7 @@ impl<'a> Comparing<'a> {
         if self.under_way.1 {
             return self.torn();
         }
-        let Touched {
-            prefixes,
-            neighbors,
-            objects,
-        } = &self.touched;
-        let spared = (prefixes, neighbors, objects);
-        let swept = self.state.model.sweep_but(what, spared);
+        let swept = self.state.model.sweep_but(what, &self.touched);
         if swept > 0 && self.report.examples.len() < EXAMPLES {
             let words = format!("{swept} of {what:?} that the kernel has no more");
             self.report.examples.push(words);
@@ -139,7 +82,7 @@ impl<'a> Comparing<'a> {
 
     /// Forgets objects touched before the comparison began: they do not affect it.
     pub(super) fn settle(&mut self) {
-        self.touched = Touched::default();
+        self.touched = HashSet::new();
         self.spoiled = self.turn.dump.is_some();
         self.report.settled = !self.spoiled && !self.state.lost;
     }
@@ -159,7 +102,9 @@ impl<'a> Comparing<'a> {
     /// Counts the differences after all dumps, except objects that the stream has touched since.
     pub(super) fn conclude(self) {
         let differing = self.differing.into_iter();
-        let stand = differing.filter(|(named, _)| !self.touched.has(*named));
+        let is_touched =
+            |named: Option<ObjectId>| named.is_some_and(|id| self.touched.contains(&id));
+        let stand = differing.filter(|(named, _)| !is_touched(*named));
         let words: Vec<Option<String>> = stand.map(|(_, words)| words).collect();
         self.report.differences += self.swept + words.len();
         self.report.examples.extend(words.into_iter().flatten());
@@ -174,7 +119,7 @@ impl<'a> Comparing<'a> {
             let (what, hidden) = &mut self.under_way;
             let read = self.stream.read(BATCH, |datagram| {
                 lost |= each(datagram, counts, |event| {
-                    touched.note(Named::of(&event));
+                    touched.extend(ObjectId::of(&event));
                     *hidden |= hides_others(model, *what, &event);
                     let silent = match &event {
                         Event::Link(link) => !link.up || !link.carrier,
@@ -209,8 +154,8 @@ impl Dumped for Comparing<'_> {
         let Ok(event) = event(message) else {
             return;
         };
-        let named = Named::of(&event);
-        if self.touched.has(named) {
+        let named = ObjectId::of(&event);
+        if named.is_some_and(|id| self.touched.contains(&id)) {
             return;
         }
         self.report.compared += 1;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
 
-use npcc_pipeline::route::prefix::{Family, Prefix};
+use npcc_pipeline::route::prefix::Family;
 
 use super::changes::Changes;
 use super::links::Links;
@@ -14,7 +14,7 @@ use super::neighbors::Neighbors;
 use super::next_hops::NextHops;
 use super::rib::{Did, Rib};
 use super::routes::{Entry, Routes};
-use super::sweep::Epoch;
+use super::sweep::{Epoch, ObjectId};
 use super::ways::{Taken, Ways};
 use crate::wire::address::Address;
 use crate::wire::event::Event;
@@ -180,15 +180,11 @@ impl Model {
 
     /// Removes, after a complete dump, the objects that it did not contain; returns their number.
     pub fn sweep(&mut self, what: Dump) -> usize {
-        self.sweep_but(what, (&HashSet::new(), &HashSet::new(), &HashSet::new()))
+        self.sweep_but(what, &HashSet::new())
     }
 
-    /// Sweeps as [`Model::sweep`], but spares routes of these prefixes, these neighbours and these objects.
-    pub fn sweep_but(
-        &mut self,
-        what: Dump,
-        (prefixes, neighbors, objects): (&HashSet<Prefix>, &HashSet<(u32, IpAddr)>, &HashSet<u32>),
-    ) -> usize {
+    /// Sweeps as [`Model::sweep`], but spares these routes, neighbours and next-hop objects.
+    pub fn sweep_but(&mut self, what: Dump, spared: &HashSet<ObjectId>) -> usize {
         let epoch = self.epoch;
         match what {
             Dump::Links => {
@@ -202,12 +198,14 @@ impl Model {
             }
             Dump::NextHops => {
                 let mut stale = self.next_hops.stale(epoch);
-                stale.retain(|id| !objects.contains(id));
+                stale.retain(|id| !spared.contains(&ObjectId::NextHop(*id)));
                 stale.iter().filter(|id| self.next_hop_gone(**id)).count()
             }
             Dump::Neighbors => {
                 let mut stale = self.neighbors.which(|_, seen| seen != epoch);
-                stale.retain(|neighbor| !neighbors.contains(neighbor));
+                stale.retain(|(link, address)| {
+                    !spared.contains(&ObjectId::Neighbor(*link, *address))
+                });
                 for (link, address) in &stale {
                     self.neighbor_gone(*link, *address);
                 }
@@ -215,17 +213,14 @@ impl Model {
             }
             Dump::Routes { v6, table } => {
                 let family = if v6 { Family::V6 } else { Family::V4 };
-                let table = if table == route::LOCAL {
-                    Table::Local
-                } else {
-                    Table::Main
-                };
+                let is_local = table == route::LOCAL;
+                let table = if is_local { Table::Local } else { Table::Main };
                 let stale = |entry: &Entry| entry.seen != epoch && entry.table == table;
                 let mut found = self
                     .rib
                     .routes
                     .which(|prefix, entry| prefix.family() == family && stale(entry));
-                found.retain(|prefix| !prefixes.contains(prefix));
+                found.retain(|prefix| !spared.contains(&ObjectId::Routes(*prefix)));
                 self.rib.drop_entries(&found, stale, &mut self.changes)
             }
         }

@@ -302,7 +302,7 @@ impl Differ {
         hung: &mut BTreeSet<(u32, IpAddr)>,
     ) {
         let before = self.installed.get(prefix).copied();
-        let now = match decide(model, &self.ports, prefix) {
+        let desired = match decide(model, &self.ports, prefix) {
             Desired::None => None,
             Desired::LeftOut => Some(Installed::LeftOut),
             Desired::By(key) => match self.group_of(model, fib, key, hung, done) {
@@ -313,21 +313,11 @@ impl Differ {
                 }
             },
         };
-        if before == now {
+        if before == desired {
             return;
         }
-        let now = match now {
-            Some(Installed::By(id)) => match fib.set_route(prefix, id) {
-                Ok(()) => {
-                    self.groups.hold(id);
-                    Some(Installed::By(id))
-                }
-                Err(refused) => {
-                    done.refused = Some(refused);
-                    self.idle.insert(id);
-                    Some(Installed::Refused)
-                }
-            },
+        let now = match desired {
+            Some(Installed::By(id)) => Some(self.set_route(fib, prefix, id, done)),
             other => other,
         };
         if let Some(Installed::By(id)) = before {
@@ -345,6 +335,27 @@ impl Differ {
             Some(what) => self.installed.insert(prefix, what),
             None => self.installed.remove(prefix),
         };
+    }
+
+    /// Sets a prefix's route to a group; returns whether the switch took it.
+    fn set_route(
+        &mut self,
+        fib: &mut dyn Fib,
+        prefix: Prefix,
+        id: NextHopGroupId,
+        done: &mut Done,
+    ) -> Installed {
+        match fib.set_route(prefix, id) {
+            Ok(()) => {
+                self.groups.hold(id);
+                Installed::By(id)
+            }
+            Err(refused) => {
+                done.refused = Some(refused);
+                self.idle.insert(id);
+                Installed::Refused
+            }
+        }
     }
 
     /// Returns the group of a key in the switch; it is made if there is none.

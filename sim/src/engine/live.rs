@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{BitRate, Mac, Nanos};
 
-use super::build::{host_mac, port_mac};
+use super::build::topology::{host_mac, port_mac};
 use super::link::End;
 use super::record::address;
 use super::{BuildError, Engine, Sample};

@@ -67,7 +67,7 @@ pub struct Engine {
     /// Time between two points of the curves.
     step: Nanos,
     /// Links between switches, by scenario index: both directions and their attachment points.
-    trunks: Vec<build::Trunk>,
+    trunks: Vec<build::topology::Trunk>,
     /// Random imperfections and their generator.
     chance: imperfect::Chance,
     /// The switch that is an external process; `leaving`: frames on their way to it, with the port they go into.

@@ -19,37 +19,8 @@ pub fn verdicts(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
             if target.never_worse {
                 text.push_str(&never_worse(scenario, seeds, *scheme, &is_meant));
             }
-            for bound in bounds(target) {
-                let runs = seeds
-                    .iter()
-                    .flat_map(|runs| runs.iter().map(move |run| (runs, run)));
-                let results =
-                    runs.filter(|(_, run)| is_meant(&run.case))
-                        .filter_map(|(runs, run)| {
-                            let value = (bound.value)(runs, run)?;
-                            Some((bound.margin(value), value, run.case))
-                        });
-                let results: Vec<(f64, f64, Case)> = results.collect();
-                let met = results.iter().filter(|(margin, ..)| *margin >= 0.0).count();
-                let worst = results.iter().min_by(|a, b| a.0.total_cmp(&b.0));
-                let Some((_, value, case)) = worst else {
-                    continue;
-                };
-                let word = if met == results.len() {
-                    "met   "
-                } else {
-                    "MISSED"
-                };
-                let _ = writeln!(
-                    text,
-                    "{word} {:<18} {} {}  {met}/{} runs, worst {} ({case})",
-                    scheme.to_string(),
-                    bound.name,
-                    bound.bound(),
-                    results.len(),
-                    digits(*value),
-                );
-            }
+            let bounds = bounds(target);
+            text.extend(bounds.filter_map(|bound| bound.verdict(*scheme, seeds, &is_meant)));
         }
     }
     text
@@ -103,17 +74,53 @@ fn digits(value: f64) -> String {
     }
 }
 
-type Value<'a> = Box<dyn Fn(&[Run], &Run) -> Option<f64> + 'a>;
+/// Number of a run, from the run and all runs of its seed; `None` where there is nothing to compare it with.
+type Value = fn(&[Run], &Run) -> Option<f64>;
 
 /// Bound on one number of a run.
-struct Bound<'a> {
+struct Bound {
     name: &'static str,
     limit: f64,
     at_most: bool,
-    value: Value<'a>,
+    value: Value,
 }
 
-impl Bound<'_> {
+impl Bound {
+    /// Returns a line with the number of runs that met the bound, and the worst of them; `None` if it applies to no run.
+    fn verdict(
+        &self,
+        scheme: Scheme,
+        seeds: &[Vec<Run>],
+        is_meant: &dyn Fn(&Case) -> bool,
+    ) -> Option<String> {
+        let mut results = Vec::new();
+        for runs in seeds {
+            for run in runs.iter().filter(|run| is_meant(&run.case)) {
+                results.extend((self.value)(runs, run).map(|value| (value, run.case)));
+            }
+        }
+        let margin = |(value, _): &(f64, Case)| self.margin(*value);
+        let worst = results
+            .iter()
+            .min_by(|a, b| margin(a).total_cmp(&margin(b)));
+        let (value, case) = worst?;
+        let met = results.iter().filter(|one| margin(one) >= 0.0).count();
+        let word = if met == results.len() {
+            "met   "
+        } else {
+            "MISSED"
+        };
+        Some(format!(
+            "{word} {:<18} {} {} {}  {met}/{} runs, worst {} ({case})\n",
+            scheme.to_string(),
+            self.name,
+            if self.at_most { "<=" } else { ">=" },
+            digits(self.limit),
+            results.len(),
+            digits(*value),
+        ))
+    }
+
     /// Returns the distance from the limit; not negative when the bound is met.
     fn margin(&self, value: f64) -> f64 {
         if self.at_most {
@@ -122,80 +129,68 @@ impl Bound<'_> {
             value - self.limit
         }
     }
-
-    fn bound(&self) -> String {
-        let sign = if self.at_most { "<=" } else { ">=" };
-        format!("{sign} {}", digits(self.limit))
-    }
 }
 
-fn bounds(target: &Target) -> Vec<Bound<'_>> {
-    let least = |name, limit: Option<f64>, value: Value<'static>| {
-        limit.map(|limit| Bound {
-            name,
-            limit,
-            at_most: false,
-            value,
-        })
-    };
-    let ratio = |runs: &[Run], run: &Run| {
-        let ecn = baseline(runs, run)?;
-        Some(ecn.outcome.peak as f64 / run.outcome.peak.max(1) as f64)
-    };
-    let gain = |runs: &[Run], run: &Run| {
-        Some(run.outcome.utilisation - baseline(runs, run)?.outcome.utilisation)
-    };
-    let spread = |runs: &[Run], run: &Run| {
-        let alike = |other: &&Run| {
-            other.case
-                == Case {
-                    length: other.case.length,
-                    ..run.case
-                }
-        };
-        let peaks = || runs.iter().filter(alike).map(|run| run.outcome.peak as f64);
-        let most = peaks().fold(0.0, f64::max);
-        Some(most / peaks().fold(f64::INFINITY, f64::min).max(1.0))
-    };
-    let bounds = [
-        least(
-            "times below ecn's peak",
-            target.times_below_ecn,
-            Box::new(ratio),
-        ),
-        least(
-            "utilisation",
-            target.utilisation,
-            Box::new(|_, run| Some(run.outcome.utilisation)),
-        ),
+/// Returns the bounds of a target.
+fn bounds(target: &Target) -> impl Iterator<Item = Bound> {
+    let least: [(_, _, Value); 5] = [
+        ("times below ecn's peak", target.times_below_ecn, ratio),
+        ("utilisation", target.utilisation, |_, run| {
+            Some(run.outcome.utilisation)
+        }),
         // A difference of one thousandth is noise.
-        least(
+        (
             "utilisation above ecn's",
             target.utilisation_of_ecn.then_some(-0.001),
-            Box::new(gain),
+            gain,
         ),
-        least(
-            "goodput",
-            target.goodput,
-            Box::new(|_, run| Some(run.outcome.goodput)),
-        ),
-        least(
-            "Jain",
-            target.jain,
-            Box::new(|_, run| Some(run.outcome.jain)),
-        ),
-        target.pauses.map(|pauses| Bound {
-            name: "pauses",
-            limit: pauses as f64,
-            at_most: true,
-            value: Box::new(|_, run| Some(run.outcome.pauses as f64)),
+        ("goodput", target.goodput, |_, run| {
+            Some(run.outcome.goodput)
         }),
-        target.flat.map(|limit| Bound {
-            name: "peak, longest over shortest",
-            limit,
-            at_most: true,
-            value: Box::new(spread),
-        }),
+        ("Jain", target.jain, |_, run| Some(run.outcome.jain)),
     ];
-    bounds.into_iter().flatten().collect()
+    let most: [(_, _, Value); 2] = [
+        (
+            "pauses",
+            target.pauses.map(|pauses| pauses as f64),
+            |_, run| Some(run.outcome.pauses as f64),
+        ),
+        ("peak, longest over shortest", target.flat, spread),
+    ];
+    let least = least.into_iter().map(|one| (false, one));
+    let all = least.chain(most.into_iter().map(|one| (true, one)));
+    all.filter_map(|(at_most, (name, limit, value))| {
+        Some(Bound {
+            name,
+            limit: limit?,
+            at_most,
+            value,
+        })
+    })
+}
+
+/// Returns how many times lower a run's peak is than ECN's.
+fn ratio(runs: &[Run], run: &Run) -> Option<f64> {
+    let ecn = baseline(runs, run)?;
+    Some(ecn.outcome.peak as f64 / run.outcome.peak.max(1) as f64)
+}
+
+/// Returns the utilisation of a run above ECN's.
+fn gain(runs: &[Run], run: &Run) -> Option<f64> {
+    Some(run.outcome.utilisation - baseline(runs, run)?.outcome.utilisation)
+}
+
+/// Returns the ratio of the highest to the lowest peak among the runs that differ from this one at most in length.
+#[allow(clippy::unnecessary_wraps, reason = "a `Value`")]
+fn spread(runs: &[Run], run: &Run) -> Option<f64> {
+    let alike = |other: &&Run| {
+        other.case
+            == Case {
+                length: other.case.length,
+                ..run.case
+            }
+    };
+    let peaks = || runs.iter().filter(alike).map(|run| run.outcome.peak as f64);
+    let most = peaks().fold(0.0, f64::max);
+    Some(most / peaks().fold(f64::INFINITY, f64::min).max(1.0))
 }

@@ -4,28 +4,25 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use npcc_cnp::control::ControlCore;
 use npcc_config::Config;
-use npcc_config::ipnet::IpNet;
 use npcc_config::sizing::SpeedFrom;
-use npcc_linux::Integration;
 use npcc_linux::netlink::ahead::Ahead;
 use npcc_pipeline::datapath::LosslessConfig;
-use npcc_pipeline::handoff::{WorkerPlan, links};
+use npcc_pipeline::handoff::links;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
-use npcc_pipeline::route::writer::RouteWriter;
-use npcc_pipeline::units::{Mac, PortId, WorkerId};
-use rtrb::Producer;
+use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::linux::LinuxSide;
+use super::routes::routes;
 use super::source::{Options, Source};
 use super::workers::{Shared, parts, workers};
 use crate::apply::desired::{Desired, Link};
 use crate::apply::running::Running;
 use crate::clock::Clock;
-use crate::control::inject::{Injection, Injector};
+use crate::control::inject::Injector;
 use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, Control, ControlStats, orders};
@@ -40,7 +37,6 @@ use crate::recorder::start::Recorder;
 use crate::report::events::Watch;
 use crate::report::journal::{self, Journal};
 use crate::report::qos;
-use crate::sleep::Wakers;
 use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::pfc::PortFlow;
@@ -62,15 +58,34 @@ pub(super) struct Assembly<P> {
     pub(super) linux: Option<LinuxIo>,
 }
 
+/// Inputs of the assembly.
+pub(super) struct Inputs<'a> {
+    pub(super) source: &'a Source,
+    pub(super) options: &'a Options,
+    pub(super) keep: Arc<Keep>,
+    /// Kernel's state read in advance; `None` where Linux is not integrated.
+    pub(super) ahead: Option<Ahead>,
+    pub(super) ports: Vec<OpenPort>,
+    pub(super) pools: &'a Pools,
+    pub(super) clock: Clock,
+    pub(super) recorder: Option<&'a Recorder>,
+}
+
 /// Builds everything that runs. `probe` makes each worker's probe, which the appliance supplies.
 pub(super) fn assemble<P: Probe>(
-    source: &Source,
-    (options, keep, ahead): (&Options, Arc<Keep>, Option<Ahead>),
-    ports: Vec<OpenPort>,
-    pools: &Pools,
-    clock: Clock,
-    (recorder, mut probe): (Option<&Recorder>, impl FnMut(Telemetry) -> P),
+    inputs: Inputs<'_>,
+    mut probe: impl FnMut(Telemetry) -> P,
 ) -> anyhow::Result<Assembly<P>> {
+    let Inputs {
+        source,
+        options,
+        keep,
+        ahead,
+        ports,
+        pools,
+        clock,
+        recorder,
+    } = inputs;
     let config = &source.loaded.config;
     let seed = unforeseen();
     let (linux, integration) = LinuxSide::of(config, &ports, &keep, ahead)?.unzip();
@@ -79,7 +94,8 @@ pub(super) fn assemble<P: Probe>(
     let desired = desired(config, &ports, &link_states);
     let mut core = control_core(config, &desired, (routes.sources, recorder), seed);
     let facts = port_facts(config, &ports);
-    let (plan, owners) = seats(config, &ports);
+    let plan = wiring::workers::assignment(config, &ports);
+    let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
 
     let shared = Shared {
         config,
@@ -93,59 +109,65 @@ pub(super) fn assemble<P: Probe>(
     };
     let queues = wiring::workers::queues(config, ports);
     let (parts, sleepers) = parts(config, (routes.workers, links(plan)), queues, seed)?;
-    let (mut workers, ends) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
+    let (mut workers, peers) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
     record(recorder, &mut workers, &clock);
-    let (kernel, wakers) = (routes.kernel.as_ref(), sleepers.wakers);
-    let linux = linux_io(ends.linux, kernel, (&owners, wakers))?;
+    let kernel = routes.kernel.as_ref();
+    let linux = peers.linux.zip(kernel);
+    let linux = linux.map(|(side, kernel)| side.io(&owners, kernel, sleepers.wakers));
+    let linux = linux.transpose()?;
 
-    let live = live((source, options), desired, routes.by_file);
+    let running = Running::new(source.path.clone(), &source.loaded, desired);
     let control_stats = Arc::new(ControlStats::default());
     let (npcc, inbox) = orders::ring();
+    let (style, priority) = wiring::control::style(config);
+    let control = Control {
+        injector: Injector::new(routes.control, style, priority, peers.injections, owners),
+        first: FirstAnswer::default(),
+        alarms: Alarms::new(&peers.published.counters, wiring::control::ports(config)),
+        counters: peers.published.counters.clone(),
+        inbox,
+        clock,
+        stats: Arc::clone(&control_stats),
+        yields: wiring::eal::shares(config).then_some(config.time_scale),
+        sleeper: sleepers.control,
+        core,
+    };
     let view = View {
         version: format!("{}, DPDK {}", source.version, npcc_dpdk::DPDK_VERSION),
         started: Instant::now(),
         ports: facts,
         links: link_states,
-        cores: config.cores.workers.clone(),
-        counters: ends.counters.clone(),
-        captures: Captures::reported(&ends.captures),
-        workers: ends.stats,
-        caches: ends.caches,
-        npcc: core.status(),
-        flows: core.flows(),
-        control: Arc::clone(&control_stats),
+        workers: peers.published,
+        npcc: control.core.status(),
+        flows: control.core.flows(),
+        control: control_stats,
         buffer,
         linux: seen(config, linux.as_ref(), kernel),
-        file_routes: live.routes.table.as_ref().map(LiveRoutes::shared),
-        qos: Mutex::new(qos::effective(config, &live.running.now().paths())),
+        file_routes: routes.by_file.as_ref().map(LiveRoutes::shared),
+        qos: Mutex::new(qos::effective(config, &running.now().paths())),
         events: Mutex::new(Watch::default()),
         journal: Mutex::new(journal(&keep)),
         clock,
         cleared: Mutex::default(),
-        timings: Mutex::new(Timings::new(ends.times)?),
-        operators: Operators::new(live.running.wanted().clone(), source.path.clone()),
+        timings: Mutex::new(Timings::new(peers.times)?),
+        operators: Operators::new(running.wanted().clone(), source.path.clone()),
         keep,
+    };
+    let routing = Routing {
+        table: routes.by_file,
+        prefixes: options.prefixes.clone(),
     };
     let management = Management {
         view,
-        workers: WorkerOrders::new(ends.orders),
+        workers: WorkerOrders::new(peers.orders),
         npcc,
-        live: Mutex::new(live),
+        live: Mutex::new(Live {
+            running,
+            routes: routing,
+        }),
         down: routes.down,
         kernel: routes.kernel,
-        captures: Mutex::new(Captures::new(ends.captures)),
-    };
-    let control = Control {
-        core,
-        injector: injector(config, routes.control, ends.injections, owners),
-        first: FirstAnswer::default(),
-        alarms: Alarms::new(&ends.counters, wiring::control::ports(config)),
-        counters: ends.counters,
-        inbox,
-        clock,
-        stats: control_stats,
-        yields: wiring::eal::shares(config).then_some(config.time_scale),
-        sleeper: sleepers.control,
+        captures: Mutex::new(Captures::new(peers.captures)),
     };
     Ok(Assembly {
         workers,
@@ -161,24 +183,6 @@ fn journal(keep: &Keep) -> Journal {
     Journal::new(keep.ring((name, layout), (journal::KEPT, journal::WORDS)))
 }
 
-/// Makes the thread's side of the frame transfer between the workers and Linux; `None` where Linux is not integrated.
-fn linux_io(
-    side: Option<LinuxSide>,
-    kernel: Option<&Kernel>,
-    (owners, wakers): (&[usize], Option<Arc<Wakers>>),
-) -> anyhow::Result<Option<LinuxIo>> {
-    let linux = side.zip(kernel);
-    let io = linux.map(|(side, kernel)| side.io(owners, kernel, wakers));
-    io.transpose()
-}
-
-/// Assigns ports to workers; returns the plan and the index of each port's owner.
-fn seats(config: &Config, ports: &[OpenPort]) -> (WorkerPlan, Vec<usize>) {
-    let plan = wiring::workers::assignment(config, ports);
-    let owners = plan.owners.iter().map(|owner| owner.index()).collect();
-    (plan, owners)
-}
-
 /// Gives each worker's datapath its part of the recorder, which keeps malformed frames.
 fn record<P: Probe>(recorder: Option<&Recorder>, workers: &mut [Worker<P>], clock: &Clock) {
     let Some(recorder) = recorder else {
@@ -192,17 +196,6 @@ fn record<P: Probe>(recorder: Option<&Recorder>, workers: &mut [Worker<P>], cloc
     }
 }
 
-/// Makes the builder of CNPs, of the configured style.
-fn injector(
-    config: &Config,
-    fib: FibReader,
-    rings: Vec<Producer<Injection>>,
-    owners: Vec<usize>,
-) -> Injector {
-    let (style, priority) = wiring::control::style(config);
-    Injector::new(fib, style, priority, rings, owners)
-}
-
 /// Collects the facts about Linux that reports show.
 fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Option<LinuxFacts> {
     Some(LinuxFacts {
@@ -211,88 +204,6 @@ fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Optio
         kernel: kernel?.handle().clone(),
         namespace: config.linux.namespace().map(str::to_owned),
     })
-}
-
-/// Owner of the route table (file or kernel), and the table's readers: the workers, and the control core for its CNPs and to locate
-/// sources.
-struct Routes {
-    /// Routes of the configuration file; `None` where Linux is integrated.
-    by_file: Option<LiveRoutes>,
-    /// Routes of the kernel; `None` where Linux is not integrated.
-    kernel: Option<Kernel>,
-    down: Arc<DownPorts>,
-    workers: Vec<FibReader>,
-    control: FibReader,
-    sources: FibReader,
-}
-
-fn routes(
-    config: &Config,
-    ports: &[OpenPort],
-    integration: Option<Integration>,
-    more: &[IpNet],
-) -> anyhow::Result<Routes> {
-    let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
-    let readers = config.cores.workers.len() + 2;
-    let (capacity, seed) = (
-        wiring::routes::capacity(config),
-        wiring::routes::seed(config, &macs),
-    );
-    let (writer, mut readers) = RouteWriter::with_seed(capacity, readers, seed);
-    let mut reader = || {
-        let last = readers.pop();
-        last.ok_or_else(|| anyhow!("the route table has no readers"))
-    };
-    let (control, sources) = (reader()?, reader()?);
-    let down = writer.down_ports();
-    let (by_file, kernel) = match integration {
-        None => (Some(by_file(writer, config, &macs, more)?), None),
-        Some(_) if !more.is_empty() => {
-            return Err(anyhow!(
-                "the routes are Linux's (linux.integrate): put a file of prefixes there with `ip -batch`"
-            ));
-        }
-        Some(integration) => {
-            let kernel = Kernel::follow(integration, writer).context("cannot follow the kernel")?;
-            (None, Some(kernel))
-        }
-    };
-    Ok(Routes {
-        by_file,
-        kernel,
-        down,
-        workers: readers,
-        control,
-        sources,
-    })
-}
-
-fn by_file(
-    writer: RouteWriter,
-    config: &Config,
-    macs: &[Mac],
-    more: &[IpNet],
-) -> anyhow::Result<LiveRoutes> {
-    let mut live = LiveRoutes::new(writer);
-    let mut table = wiring::routes::table(config, macs);
-    wiring::routes::deal(config, macs, more, &mut table);
-    live.become_of(table)?;
-    Ok(live)
-}
-
-/// Returns the running state as started.
-fn live(
-    (source, options): (&Source, &Options),
-    desired: Desired,
-    table: Option<LiveRoutes>,
-) -> Live {
-    Live {
-        running: Running::new(source.path.clone(), &source.loaded, desired),
-        routes: Routing {
-            table,
-            prefixes: options.prefixes.clone(),
-        },
-    }
 }
 
 /// Returns the desired state at the start.

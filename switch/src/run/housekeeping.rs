@@ -41,7 +41,8 @@ pub(super) fn start(
     let view = &management.view;
     // The recorder lists the threads in this order.
     let own = threads.heartbeat("management", Role::Essential);
-    for (core, stats) in view.cores.iter().zip(&view.workers) {
+    let workers = &view.workers;
+    for (core, stats) in workers.cores.iter().zip(&workers.stats) {
         let (name, stats) = (format!("worker on core {core}"), Arc::clone(stats));
         threads.watch(&name, Role::Essential, move || stats.loops.get());
     }

@@ -6,6 +6,7 @@ mod housekeeping;
 mod keeping;
 mod linux;
 mod notes;
+mod routes;
 mod service;
 mod signals;
 mod source;
@@ -22,7 +23,7 @@ use anyhow::{Context, anyhow};
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal};
 
-use self::assemble::{Assembly, assemble};
+use self::assemble::{Assembly, Inputs, assemble};
 use self::housekeeping::Ends;
 use self::signals::Signals;
 pub use self::source::{Options, Source};
@@ -37,7 +38,7 @@ use crate::report::model::Snapshot;
 use crate::sandbox;
 use crate::telemetry::http::Listener;
 use crate::threads::Threads;
-use crate::wiring::{self, pools::Pools};
+use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
 use crate::worker::probe::Probe;
 use crate::worker::telemetry::Telemetry;
@@ -67,39 +68,26 @@ pub fn run<P: Probe>(
     let recorder = aftermath::look_back(source, options, spare_core, &caught.second);
     let http = config.telemetry.http.map(Listener::bind).transpose()?;
 
-    let sizing = Sizing::of(config);
-    let plan = wiring::eal::plan(config, &sizing, wiring::eal::Free::now())?;
-    notes::pages(plan.no_huge);
     let ahead = wiring::hosts::read_ahead(config, &keep);
     steps.done("what was left");
-    let eal = Eal::init(&plan.args)?;
-    aftermath::keep_packets_out_of_cores(&eal);
-    steps.done("EAL");
-    let pools = Pools::new(&eal, config, &sizing)?;
-    steps.done("pools");
-    service::starting("opening the ports");
-    let waits = |down: &[&str]| notes::waiting(config, down);
-    let ports = wiring::ports::open(&eal, config, &pools, (stop, waits))?;
-    notes::ports(config, &ports);
-    steps.done("ports");
-    let clock = Clock::new(
-        npcc_dpdk::Clock::calibrated(&eal, &begin),
-        config.time_scale,
-    );
-
+    let (eal, pools, ports) = devices(config, stop, &mut steps)?;
+    let clock = npcc_dpdk::Clock::calibrated(&eal, &begin);
+    let inputs = Inputs {
+        source,
+        options,
+        keep,
+        ahead,
+        ports,
+        pools: &pools,
+        clock: Clock::new(clock, config.time_scale),
+        recorder: recorder.as_ref(),
+    };
     let Assembly {
         workers,
         control,
         management,
         linux,
-    } = assemble(
-        source,
-        (options, Arc::clone(&keep), ahead),
-        ports,
-        &pools,
-        clock,
-        (recorder.as_ref(), probe),
-    )?;
+    } = assemble(inputs, probe)?;
     notes::close_rest(&options.store);
     steps.done("tables");
     management.wait_for_linux(LINUX_WAIT, stop);
@@ -135,6 +123,28 @@ pub fn run<P: Probe>(
     aftermath::ends_in_order(recorder.as_deref());
     // Taking the last snapshot saves it like every other.
     Ok(management.view.snapshot())
+}
+
+/// Starts EAL, reserves the memory of the packets, and opens the ports.
+fn devices(
+    config: &Config,
+    stop: &AtomicBool,
+    steps: &mut Steps,
+) -> anyhow::Result<(Eal, Pools, Vec<OpenPort>)> {
+    let sizing = Sizing::of(config);
+    let plan = wiring::eal::plan(config, &sizing, wiring::eal::Free::now())?;
+    notes::pages(plan.no_huge);
+    let eal = Eal::init(&plan.args)?;
+    aftermath::keep_packets_out_of_cores(&eal);
+    steps.done("EAL");
+    let pools = Pools::new(&eal, config, &sizing)?;
+    steps.done("pools");
+    service::starting("opening the ports");
+    let waits = |down: &[&str]| notes::waiting(config, down);
+    let ports = wiring::ports::open(&eal, config, &pools, (stop, waits))?;
+    notes::ports(config, &ports);
+    steps.done("ports");
+    Ok((eal, pools, ports))
 }
 
 /// Reports a turn of the control core; its first turn makes the switch ready.

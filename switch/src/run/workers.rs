@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::flow_cache::{CacheShared, FlowCache};
+use npcc_cnp::flow_cache::FlowCache;
 use npcc_config::Config;
 use npcc_pipeline::capture;
-use npcc_pipeline::counters::Counters;
 use npcc_pipeline::datapath::{LosslessConfig, PortConfig};
 use npcc_pipeline::handoff::WorkerLinks;
 use npcc_pipeline::route::fib::FibReader;
@@ -20,6 +19,7 @@ use crate::clock::Clock;
 use crate::control::inject::{self, Injection};
 use crate::keep::storms::Storm;
 use crate::manage::capture::WorkerCaptures;
+use crate::manage::view::Published;
 use crate::sleep::WorkerSleeper;
 use crate::wiring::workers::{Queues, Sleepers};
 use crate::wiring::{self, pools::Pools};
@@ -39,15 +39,19 @@ pub(super) fn workers<P: Probe>(
     linux: Option<LinuxSide>,
     (core, probe): (&mut ControlCore, &mut impl FnMut(Telemetry) -> P),
 ) -> anyhow::Result<(Vec<Worker<P>>, WorkerPeers)> {
-    let mut ends = WorkerPeers {
+    let mut peers = WorkerPeers {
         linux,
         ..WorkerPeers::default()
     };
+    peers
+        .published
+        .cores
+        .clone_from(&shared.config.cores.workers);
     let workers = parts
         .into_iter()
-        .map(|parts| ends.worker(shared, parts, core, probe))
+        .map(|parts| peers.worker(shared, parts, core, probe))
         .collect::<anyhow::Result<_>>()?;
-    Ok((workers, ends))
+    Ok((workers, peers))
 }
 
 /// Inputs that all workers share.
@@ -103,9 +107,7 @@ pub(super) fn parts(
 /// Peer ends of what the workers hold, each in the workers' order.
 #[derive(Default)]
 pub(super) struct WorkerPeers {
-    pub(super) counters: Vec<Arc<Counters>>,
-    pub(super) stats: Vec<Arc<WorkerStats>>,
-    pub(super) caches: Vec<Arc<CacheShared>>,
+    pub(super) published: Published,
     pub(super) orders: Vec<Producer<Command>>,
     pub(super) injections: Vec<Producer<Injection>>,
     pub(super) times: Vec<Consumer<Timing>>,
@@ -130,7 +132,7 @@ impl WorkerPeers {
             wiring::control::RING,
             parts.seed,
         );
-        self.caches.push(reader.shared());
+        self.published.caches.push(reader.shared());
         if !core.attach(reader) {
             return Err(anyhow!("the control core takes no more workers"));
         }
@@ -149,8 +151,10 @@ impl WorkerPeers {
         let (times, reported) = timings::ring();
         let linux = self.linux.as_mut();
         let linux = linux.map(|side| side.worker(&mut path, parts.seed));
-        self.counters.push(Arc::clone(path.counters()));
-        self.stats.push(Arc::clone(&parts.stats));
+        let published = &mut self.published;
+        published.counters.push(Arc::clone(path.counters()));
+        published.stats.push(Arc::clone(&parts.stats));
+        published.captures.push(Arc::clone(&captures));
         self.orders.push(orders);
         self.injections.push(to_worker);
         self.times.push(reported);

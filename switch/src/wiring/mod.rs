@@ -10,6 +10,7 @@ pub mod live_routes;
 pub mod path;
 pub mod pfc;
 pub mod pools;
+mod port_start;
 pub mod ports;
 pub mod punt;
 pub mod routes;

@@ -1,21 +1,18 @@
-//! Opening of the configured ports, and detection of their pause support.
+//! Opening of the configured ports: the wait for their links, the choice of their pause back end, and their queues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arrayvec::ArrayVec;
-use npcc_config::model::Idle;
-use npcc_config::sizing::{Link, RING, ring};
+use npcc_config::sizing::Link;
 use npcc_config::{Config, plan};
-use npcc_dpdk::{
-    Descriptors, Eal, Errno, LinkPause, Mempool, PacketSockets, Port, PortConfig, PortError,
-    RxInterrupt, RxQueue, Spread,
-};
+use npcc_dpdk::{Eal, Errno, LinkPause, Port, PortError, RxInterrupt, RxQueue};
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
-use super::backend::{self, Ability, Answer, BackendChoice, PfcRequest, SelfTest};
+use super::backend::{self, Ability, BackendChoice, SelfTest};
 use super::pools::Pools;
+use super::port_start::{Started, StartedPort, request, start_one};
 use super::self_test;
 use super::speeds::{self, Speeds};
 use crate::worker::transmit::{Eight, Lane, Transmit};
@@ -54,6 +51,15 @@ pub enum OpenError {
         /// Reason, for the operator.
         why: String,
     },
+}
+
+impl OpenError {
+    fn device(plan: &plan::Port, source: PortError) -> OpenError {
+        OpenError::Device {
+            name: plan.name.clone(),
+            source,
+        }
+    }
 }
 
 /// Running port.
@@ -102,7 +108,9 @@ pub fn open(
     pools: &Pools,
     (stop, waits): (&AtomicBool, impl FnMut(&[&str])),
 ) -> Result<Vec<OpenPort>, OpenError> {
-    let start = |port| start_one(eal, config, port, pools);
+    let start = |port| {
+        start_one(eal, config, port, pools).map_err(|source| OpenError::device(port, source))
+    };
     let started: Vec<StartedPort> = config.ports.iter().map(start).collect::<Result<_, _>>()?;
     wait_for_links(config, &started, stop, waits);
     let finish = |(plan, port)| finish_one(config, plan, port, pools);
@@ -136,59 +144,6 @@ fn wait_for_links(
     }
 }
 
-/// Started port, before its link state is known.
-struct StartedPort {
-    port: Port,
-    plain: PortConfig,
-    started: Started,
-    sockets: Option<PacketSockets>,
-    large_frames: Option<Errno>,
-}
-
-/// Opens and starts one port, configured by its device's abilities and the plan.
-fn start_one(
-    eal: &Eal,
-    config: &Config,
-    plan: &plan::Port,
-    pools: &Pools,
-) -> Result<StartedPort, OpenError> {
-    let device = |source| OpenError::Device {
-        name: plan.name.clone(),
-        source,
-    };
-    let sleeps = config.cores.idle == Idle::Adaptive;
-    let sockets = sleeps.then(PacketSockets::now);
-    let mut port = Port::open_by_device(eal, &plan.device.to_string()).map_err(device)?;
-    let large_frames = port.receive_one_by_one().err();
-    let pool = pools.near(port.socket());
-    let classes = plan.qos.lossless_mask();
-    let plain = PortConfig {
-        one_pool: pools.is_one(),
-        ..planned(config, plan, &port).map_err(device)?
-    };
-    let requested = backend::asks(request(config, plan), port.driver_name()) && classes != 0;
-    let started =
-        start(&mut port, plan, &plain, pool, requested.then_some(classes)).map_err(device)?;
-    if started.by_priority.is_none() {
-        // Link pause (802.3x) would stop every class. The device's resulting setting is shown.
-        let _ = port.no_link_pause();
-    }
-    Ok(StartedPort {
-        port,
-        plain,
-        started,
-        sockets,
-        large_frames,
-    })
-}
-
-const fn request(config: &Config, plan: &plan::Port) -> PfcRequest {
-    PfcRequest {
-        backend: config.pfc.backend,
-        port: plan.pfc,
-    }
-}
-
 /// Completes a started port: speeds, self-test, pause back end, queues.
 fn finish_one(
     config: &Config,
@@ -196,6 +151,7 @@ fn finish_one(
     started: StartedPort,
     pools: &Pools,
 ) -> Result<OpenPort, OpenError> {
+    let device = |source| OpenError::device(plan, source);
     let StartedPort {
         port,
         plain,
@@ -203,40 +159,11 @@ fn finish_one(
         sockets,
         large_frames,
     } = started;
-    let device = |source| OpenError::Device {
-        name: plan.name.clone(),
-        source,
-    };
-    let pool = pools.near(port.socket());
     let classes = plan.qos.lossless_mask();
-    let Started {
-        answer,
-        by_priority,
-        mac,
-    } = started;
     let link = port.link().map_err(device)?;
     let speeds = speeds::of(plan, link.speed_mbps.filter(|_| link.up));
-    let self_test = if backend::tests(request(config, plan), port.driver_name()) && classes != 0 {
-        self_test::run(&port, pool, mac, classes).map_err(device)?
-    } else {
-        SelfTest::NotRun
-    };
-    let ability = Ability {
-        driver: port.driver_name().to_owned(),
-        answer,
-        self_test,
-    };
-    let failed = |why| OpenError::Pfc {
-        name: plan.name.clone(),
-        why,
-    };
-    let pause = backend::decide(request(config, plan), &ability).map_err(failed)?;
-    backend::admits(request(config, plan), &pause, classes, port.is_vdev()).map_err(|why| {
-        OpenError::Lossless {
-            name: plan.name.clone(),
-            why,
-        }
-    })?;
+    let by_priority = started.by_priority;
+    let (pause, self_test) = pause(config, plan, &port, &started, pools)?;
     let bound = Link::of(plan, speeds.link, config.buffer.loop_time, 1).outstanding();
     let ring = (bound, speeds.link);
     let (tx, bounded) = transmit(&port, by_priority, classes, ring).map_err(device)?;
@@ -259,7 +186,7 @@ fn finish_one(
         rx,
         more_rx,
         tx,
-        mac,
+        mac: started.mac,
         up: link.up,
         speeds,
         pause,
@@ -269,69 +196,33 @@ fn finish_one(
     })
 }
 
-/// Returns the configuration of a port with one transmit queue, from what its device reports.
-fn planned(config: &Config, plan: &plan::Port, port: &Port) -> Result<PortConfig, PortError> {
-    let sleeps = config.cores.idle == Idle::Adaptive;
-    let workers = u16::try_from(config.cores.workers.len()).unwrap_or(1);
-    let ring = ring(config, plan);
-    let rx_descriptors = match plan.rx_descriptors {
-        Some(written) => Descriptors::Exactly(written),
-        None => Descriptors::Preferred {
-            least: ring.max(RING),
-            most: ring.max(RING),
-        },
-    };
-    let tx_descriptors = Descriptors::Preferred {
-        least: RING,
-        most: ring.max(RING),
-    };
-    Ok(PortConfig {
-        mtu: plan.mtu,
-        rx_descriptors,
-        tx_descriptors,
-        rx_queues: rx_queues(port.spread()?, port.is_vdev(), workers),
-        interrupts: sleeps && (!port.is_vdev() || port.driver_name() == TAP),
-        ..PortConfig::default()
-    })
-}
-
-/// Result of starting a port.
-struct Started {
-    /// Answer of the device to the request to obey pause.
-    answer: Answer,
-    /// Transmit queue of each priority; `None` with one queue for all.
-    by_priority: Option<[u16; PRIORITIES]>,
-    mac: Mac,
-}
-
-/// Starts a port with a transmit queue per priority if its device obeys pause of the classes in `requested`, else with one queue.
-fn start(
-    port: &mut Port,
+/// Runs the self-test of pause where it is needed, and chooses the back end of the port's pause frames.
+fn pause(
+    config: &Config,
     plan: &plan::Port,
-    plain: &PortConfig,
-    pool: &Mempool,
-    requested: Option<u8>,
-) -> Result<Started, PortError> {
-    let answer = match requested.map(|classes| by_priority(port, plain, pool, classes)) {
-        Some(Ok(queues)) => {
-            return Ok(Started {
-                answer: Answer::Obeys,
-                by_priority: Some(queues),
-                mac: address(port, plan)?,
-            });
-        }
-        Some(Err(why)) => Answer::Refused(why),
-        None => Answer::NotRequested,
+    port: &Port,
+    started: &Started,
+    pools: &Pools,
+) -> Result<(BackendChoice, SelfTest), OpenError> {
+    let (request, classes) = (request(config, plan), plan.qos.lossless_mask());
+    let self_test = if backend::tests(request, port.driver_name()) && classes != 0 {
+        let pool = pools.near(port.socket());
+        self_test::run(port, pool, started.mac, classes)
+            .map_err(|source| OpenError::device(plan, source))?
+    } else {
+        SelfTest::NotRun
     };
-    stopped(port)?;
-    port.configure(plain, pool)?;
-    let mac = address(port, plan)?;
-    port.start()?;
-    Ok(Started {
-        answer,
-        by_priority: None,
-        mac,
-    })
+    let ability = Ability {
+        driver: port.driver_name().to_owned(),
+        answer: started.answer.clone(),
+        self_test,
+    };
+    let name = || plan.name.clone();
+    let choice =
+        backend::decide(request, &ability).map_err(|why| OpenError::Pfc { name: name(), why })?;
+    backend::admits(request, &choice, classes, port.is_vdev())
+        .map_err(|why| OpenError::Lossless { name: name(), why })?;
+    Ok((choice, self_test))
 }
 
 /// Returns a port's transmit side, and true if its driver reports what the ring holds. `bound` is the limit in wire bytes, with the speed
@@ -351,142 +242,4 @@ fn transmit(
     let lanes: Result<ArrayVec<Lane, PRIORITIES>, _> = queues.into_iter().map(lane).collect();
     let eight = Eight::new(lanes?, paused);
     Ok((Transmit::Eight(Box::new(eight)), true))
-}
-
-/// Driver name of the one virtual device whose driver offers its descriptors as DPDK's receive interrupts.
-const TAP: &str = "net_tap";
-
-/// Descriptors of each of eight transmit rings: together as many as the one ring of other ports has.
-const EACH: u16 = 128;
-
-/// Configures and starts a port that obeys pause of `classes` by itself; returns the transmit queue of each priority.
-///
-/// # Errors
-/// Says why the device does not obey, for the operator. The port may be left in any phase.
-fn by_priority(
-    port: &mut Port,
-    plain: &PortConfig,
-    pool: &Mempool,
-    classes: u8,
-) -> Result<[u16; PRIORITIES], String> {
-    let said = |error: PortError| error.to_string();
-    let lossless = || (0u8..8).filter(|priority| classes & 1 << priority != 0);
-    if port.is_vdev() {
-        // Asked without queues for it, only to get the driver's own error message.
-        port.configure(plain, pool).map_err(said)?;
-        port.pfc_queues()
-            .map(|_| ())
-            .or_else(|_| lossless().try_for_each(|priority| port.honor_pfc(priority)))
-            .map_err(said)?;
-        return Err("a virtual device has no MAC that could hold a queue".to_owned());
-    }
-    let eight = PortConfig {
-        tx_queues: 8,
-        tx_descriptors: Descriptors::Exactly(EACH),
-        ..*plain
-    };
-    port.configure(&eight, pool).map_err(said)?;
-    let queues = match port.pfc_queues() {
-        Ok(able) if able.obeys && able.classes >= 8 => {
-            for priority in lossless() {
-                port.honor_pfc_on_queue(priority, u16::from(priority))
-                    .map_err(said)?;
-            }
-            port.start().map_err(said)?;
-            [0, 1, 2, 3, 4, 5, 6, 7]
-        }
-        _ => {
-            port.configure(
-                &PortConfig {
-                    dcb: true,
-                    rx_queues: 1,
-                    ..eight
-                },
-                pool,
-            )
-            .map_err(said)?;
-            port.start().map_err(said)?;
-            for priority in lossless() {
-                port.honor_pfc(priority).map_err(said)?;
-            }
-            port.class_queues().map_err(said)?
-        }
-    };
-    let apart = (0u16..).zip(&queues).all(|(n, queue)| {
-        *queue < 8
-            && !queues
-                .iter()
-                .skip(usize::from(n) + 1)
-                .any(|other| other == queue)
-    });
-    if !apart {
-        return Err(format!(
-            "its traffic classes have the transmit queues {queues:?}, not one each"
-        ));
-    }
-    let tells = port.tx_queue(0).map_err(said)?.holds_at_least(1).is_some();
-    if !tells {
-        return Err("its driver does not tell what its transmit rings hold".to_owned());
-    }
-    Ok(queues)
-}
-
-fn stopped(port: &mut Port) -> Result<(), PortError> {
-    if port.phase() == npcc_dpdk::Phase::Started {
-        port.stop()?;
-    }
-    Ok(())
-}
-
-fn address(port: &mut Port, config: &plan::Port) -> Result<Mac, PortError> {
-    let Some(mac) = config.mac else {
-        return port.mac().map(Mac);
-    };
-    // A virtual device may refuse an address; the pipeline compares with ours all the same.
-    match port.set_mac(mac.0) {
-        Err(error) if !error.is_unsupported() => Err(error),
-        _ => Ok(mac),
-    }
-}
-
-/// Returns the number of receive queues of a port: one for each worker if a NIC spreads flows by their addresses and UDP ports (RoCEv2's
-/// source port distinguishes queue pairs), and as many as a virtual device was given. Else one, its owner's.
-fn rx_queues(spread: Spread, vdev: bool, workers: u16) -> u16 {
-    if vdev {
-        // net_af_packet's qpairs, net_af_xdp's queue_count, several captures of net_pcap. A larger number is what the driver could have,
-        // not what it has.
-        if (2..=workers).contains(&spread.rx_queues) {
-            spread.rx_queues
-        } else {
-            1
-        }
-    } else if spread.by_hash {
-        spread.rx_queues.min(workers).max(1)
-    } else {
-        1
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_has_a_queue_a_worker_only_where_it_spreads_flows() {
-        let spread = |rx_queues, by_hash| Spread { rx_queues, by_hash };
-        assert_eq!(rx_queues(spread(64, true), false, 3), 3, "a NIC with RSS");
-        assert_eq!(rx_queues(spread(2, true), false, 3), 2);
-        assert_eq!(rx_queues(spread(64, false), false, 3), 1, "a NIC without");
-        assert_eq!(
-            rx_queues(spread(2, false), true, 2),
-            2,
-            "net_af_packet with qpairs=2"
-        );
-        assert_eq!(
-            rx_queues(spread(1024, true), true, 2),
-            1,
-            "net_null can have any number"
-        );
-        assert_eq!(rx_queues(spread(64, true), false, 1), 1);
-    }
 }

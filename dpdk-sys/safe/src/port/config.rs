@@ -5,10 +5,10 @@
 //! rings are the driver's own (`default_rxconf` and `default_txconf`, which a null configuration
 //! means).
 
-use super::PortCore;
 use super::attach;
 use super::error::{Operation, PortError};
 use super::fast_free::FastFree;
+use super::shared::PortCore;
 use super::state::{Direction, Sending};
 use crate::errno::Errno;
 use crate::mempool::Mempool;

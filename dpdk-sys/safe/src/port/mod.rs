@@ -18,12 +18,12 @@ mod fast_free;
 mod fast_path;
 mod pfc;
 mod rx;
+mod shared;
 mod state;
 mod stats;
 mod tx;
 
-use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 pub use config::{Descriptors, PortConfig};
 pub use device::{Device, DeviceError};
@@ -35,10 +35,11 @@ pub use stats::{Link, PortStats};
 pub use tx::TxQueue;
 
 use self::attach::Attached;
-use self::state::{Rejection, State};
-use crate::eal::{Eal, EalCore};
+use self::shared::PortCore;
+pub(crate) use self::shared::Wire;
+use self::state::State;
+use crate::eal::Eal;
 use crate::errno::Errno;
-use crate::log;
 use crate::mempool::Mempool;
 use crate::one_by_one::OneByOne;
 use crate::removal;
@@ -55,9 +56,6 @@ pub struct Spread {
 /// MAC address in network byte order.
 pub type MacAddr = [u8; 6];
 
-/// Object through which a driver moves frames, kept as long as its port.
-pub(crate) type Wire = Arc<dyn Any + Send + Sync>;
-
 /// Open port. Its queues are handed out by [`rx_queue`](Self::rx_queue) and
 /// [`tx_queue`](Self::tx_queue).
 #[derive(derive_more::Debug)]
@@ -66,29 +64,6 @@ pub struct Port {
     core: Arc<PortCore>,
     one_by_one: Option<OneByOne>,
 }
-
-/// State shared by the port and its queues.
-pub(crate) struct PortCore {
-    id: u16,
-    /// Device as it was named.
-    name: String,
-    driver: String,
-    vdev: bool,
-    socket: Option<u32>,
-    device: *mut dpdk_sys::rte_device,
-    /// Objects through which the driver moves frames (a ring port's rings); they must outlive the port. Declared before
-    /// the state: frames left in them must be returned before the pool is dropped.
-    _wires: Vec<Wire>,
-    state: Mutex<State>,
-    eal: Arc<EalCore>,
-}
-
-// SAFETY: the one pointer is to DPDK's description of the device, used only in the drop; everything
-// else is plain data.
-unsafe impl Send for PortCore {}
-// SAFETY: calls that change the port are made under its lock; those that only read (statistics,
-// link) may run beside them.
-unsafe impl Sync for PortCore {}
 
 impl Port {
     /// Opens a device by its name: a PCI address or a virtual device with its
@@ -368,78 +343,5 @@ impl Port {
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.core.lock().phase
-    }
-}
-
-impl PortCore {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self, direction: Direction, index: u16) -> Result<(), PortError> {
-        let device = || self.name.clone();
-        self.lock()
-            .take(direction, index)
-            .map_err(|rejection| match rejection {
-                Rejection::Phase(phase) => self.wrong_phase(phase, Phase::Started),
-                Rejection::NoSuch(count) => PortError::NoSuchQueue {
-                    device: device(),
-                    direction,
-                    index,
-                    count,
-                },
-                Rejection::Taken => PortError::QueueTaken {
-                    device: device(),
-                    direction,
-                    index,
-                },
-            })
-    }
-
-    fn give_back(&self, direction: Direction, index: u16) {
-        self.lock().give_back(direction, index);
-    }
-
-    fn failed(&self, operation: Operation) -> impl FnOnce(Errno) -> PortError + '_ {
-        move |errno| PortError::Driver {
-            device: self.name.clone(),
-            operation,
-            errno,
-        }
-    }
-
-    fn wrong_phase(&self, phase: Phase, needed: Phase) -> PortError {
-        PortError::WrongPhase {
-            device: self.name.clone(),
-            phase,
-            needed,
-        }
-    }
-}
-
-impl Drop for PortCore {
-    fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if state.phase == Phase::Started {
-            // SAFETY: an existing port; every queue held this value, so none is left.
-            let rc = unsafe { dpdk_sys::rte_eth_dev_stop(self.id) };
-            if let Err(errno) = Errno::check(rc) {
-                log::note(&format!("{} did not stop: {errno}", self.name));
-            }
-        }
-        // SAFETY: an existing, stopped port that nothing refers to any more.
-        let mut rc = unsafe { dpdk_sys::rte_eth_dev_close(self.id) };
-        // A PCI device may carry other ports, and stays; a virtual one is this port, and its name
-        // becomes free.
-        if rc == 0 && self.vdev {
-            // SAFETY: the device was attached when the port was opened and only its owner, this
-            // value, removes it.
-            rc = unsafe { dpdk_sys::rte_dev_remove(self.device) };
-        }
-        if let Err(errno) = Errno::check(rc) {
-            log::note(&format!("{} did not close cleanly: {errno}", self.name));
-            self.eal.mark_leaked();
-        }
-        self.eal.release_port(self.id);
     }
 }

@@ -5,9 +5,10 @@
 //! experimental) sets a traffic class of one transmit queue. Sending pause is left to the caller: a device sends it when its
 //! own FIFO fills, which is long after a buffer in memory requires it, and too late for long cables.
 
+use super::Port;
 use super::error::{Operation, PortError};
+use super::shared::PortCore;
 use super::state::Phase;
-use super::{Port, PortCore};
 use crate::errno::Errno;
 
 /// Number of 802.1Q priorities.

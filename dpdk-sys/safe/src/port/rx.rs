@@ -11,8 +11,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::PortCore;
 use super::fast_path::{fast_path, load};
+use super::shared::PortCore;
 use super::state::Direction;
 use crate::frames::Frames;
 use crate::rx_interrupt::RxInterrupt;

@@ -8,9 +8,9 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::PortCore;
 use super::fast_free::FastFree;
 use super::fast_path::{fast_path, load};
+use super::shared::PortCore;
 use super::state::{Direction, Sending};
 use crate::frames::Frames;
 

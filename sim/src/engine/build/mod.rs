@@ -1,31 +1,30 @@
 //! Builds an engine from a scenario and a case: hosts, links, switches, routes and the first events.
 
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use npcc_cnp::pair::port_hash::port_of;
-use npcc_config::units::Length;
 use npcc_pipeline::frame::wire_len;
-use npcc_pipeline::units::{BitRate, MAX_PORTS, Mac, Nanos};
+use npcc_pipeline::units::{MAX_PORTS, Nanos};
 
 use super::event::{Event, EventQueue, Mark};
 use super::flow::{Flow, receiver_qpn, sender_qpn};
-use super::host::Host;
 use super::imperfect::Chance;
-use super::link::{End, Link, Tally};
 use super::record::{POINTS, Record, address};
 use super::{CONTROL, Engine};
 use crate::host::np::NotificationPoint;
 use crate::host::params::Sender;
-use crate::host::pause::PauseState;
 use crate::host::rc::{RcReceiver, RcSender};
 use crate::num::small;
 use crate::rng::Rng;
-use crate::scenario::{Case, FlowGroup, HostGroup, Scenario};
+use crate::scenario::{Case, FlowGroup, Scenario};
 use crate::wire::{Direction, OVERHEAD};
 
 mod routes;
+pub(crate) mod topology;
 mod wiring;
+
+use self::topology::{Topology, host_mac, port_mac};
 
 /// Time between the last warm-up answer and the start of the traffic.
 const SETTLE: Nanos = Nanos::from_millis(1);
@@ -46,172 +45,24 @@ pub enum BuildError {
     Routes(#[from] npcc_pipeline::route::writer::RouteError),
 }
 
-/// A link between two switches.
-#[derive(Debug)]
-pub(crate) struct Trunk {
-    pub(crate) name: String,
-    /// Engine link indices: one direction, then the other.
-    pub(crate) links: [usize; 2],
-    /// Attachment points: (switch, port) at each end.
-    pub(crate) ends: [(u32, u8); 2],
-    pub(crate) backup: bool,
-}
-
-/// A switch port that is planned but not yet built.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PortPlan {
-    pub(crate) rate: BitRate,
-    pub(crate) delay: Nanos,
-    pub(crate) link: usize,
-    /// MAC address of the neighbour at the other end.
-    pub(crate) peer: Mac,
-}
-
-/// Propagation delay in fibre: 5 ns per metre.
-fn light(length: Length) -> Nanos {
-    Nanos(length.millimetres() * 5 / 1_000)
-}
-
-pub(crate) fn host_mac(host: u32) -> Mac {
-    let [_, a, b, c] = host.to_be_bytes();
-    Mac([2, 1, 0, a, b, c])
-}
-
-pub(crate) fn port_mac(switch: u32, port: usize) -> Mac {
-    let [.., a, b] = switch.to_be_bytes();
-    Mac([2, 2, 0, a, b, port.to_le_bytes()[0]])
-}
-
-/// Planned hosts, links and ports, before switches are built.
-#[derive(Debug, Default)]
-struct Plan {
-    links: Vec<Link>,
-    hosts: Vec<Host>,
-    /// Planned ports, by switch.
-    ports: Vec<Vec<PortPlan>>,
-    trunks: Vec<Trunk>,
-    /// Switch and port that each host attaches to, by host.
-    homes: Vec<(u32, u8)>,
-    /// Hosts of each group, by group.
-    members: Vec<Vec<u32>>,
-}
-
-fn index_of(names: &[String], name: &str) -> u32 {
-    small(names.iter().position(|known| known == name).unwrap_or(0) as u64)
-}
-
-impl Plan {
-    fn of(scenario: &Scenario, case: &Case) -> Plan {
-        let mut plan = Plan {
-            ports: vec![Vec::new(); scenario.switches.len()],
-            ..Plan::default()
-        };
-        for group in &scenario.hosts {
-            let switch = index_of(&scenario.switches, &group.switch);
-            let members = (0..group.count).map(|_| plan.add_host(switch, group));
-            let members = members.collect();
-            plan.members.push(members);
-        }
-        for link in &scenario.links {
-            let length = case.length.unwrap_or(link.length);
-            let ends = [&link.from, &link.to].map(|name| index_of(&scenario.switches, name));
-            plan.add_trunk(&link.name, ends, link.rate, light(length), link.backup);
-        }
-        plan
-    }
-
-    fn add_port(&mut self, switch: u32, rate: BitRate, delay: Nanos, peer: Mac) -> (u8, usize) {
-        let link = self.links.len();
-        let ports = &mut self.ports[switch as usize];
-        let port = u8::try_from(ports.len()).unwrap_or(u8::MAX);
-        ports.push(PortPlan {
-            rate,
-            delay,
-            link,
-            peer,
-        });
-        (port, link)
-    }
-
-    fn add_host(&mut self, switch: u32, group: &HostGroup) -> u32 {
-        let (rate, delay) = (group.rate, light(group.cable));
-        let host = small(self.hosts.len() as u64);
-        let (port, _) = self.add_port(switch, rate, delay, host_mac(host));
-        self.links.push(Link::new(rate.0, delay, End::Host(host)));
-        self.hosts.push(Host {
-            link: self.links.len(),
-            line: rate.0 as f64 / 1e9,
-            sender: group.sender,
-            cnp_interval: group.cnp_interval,
-            ready: BinaryHeap::new(),
-            control: VecDeque::new(),
-            pause: PauseState::default(),
-            wake: Nanos(u64::MAX),
-            receives: Vec::new(),
-            received: Tally::default(),
-            cnps_sent: 0,
-            cnps_received: 0,
-            not_understood: 0,
-        });
-        self.links
-            .push(Link::new(rate.0, delay, End::Switch(switch, port)));
-        self.homes.push((switch, port));
-        host
-    }
-
-    fn add_trunk(
-        &mut self,
-        name: &str,
-        [a, b]: [u32; 2],
-        rate: BitRate,
-        delay: Nanos,
-        backup: bool,
-    ) {
-        let peer = |switch: u32, plan: &Plan| port_mac(switch, plan.ports[switch as usize].len());
-        let (to_b, to_a) = (peer(b, self), peer(a, self));
-        let (port_a, there) = self.add_port(a, rate, delay, to_b);
-        self.links.push(Link::new(rate.0, delay, End::Switch(b, 0)));
-        let (port_b, back) = self.add_port(b, rate, delay, to_a);
-        self.links
-            .push(Link::new(rate.0, delay, End::Switch(a, port_a)));
-        self.links[there].to = End::Switch(b, port_b);
-        self.trunks.push(Trunk {
-            name: name.to_owned(),
-            links: [there, back],
-            ends: [(a, port_a), (b, port_b)],
-            backup,
-        });
-    }
-
-    /// Resolves a name to a queue, as (switch, port): that of a link at its `from` end, or the one toward a group's first host.
-    fn queue(&self, scenario: &Scenario, name: &str) -> (u32, u8) {
-        if let Some(trunk) = self.trunks.iter().find(|trunk| trunk.name == name) {
-            return trunk.ends[0];
-        }
-        let group = scenario.hosts.iter().position(|group| group.name == name);
-        let host = group.and_then(|group| self.members[group].first());
-        host.map_or((0, 0), |host| self.homes[*host as usize])
-    }
-}
-
 impl Engine {
     pub(super) fn build(scenario: &Scenario, case: &Case) -> Result<Engine, BuildError> {
-        let plan = Plan::of(scenario, case);
-        for (name, ports) in scenario.switches.iter().zip(&plan.ports) {
+        let topology = Topology::of(scenario, case);
+        for (name, ports) in scenario.switches.iter().zip(&topology.ports) {
             if ports.len() > MAX_PORTS {
                 return Err(BuildError::Ports(name.clone(), ports.len()));
             }
         }
-        let watch = plan.queue(scenario, &scenario.watch);
+        let watch = topology.queue(scenario, &scenario.watch);
         let npcc: Vec<(u32, u8)> = scenario
             .npcc_queues()
-            .map(|name| plan.queue(scenario, name))
+            .map(|name| topology.queue(scenario, name))
             .collect();
         let mut switches = Vec::new();
-        for (ports, index) in plan.ports.iter().zip(0u32..) {
+        for (ports, index) in topology.ports.iter().zip(0u32..) {
             switches.push(wiring::switch(scenario, case, index, ports, &npcc));
         }
-        let far = plan
+        let far = topology
             .ports
             .iter()
             .flatten()
@@ -225,7 +76,7 @@ impl Engine {
             SETTLE
         };
         let end = start + scenario.duration;
-        let watch_port = plan.ports[watch.0 as usize][usize::from(watch.1)];
+        let watch_port = topology.ports[watch.0 as usize][usize::from(watch.1)];
         let drain = watch_port.rate;
         let frame = OVERHEAD + 16 + usize::from(scenario.mtu);
         let mut engine = Engine {
@@ -250,17 +101,17 @@ impl Engine {
             step: Nanos((scenario.duration.0 / POINTS).max(1_000)),
             flows: Vec::new(),
             scenario: scenario.clone(),
-            links: plan.links,
-            hosts: plan.hosts,
+            links: topology.links,
+            hosts: topology.hosts,
             switches,
-            trunks: plan.trunks,
+            trunks: topology.trunks,
             chance: Chance::new(scenario.seed, &scenario.imperfections),
             outside: None,
             leaving: VecDeque::new(),
         };
-        engine.add_flows(case, &plan.members, &plan.homes);
-        engine.install_routes(&plan.homes, &plan.ports)?;
-        engine.find_crossing(&plan.homes);
+        engine.add_flows(case, &topology.members, &topology.homes);
+        engine.install_routes(&topology.homes, &topology.ports)?;
+        engine.find_crossing(&topology.homes);
         engine.first_events(case);
         Ok(engine)
     }

@@ -7,7 +7,8 @@ use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::units::{Nanos, PortId};
 
-use super::{BuildError, IpAddr, PortPlan, address, port_mac};
+use super::topology::{PortPlan, Trunk, port_mac};
+use super::{BuildError, IpAddr, address};
 use crate::engine::Engine;
 use crate::num::small;
 use crate::wire::OVERHEAD;
@@ -25,35 +26,35 @@ impl Engine {
         // Backup links carry nothing while any other link is up.
         let backup = usable(false).next().is_none();
         let trunks: Vec<_> = usable(backup).collect();
-        (0..self.switches.len())
-            .map(|from| {
-                let mut first: Vec<Option<u8>> = vec![None; self.switches.len()];
-                let mut seen = vec![false; self.switches.len()];
-                let mut open = VecDeque::from([(from, None)]);
-                seen[from] = true;
-                while let Some((at, by)) = open.pop_front() {
-                    for trunk in &trunks {
-                        for [here, there] in [trunk.ends, [trunk.ends[1], trunk.ends[0]]] {
-                            let next = there.0 as usize;
-                            if here.0 as usize == at && !seen[next] {
-                                seen[next] = true;
-                                let by = by.or(Some(here.1));
-                                first[next] = by;
-                                open.push_back((next, by));
-                            }
-                        }
+        let ports = |from: usize| {
+            let first = self.first_ports(from, &trunks);
+            let port = move |(home, port): &(u32, u8)| match *home as usize {
+                home if home == from => Some(*port),
+                home => first[home],
+            };
+            homes.iter().map(port).collect()
+        };
+        (0..self.switches.len()).map(ports).collect()
+    }
+
+    /// Returns, for each switch, the first port on a shortest path to it from switch `from`, by breadth-first search.
+    fn first_ports(&self, from: usize, trunks: &[&Trunk]) -> Vec<Option<u8>> {
+        let mut first: Vec<Option<u8>> = vec![None; self.switches.len()];
+        let mut open = VecDeque::from([(from, None)]);
+        while let Some((at, by)) = open.pop_front() {
+            for trunk in trunks {
+                let [one, other] = trunk.ends;
+                for [(here, port), (there, _)] in [[one, other], [other, one]] {
+                    let there = there as usize;
+                    if here as usize == at && there != from && first[there].is_none() {
+                        let by = by.or(Some(port));
+                        first[there] = by;
+                        open.push_back((there, by));
                     }
                 }
-                let port = |(home, port): &(u32, u8)| {
-                    if *home as usize == from {
-                        Some(*port)
-                    } else {
-                        first[*home as usize]
-                    }
-                };
-                homes.iter().map(port).collect()
-            })
-            .collect()
+            }
+        }
+        first
     }
 
     /// Installs a host route to every host in every switch.

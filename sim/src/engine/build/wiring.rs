@@ -16,7 +16,7 @@ use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId, Priority};
 
-use super::{PortPlan, port_mac};
+use super::topology::{PortPlan, port_mac};
 use crate::engine::switch::{Port, Switch};
 use crate::engine::{CONTROL, DATA};
 use crate::frame::SimFrame;

@@ -66,12 +66,6 @@ impl Captures {
         }
     }
 
-    /// Returns the counters that each worker publishes.
-    #[must_use]
-    pub fn reported(workers: &[WorkerCaptures]) -> Vec<Arc<CaptureStats>> {
-        workers.iter().map(|one| Arc::clone(&one.stats)).collect()
-    }
-
     /// Returns the ID of a new capture, for which no record is held yet.
     pub(super) fn begin(&mut self) -> u32 {
         for worker in &mut self.workers {

@@ -1,72 +1,37 @@
 //! View of the running switch: a snapshot built from what workers, control core and devices publish. Never makes any of them wait.
 
+mod facts;
 mod flows;
 mod linux;
 mod npcc;
 mod ports;
 mod workers;
 
-use std::path::{Path as FilePath, PathBuf};
+use std::path::Path as FilePath;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use npcc_cnp::flow_cache::CacheShared;
 use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
-use npcc_linux::netlink::handle::Handle;
-use npcc_pipeline::capture::CaptureStats;
-use npcc_pipeline::counters::{self, Counters, Gauge, Path, PortCount};
-use npcc_pipeline::punt::PuntRates;
-use npcc_pipeline::units::{Mac, Nanos, PortId};
+use npcc_pipeline::counters::{self, Gauge, Path, PortCount};
+use npcc_pipeline::units::{Nanos, PortId};
 
+pub use self::facts::{BufferFacts, LinuxFacts, Operators, PortFacts, Published};
 use super::link_state::Links;
 use super::pending::Pending;
 use crate::apply::wanted::Wanted;
 use crate::clock::Clock;
 use crate::control::ControlStats;
 use crate::keep::Keep;
-use crate::linux_io::LinuxStats;
 use crate::report::events::{Event, Kind, Watch};
 use crate::report::journal::Journal;
 use crate::report::lossless::Buffer;
 use crate::report::model::{Conservation, DeviceDrops, Snapshot, Traffic};
 use crate::report::punt::Punt;
 use crate::report::qos::Qos;
-use crate::wiring;
 use crate::wiring::live_routes::{SharedTable, Table};
-use crate::worker::stats::WorkerStats;
 use crate::worker::timings::{Timings, What};
-
-/// Constant facts about a port.
-#[derive(Debug)]
-pub struct PortFacts {
-    /// Name of the port.
-    pub name: String,
-    /// Device, as configured.
-    pub device: String,
-    /// MAC address.
-    pub mac: Mac,
-    /// Device handle.
-    pub port: Arc<npcc_dpdk::Port>,
-    /// Cores of the workers that receive from it, its owner first.
-    pub workers: Vec<usize>,
-}
-
-/// Sizes of the buffer, which do not change.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct BufferFacts {
-    /// Size of the pool in wire bytes.
-    pub pool: u64,
-    /// Shared part of the pool, in wire bytes.
-    pub shared: u64,
-    /// Dynamic threshold: the share of the free shared bytes that a group may hold, in 1/256.
-    pub alpha_256: u32,
-    /// Headroom in wire bytes.
-    pub headroom: u64,
-    /// Longest turn of a worker's loop that headroom covers.
-    pub turn: Nanos,
-}
 
 /// Port's counters at one moment, over all workers, and its device's drops.
 #[derive(Debug, Clone, Default)]
@@ -84,19 +49,6 @@ impl PortReading {
     }
 }
 
-/// Facts about Linux, where it is integrated.
-#[derive(Debug)]
-pub struct LinuxFacts {
-    /// Limits of the frames punted to Linux.
-    pub rates: PuntRates,
-    /// Counters of the thread between Linux and the workers.
-    pub stats: Arc<LinuxStats>,
-    /// Handle of the thread that follows the kernel.
-    pub kernel: Handle,
-    /// Name of the network namespace; `None` if it is the one in which the switch was started.
-    pub namespace: Option<String>,
-}
-
 /// Sources of all that is shown.
 #[derive(Debug)]
 pub struct View {
@@ -108,16 +60,8 @@ pub struct View {
     pub ports: Vec<PortFacts>,
     /// Link states of the ports, in the same order.
     pub links: Links,
-    /// Core of each worker.
-    pub cores: Vec<usize>,
-    /// Each worker's counters of all ports.
-    pub counters: Vec<Arc<Counters>>,
-    /// Capture counters of each worker.
-    pub captures: Vec<Arc<CaptureStats>>,
-    /// Loop statistics of each worker.
-    pub workers: Vec<Arc<WorkerStats>>,
-    /// Flow cache of each worker.
-    pub caches: Vec<Arc<CacheShared>>,
+    /// Counters and statistics that the workers publish.
+    pub workers: Published,
     /// Status of NPCC.
     pub npcc: Arc<NpccStatus>,
     /// Flow table.
@@ -146,36 +90,6 @@ pub struct View {
     pub operators: Operators,
     /// State that outlives the process: counts of the previous processes are shown too.
     pub keep: Arc<Keep>,
-}
-
-/// State set by operators.
-#[derive(Debug)]
-pub struct Operators {
-    /// Reload that waits for its commit.
-    pending: Mutex<Option<Pending>>,
-    /// Rules about hosts that are in force.
-    hosts: Mutex<HostRules>,
-    /// Running configuration, and the values that `set` has changed.
-    config: Mutex<Wanted>,
-    /// Path of the configuration file.
-    path: PathBuf,
-    /// Lock that a reload holds while it reads the file and applies it.
-    reading: Mutex<()>,
-}
-
-impl Operators {
-    /// Starts with this configuration, before any change.
-    #[must_use]
-    pub fn new(started: Wanted, path: PathBuf) -> Operators {
-        let hosts = wiring::control::host_rules(&started.config.npcc.hosts);
-        Operators {
-            pending: Mutex::default(),
-            hosts: Mutex::new(hosts),
-            config: Mutex::new(started),
-            path,
-            reading: Mutex::default(),
-        }
-    }
 }
 
 /// Locks shared state. A panic of another thread left it usable, so poisoning is ignored.
@@ -268,7 +182,7 @@ impl View {
             seconds: self.started.elapsed().as_secs_f64(),
             ports: ports.collect(),
             npcc: self.npcc(),
-            workers: (0..self.workers.len())
+            workers: (0..self.workers.stats.len())
                 .filter_map(|index| self.worker(index))
                 .collect(),
             conservation: self.conservation(),
@@ -316,7 +230,7 @@ impl View {
 
     /// Returns a port's counts, summed over all workers.
     fn counts(&self, index: usize) -> PortCount {
-        let ports = self.counters.iter();
+        let ports = self.workers.counters.iter();
         counters::sum(ports.filter_map(|counters| counters.port(index)))
     }
 
@@ -337,13 +251,22 @@ impl View {
     }
 
     fn longest_turn(&self) -> u64 {
-        let turns = self.workers.iter().map(|stats| stats.longest_ns.get());
+        let turns = self
+            .workers
+            .stats
+            .iter()
+            .map(|stats| stats.longest_ns.get());
         turns.max().unwrap_or_default()
     }
 
     /// Returns the state of the buffer, over all workers.
     fn buffer(&self) -> Buffer {
-        let gauges = || self.counters.iter().map(|counters| &counters.buffer);
+        let gauges = || {
+            self.workers
+                .counters
+                .iter()
+                .map(|counters| &counters.buffer)
+        };
         let most = |of: fn(&counters::BufferGauges) -> &Gauge| {
             // Peaks are of the whole buffer, as each worker saw it.
             gauges().map(|own| of(own).get()).max().unwrap_or_default()
@@ -364,7 +287,8 @@ impl View {
 
     /// Returns the counts of frames to and from Linux, over all workers.
     fn punt(&self) -> Punt {
-        let mut workers = counters::sum(self.counters.iter().map(|counters| &*counters.punt));
+        let mut workers =
+            counters::sum(self.workers.counters.iter().map(|counters| &*counters.punt));
         let host = self.linux.as_ref();
         let rates = host.map(|linux| &linux.rates);
         let mut host = counters::sum(host.iter().map(|linux| &*linux.stats));
@@ -389,7 +313,7 @@ impl View {
     /// Returns the account of this process's frames: frames that a previous process held are gone.
     fn conservation(&self) -> Conservation {
         let mut account = Conservation::default();
-        let held = || self.counters.iter().map(|counters| &counters.held);
+        let held = || self.workers.counters.iter().map(|counters| &counters.held);
         account.held.packets = Gauge::total(held().map(|held| &held.packets));
         account.held.bytes = Gauge::total(held().map(|held| &held.bytes));
         for port in (0..self.ports.len()).map(|index| self.counts(index)) {

@@ -26,7 +26,7 @@ impl View {
         let npcc = &self.npcc;
         let mut counts = counters::sum([&npcc.counts]);
         counts.flows_refused += counts.rate_limited;
-        let mut caches = counters::sum(self.caches.iter().map(|cache| &cache.counters));
+        let mut caches = counters::sum(self.workers.caches.iter().map(|cache| &cache.counters));
         caches.sample_drops += caches.cache_full;
         let queues: Vec<_> = npcc
             .queues()
@@ -51,7 +51,7 @@ impl View {
             queues,
             uncounted_ports: self.by_port(|id| npcc.uncounted_bytes_by(id)),
             damaged_ports: self.by_port(|id| {
-                let damaged = self.caches.iter().map(|cache| cache.damaged_by(id));
+                let damaged = self.workers.caches.iter().map(|cache| cache.damaged_by(id));
                 damaged.sum()
             }),
         }

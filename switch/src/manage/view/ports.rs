@@ -114,7 +114,11 @@ impl View {
         let now = now.unwrap_or_default().as_secs_f64();
         let mut all = Vec::new();
         for (index, facts) in self.ports.iter().enumerate() {
-            let of_port = self.counters.iter().filter_map(|own| own.port(index));
+            let of_port = self
+                .workers
+                .counters
+                .iter()
+                .filter_map(|own| own.port(index));
             for flow in of_port.map(|port| &port.flow) {
                 let storm = flow.storm.get();
                 let stormy = (0u8..).zip(&flow.priorities);

@@ -12,9 +12,12 @@ use crate::worker::stages::{Stage, StageCount};
 impl View {
     /// Returns a worker's row.
     pub(super) fn worker(&self, index: usize) -> Option<Worker> {
-        let (stats, core) = (self.workers.get(index)?, *self.cores.get(index)?);
+        let (stats, core) = (
+            self.workers.stats.get(index)?,
+            *self.workers.cores.get(index)?,
+        );
         let path = Path::ROOT.then("worker").at(core);
-        let own = self.counters.get(index)?;
+        let own = self.workers.counters.get(index)?;
         let mut counts = counters::sum([&**stats]);
         let mut crossing = counters::sum([&*own.crossing]);
         let mut bursts = counters::sum([&*own.bursts]);
@@ -31,7 +34,7 @@ impl View {
             receives: names(&|facts| facts.workers.contains(&core)),
             crossing,
             bursts,
-            capture: counters::sum([&**self.captures.get(index)?]),
+            capture: counters::sum([&**self.workers.captures.get(index)?]),
             longest_ever_ns: counts.longest_ns.max(counts.longest_before_ns),
             cycles: cycles(&counts.stages),
             timed_frames: counts.stages.frames,

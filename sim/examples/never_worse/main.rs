@@ -17,9 +17,10 @@
 //! `--all` also shows the cells that hold, `--list` the names, `--print` the scenario files. Exit code 1 when something is worse.
 #![allow(clippy::print_stdout, reason = "what it finds is what it is for")]
 
+mod request;
+
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use npcc_sim::figures::Figures;
@@ -30,105 +31,10 @@ use npcc_sim::matrix::{self, Cell, Half};
 use npcc_sim::results::Results;
 use npcc_sim::scenario::Scheme;
 
+use self::request::{Request, request};
+
 /// Offset of the seeds of the second ECN series, which ECN is compared with in `--calibrate`.
 const OTHERS: u64 = 100;
-
-#[derive(Debug)]
-struct Request {
-    half: Option<Half>,
-    seeds: u64,
-    from: Option<u64>,
-    only: Vec<Vec<String>>,
-    every: u64,
-    schemes: Vec<Scheme>,
-    results: Option<PathBuf>,
-    law: Option<String>,
-    ecn_law: Option<String>,
-    jobs: usize,
-    short: bool,
-    calibrate: bool,
-    fixture: Option<PathBuf>,
-    all: bool,
-    figures: bool,
-    list: bool,
-    print: bool,
-}
-
-fn request() -> Result<Request, String> {
-    let mut request = Request {
-        half: None,
-        seeds: 8,
-        from: None,
-        only: Vec::new(),
-        every: 1,
-        schemes: schemes("npcc,model")?,
-        results: None,
-        law: None,
-        ecn_law: None,
-        jobs: std::thread::available_parallelism().map_or(1, Into::into),
-        short: false,
-        calibrate: false,
-        fixture: None,
-        all: false,
-        figures: false,
-        list: false,
-        print: false,
-    };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-        match word.as_str() {
-            "--half" => {
-                request.half = Some(match value()?.as_str() {
-                    "odd" => Half::Odd,
-                    "even" => Half::Even,
-                    other => return Err(format!("--half {other}: write odd or even")),
-                });
-            }
-            "--seeds" => request.seeds = number(&value()?)?,
-            "--from" => request.from = Some(number(&value()?)?),
-            "--only" => {
-                let value = value()?;
-                let split = |cell: &str| cell.split_whitespace().map(str::to_owned).collect();
-                request.only = value.split(',').map(split).collect();
-            }
-            "--every" => request.every = number(&value()?)?,
-            "--schemes" => request.schemes = schemes(&value()?)?,
-            "--results" => request.results = Some(value()?.into()),
-            "--law" => request.law = Some(label(value()?)?),
-            "--ecn-law" => request.ecn_law = Some(label(value()?)?),
-            "--jobs" => request.jobs = number(&value()?)?,
-            "--short" => request.short = true,
-            "--calibrate" => request.calibrate = true,
-            "--fixture" => request.fixture = Some(value()?.into()),
-            "--all" => request.all = true,
-            "--figures" => request.figures = true,
-            "--list" => request.list = true,
-            "--print" => request.print = true,
-            other => {
-                return Err(format!(
-                    "`{other}` is no option; see the top of sim/examples/never_worse.rs"
-                ));
-            }
-        }
-    }
-    Ok(request)
-}
-
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number"))
-}
-
-fn label(text: String) -> Result<String, String> {
-    if text.is_empty() || text.contains(char::is_whitespace) {
-        return Err(format!("`{text}`: a label is one word"));
-    }
-    Ok(text)
-}
-
-fn schemes(names: &str) -> Result<Vec<Scheme>, String> {
-    names.split(',').map(str::parse).collect()
-}
 
 fn main() -> ExitCode {
     match request().and_then(|request| work(&request)) {

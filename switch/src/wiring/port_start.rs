@@ -1,0 +1,272 @@
+//! Configuration and start of one port's device, with a transmit queue per priority where the device obeys pause by itself.
+
+use npcc_config::model::Idle;
+use npcc_config::sizing::{RING, ring};
+use npcc_config::{Config, plan};
+use npcc_dpdk::{
+    Descriptors, Eal, Errno, Mempool, PacketSockets, Port, PortConfig, PortError, Spread,
+};
+use npcc_pipeline::units::{Mac, PRIORITIES};
+
+use super::backend::{self, Answer, PfcRequest};
+use super::pools::Pools;
+
+/// Started port, before its link state is known.
+pub(super) struct StartedPort {
+    pub(super) port: Port,
+    /// Configuration with one transmit queue.
+    pub(super) plain: PortConfig,
+    pub(super) started: Started,
+    /// Packet sockets of the process before the port was opened; `None` if workers do not sleep.
+    pub(super) sockets: Option<PacketSockets>,
+    pub(super) large_frames: Option<Errno>,
+}
+
+/// Opens and starts one port, configured by its device's abilities and the plan.
+pub(super) fn start_one(
+    eal: &Eal,
+    config: &Config,
+    plan: &plan::Port,
+    pools: &Pools,
+) -> Result<StartedPort, PortError> {
+    let sleeps = config.cores.idle == Idle::Adaptive;
+    let sockets = sleeps.then(PacketSockets::now);
+    let mut port = Port::open_by_device(eal, &plan.device.to_string())?;
+    let large_frames = port.receive_one_by_one().err();
+    let pool = pools.near(port.socket());
+    let classes = plan.qos.lossless_mask();
+    let plain = PortConfig {
+        one_pool: pools.is_one(),
+        ..planned(config, plan, &port)?
+    };
+    let requested = backend::asks(request(config, plan), port.driver_name()) && classes != 0;
+    let started = start(&mut port, plan, &plain, pool, requested.then_some(classes))?;
+    if started.by_priority.is_none() {
+        // Link pause (802.3x) would stop every class. The device's resulting setting is shown.
+        let _ = port.no_link_pause();
+    }
+    Ok(StartedPort {
+        port,
+        plain,
+        started,
+        sockets,
+        large_frames,
+    })
+}
+
+/// Returns what the configuration wants of a port's pause frames.
+pub(super) const fn request(config: &Config, plan: &plan::Port) -> PfcRequest {
+    PfcRequest {
+        backend: config.pfc.backend,
+        port: plan.pfc,
+    }
+}
+
+/// Returns the configuration of a port with one transmit queue, from what its device reports.
+fn planned(config: &Config, plan: &plan::Port, port: &Port) -> Result<PortConfig, PortError> {
+    let sleeps = config.cores.idle == Idle::Adaptive;
+    let workers = u16::try_from(config.cores.workers.len()).unwrap_or(1);
+    let ring = ring(config, plan);
+    let rx_descriptors = match plan.rx_descriptors {
+        Some(written) => Descriptors::Exactly(written),
+        None => Descriptors::Preferred {
+            least: ring.max(RING),
+            most: ring.max(RING),
+        },
+    };
+    let tx_descriptors = Descriptors::Preferred {
+        least: RING,
+        most: ring.max(RING),
+    };
+    Ok(PortConfig {
+        mtu: plan.mtu,
+        rx_descriptors,
+        tx_descriptors,
+        rx_queues: rx_queues(port.spread()?, port.is_vdev(), workers),
+        interrupts: sleeps && (!port.is_vdev() || port.driver_name() == TAP),
+        ..PortConfig::default()
+    })
+}
+
+/// Result of starting a port.
+pub(super) struct Started {
+    /// Answer of the device to the request to obey pause.
+    pub(super) answer: Answer,
+    /// Transmit queue of each priority; `None` with one queue for all.
+    pub(super) by_priority: Option<[u16; PRIORITIES]>,
+    pub(super) mac: Mac,
+}
+
+/// Starts a port with a transmit queue per priority if its device obeys pause of the classes in `requested`, else with one queue.
+fn start(
+    port: &mut Port,
+    plan: &plan::Port,
+    plain: &PortConfig,
+    pool: &Mempool,
+    requested: Option<u8>,
+) -> Result<Started, PortError> {
+    let answer = match requested.map(|classes| by_priority(port, plain, pool, classes)) {
+        Some(Ok(queues)) => {
+            return Ok(Started {
+                answer: Answer::Obeys,
+                by_priority: Some(queues),
+                mac: address(port, plan)?,
+            });
+        }
+        Some(Err(why)) => Answer::Refused(why),
+        None => Answer::NotRequested,
+    };
+    if port.phase() == npcc_dpdk::Phase::Started {
+        port.stop()?;
+    }
+    port.configure(plain, pool)?;
+    let mac = address(port, plan)?;
+    port.start()?;
+    Ok(Started {
+        answer,
+        by_priority: None,
+        mac,
+    })
+}
+
+/// Driver name of the one virtual device whose driver offers its descriptors as DPDK's receive interrupts.
+const TAP: &str = "net_tap";
+
+/// Descriptors of each of eight transmit rings: together as many as the one ring of other ports has.
+const EACH: u16 = 128;
+
+/// Configures and starts a port that obeys pause of `classes` by itself; returns the transmit queue of each priority.
+///
+/// # Errors
+/// Gives the reason why the device does not obey, for the operator. The port may be left in any phase.
+fn by_priority(
+    port: &mut Port,
+    plain: &PortConfig,
+    pool: &Mempool,
+    classes: u8,
+) -> Result<[u16; PRIORITIES], String> {
+    if port.is_vdev() {
+        // Requested without queues for it, only to get the driver's own error message.
+        start_with_one_queue(port, plain, pool, classes).map_err(|error| error.to_string())?;
+        return Err("a virtual device has no MAC that could hold a queue".to_owned());
+    }
+    let queues =
+        start_with_queues(port, plain, pool, classes).map_err(|error| error.to_string())?;
+    let mut distinct = queues;
+    distinct.sort_unstable();
+    if distinct != [0, 1, 2, 3, 4, 5, 6, 7] {
+        return Err(format!(
+            "its traffic classes have the transmit queues {queues:?}, not one each"
+        ));
+    }
+    let first = port.tx_queue(0).map_err(|error| error.to_string())?;
+    if first.holds_at_least(1).is_none() {
+        return Err("its driver does not tell what its transmit rings hold".to_owned());
+    }
+    Ok(queues)
+}
+
+/// Lets a device with one transmit queue obey pause of `classes`.
+fn start_with_one_queue(
+    port: &mut Port,
+    plain: &PortConfig,
+    pool: &Mempool,
+    classes: u8,
+) -> Result<(), PortError> {
+    port.configure(plain, pool)?;
+    if port.pfc_queues().is_ok() {
+        return Ok(());
+    }
+    lossless(classes).try_for_each(|priority| port.honor_pfc(priority))
+}
+
+/// Starts a device with a transmit queue per priority that obeys pause of `classes`: by queue where the driver can, else by traffic class.
+fn start_with_queues(
+    port: &mut Port,
+    plain: &PortConfig,
+    pool: &Mempool,
+    classes: u8,
+) -> Result<[u16; PRIORITIES], PortError> {
+    let eight = PortConfig {
+        tx_queues: 8,
+        tx_descriptors: Descriptors::Exactly(EACH),
+        ..*plain
+    };
+    port.configure(&eight, pool)?;
+    if port
+        .pfc_queues()
+        .is_ok_and(|able| able.obeys && able.classes >= 8)
+    {
+        lossless(classes)
+            .try_for_each(|priority| port.honor_pfc_on_queue(priority, u16::from(priority)))?;
+        port.start()?;
+        return Ok([0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+    let by_class = PortConfig {
+        dcb: true,
+        rx_queues: 1,
+        ..eight
+    };
+    port.configure(&by_class, pool)?;
+    port.start()?;
+    lossless(classes).try_for_each(|priority| port.honor_pfc(priority))?;
+    port.class_queues()
+}
+
+/// Iterates over the priorities of a mask.
+fn lossless(classes: u8) -> impl Iterator<Item = u8> {
+    (0..8).filter(move |priority| classes & 1 << priority != 0)
+}
+
+fn address(port: &mut Port, config: &plan::Port) -> Result<Mac, PortError> {
+    let Some(mac) = config.mac else {
+        return port.mac().map(Mac);
+    };
+    // A virtual device may refuse an address; the pipeline compares with ours all the same.
+    match port.set_mac(mac.0) {
+        Err(error) if !error.is_unsupported() => Err(error),
+        _ => Ok(mac),
+    }
+}
+
+/// Returns the number of receive queues of a port: one for each worker if a NIC spreads flows by their addresses and UDP ports (RoCEv2's
+/// source port distinguishes queue pairs), and as many as a virtual device was given. Else one, its owner's.
+fn rx_queues(spread: Spread, vdev: bool, workers: u16) -> u16 {
+    if vdev {
+        // net_af_packet's qpairs, net_af_xdp's queue_count, several captures of net_pcap. A larger number is what the driver could have,
+        // not what it has.
+        if (2..=workers).contains(&spread.rx_queues) {
+            spread.rx_queues
+        } else {
+            1
+        }
+    } else if spread.by_hash {
+        spread.rx_queues.min(workers).max(1)
+    } else {
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_has_a_queue_a_worker_only_where_it_spreads_flows() {
+        let spread = |rx_queues, by_hash| Spread { rx_queues, by_hash };
+        assert_eq!(rx_queues(spread(64, true), false, 3), 3, "a NIC with RSS");
+        assert_eq!(rx_queues(spread(2, true), false, 3), 2);
+        assert_eq!(rx_queues(spread(64, false), false, 3), 1, "a NIC without");
+        assert_eq!(
+            rx_queues(spread(2, false), true, 2),
+            2,
+            "net_af_packet with qpairs=2"
+        );
+        assert_eq!(
+            rx_queues(spread(1024, true), true, 2),
+            1,
+            "net_null can have any number"
+        );
+        assert_eq!(rx_queues(spread(64, true), false, 1), 1);
+    }
+}
