@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::diag::Problem;
-use crate::tree::{Entry, Kind, Node, Scalar, Span, build};
+use crate::tree::{Entry, Node, NodeKind, Scalar, Span, build};
 
 /// First line number of overrides, beyond the lines of any text. From it on each line stands for one override, in their order.
 pub(crate) const FIRST: usize = usize::MAX / 2;
@@ -92,7 +92,7 @@ fn apply(root: &mut Node, (path, value): (&str, &str), span: Span) -> Result<(),
 fn null(span: Span) -> Node {
     Node {
         span,
-        kind: Kind::Scalar(Scalar::plain(String::new())),
+        kind: NodeKind::Scalar(Scalar::plain(String::new())),
     }
 }
 
@@ -100,9 +100,9 @@ fn null(span: Span) -> Node {
 fn place(node: &mut Node, span: Span) {
     node.span = span;
     match &mut node.kind {
-        Kind::Scalar(_) => {}
-        Kind::Seq { items, .. } => items.iter_mut().for_each(|item| place(item, span)),
-        Kind::Map { entries, .. } => {
+        NodeKind::Scalar(_) => {}
+        NodeKind::Seq { items, .. } => items.iter_mut().for_each(|item| place(item, span)),
+        NodeKind::Map { entries, .. } => {
             for entry in entries {
                 entry.key_span = span;
                 place(&mut entry.value, span);
@@ -116,7 +116,7 @@ fn put(node: &mut Node, path: &str, value: Node, span: Span) -> Result<(), Wrong
         *node = value;
         return Ok(());
     }
-    if let Kind::Seq { items, .. } = &mut node.kind {
+    if let NodeKind::Seq { items, .. } = &mut node.kind {
         let found = items.iter_mut().find_map(|item| {
             let rest = path.strip_prefix(called(item)?)?;
             let ends = rest.is_empty() || rest.starts_with('.');
@@ -129,16 +129,16 @@ fn put(node: &mut Node, path: &str, value: Node, span: Span) -> Result<(), Wrong
         return put(item, rest, value, span);
     }
     // A word such as `off` gives way to keys.
-    if matches!(node.kind, Kind::Scalar(_)) {
+    if matches!(node.kind, NodeKind::Scalar(_)) {
         *node = Node {
             span,
-            kind: Kind::Map {
+            kind: NodeKind::Map {
                 entries: Vec::new(),
                 doubtful: Vec::new(),
             },
         };
     }
-    let Kind::Map { entries, .. } = &mut node.kind else {
+    let NodeKind::Map { entries, .. } = &mut node.kind else {
         return Ok(());
     };
     let (key, rest) = path.split_once('.').unwrap_or((path, ""));
@@ -163,14 +163,14 @@ fn put(node: &mut Node, path: &str, value: Node, span: Span) -> Result<(), Wrong
 
 /// Returns the name of a list entry; see [`differences`](crate::differences).
 fn called(item: &Node) -> Option<&str> {
-    let Kind::Map { entries, .. } = &item.kind else {
+    let NodeKind::Map { entries, .. } = &item.kind else {
         return None;
     };
     let id = crate::difference::NAMES
         .iter()
         .find_map(|name| entries.iter().find(|entry| entry.key.is(name)))?;
     match &id.value.kind {
-        Kind::Scalar(scalar) => Some(&scalar.text),
+        NodeKind::Scalar(scalar) => Some(&scalar.text),
         _ => None,
     }
 }

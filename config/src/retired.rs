@@ -1,7 +1,7 @@
 //! Retired values of the previous release: each is read for one release as its successor, with a warning.
 
 use crate::diag::Problem;
-use crate::tree::{Entry, Kind, Node, Path, Scalar};
+use crate::tree::{Entry, Node, NodeKind, Path, Scalar};
 
 /// Value that is no longer accepted, with its successor.
 struct Retired {
@@ -56,7 +56,7 @@ pub(crate) fn replace(root: &mut Node, warnings: &mut Vec<Problem>) {
         }
     }
     if let Some(Node {
-        kind: Kind::Seq { items, .. },
+        kind: NodeKind::Seq { items, .. },
         ..
     }) = root.get_mut(Path::root("ports").segs())
     {
@@ -71,7 +71,7 @@ pub(crate) fn replace(root: &mut Node, warnings: &mut Vec<Problem>) {
 impl Retired {
     /// Replaces the node's value if it is the retired one; returns true if it was.
     fn replace_in(&self, node: &mut Node, warnings: &mut Vec<Problem>) -> bool {
-        let Kind::Scalar(scalar) = &mut node.kind else {
+        let NodeKind::Scalar(scalar) = &mut node.kind else {
             return false;
         };
         let Retired {
@@ -113,7 +113,7 @@ fn policies(npcc: &mut Node, warnings: &mut Vec<Problem>) {
 /// Returns the entries of the mapping under a key.
 fn entries<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Vec<Entry>> {
     match &mut node.get_mut(Path::root(key).segs())?.kind {
-        Kind::Map { entries, .. } => Some(entries),
-        Kind::Scalar(_) | Kind::Seq { .. } => None,
+        NodeKind::Map { entries, .. } => Some(entries),
+        NodeKind::Scalar(_) | NodeKind::Seq { .. } => None,
     }
 }

@@ -26,10 +26,10 @@ use npcc_linux::wanted::differ::Differ;
 use npcc_linux::wanted::ports::{Place, Ports};
 use npcc_linux::wire::address::Address;
 use npcc_linux::wire::event::Event;
-use npcc_linux::wire::nexthop::Kind;
+use npcc_linux::wire::nexthop::NextHopKind;
 use npcc_linux::wire::request::Dump;
 use npcc_linux::wire::route::{Action, Hop, Table, Way};
-use npcc_pipeline::route::nexthop::{Adjacency, Kind as Does};
+use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::{Mac, PortId};
 use proptest::prelude::*;
@@ -139,7 +139,7 @@ fn act(kernel: &mut Kernel, step: &Step, loud: bool) {
             let gateway = gateway.map(|n| host(*link, n, n & 1 == 1));
             kernel.next_hop(
                 *id,
-                Kind::By {
+                NextHopKind::By {
                     link: *link,
                     gateway,
                 },
@@ -149,9 +149,9 @@ fn act(kernel: &mut Kernel, step: &Step, loud: bool) {
             let mut members = members.clone();
             members.sort_unstable();
             members.dedup_by_key(|(id, _)| *id);
-            kernel.next_hop(*id, Kind::Group(members));
+            kernel.next_hop(*id, NextHopKind::Group(members));
         }
-        Step::Blackhole(id) => kernel.next_hop(*id, Kind::Blackhole),
+        Step::Blackhole(id) => kernel.next_hop(*id, NextHopKind::Blackhole),
         Step::RemoveNextHop(id) => kernel.remove_next_hop(*id, loud),
         Step::Object(p, metric, id) => {
             kernel.add_route(
@@ -257,7 +257,7 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
         };
         return Some(one(Adjacency {
             port: PortId(port),
-            ..Adjacency::unusable(Does::Local)
+            ..Adjacency::unusable(Kind::Local)
         }));
     }
     let hops_of = |route: &kernel::Held| -> Option<Vec<Hop>> {
@@ -270,7 +270,7 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
             ),
             Way::Object(id) => {
                 let of = |id: &u32, weight| match &kernel.next_hops[id] {
-                    Kind::By { link, gateway } => Some(Hop {
+                    NextHopKind::By { link, gateway } => Some(Hop {
                         link: *link,
                         gateway: *gateway,
                         weight,
@@ -278,10 +278,10 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
                     _ => None,
                 };
                 match &kernel.next_hops[id] {
-                    Kind::Group(members) => {
+                    NextHopKind::Group(members) => {
                         members.iter().map(|(id, weight)| of(id, *weight)).collect()
                     }
-                    Kind::Blackhole => None,
+                    NextHopKind::Blackhole => None,
                     _ => of(id, 1).map(|hop| vec![hop]),
                 }
             }
@@ -315,7 +315,7 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
                     .any(|hop| hop.gateway.is_none() && hop.link == *link)
             {
                 let port = Adjacency {
-                    kind: Does::Forward,
+                    kind: Kind::Forward,
                     port: PortId(*link as u8),
                     vlan: 0,
                     dst: *mac,
@@ -330,12 +330,12 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
     }
     let (_, route) = own?;
     match route.action {
-        Action::Drop => return Some(one(Adjacency::unusable(Does::Blackhole))),
-        Action::Refuse => return Some(one(Adjacency::unusable(Does::NoRoute))),
+        Action::Drop => return Some(one(Adjacency::unusable(Kind::Blackhole))),
+        Action::Refuse => return Some(one(Adjacency::unusable(Kind::NoRoute))),
         _ => {}
     }
     let Some(hops) = hops_of(route) else {
-        return Some(one(Adjacency::unusable(Does::Blackhole)));
+        return Some(one(Adjacency::unusable(Kind::Blackhole)));
     };
     let ports = |link: u32| link < LINKS;
     let any = match &route.way {
@@ -352,7 +352,7 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
         let port = PortId(hop.link as u8);
         let adjacency = match mac {
             Some(mac) => Adjacency {
-                kind: Does::Forward,
+                kind: Kind::Forward,
                 port,
                 vlan: 0,
                 dst: *mac,
@@ -360,7 +360,7 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
             },
             None => Adjacency {
                 port,
-                ..Adjacency::unusable(Does::Unresolved)
+                ..Adjacency::unusable(Kind::Unresolved)
             },
         };
         Member {
@@ -376,9 +376,9 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
         .collect();
     if members
         .iter()
-        .any(|one| one.adjacency.kind == Does::Forward)
+        .any(|one| one.adjacency.kind == Kind::Forward)
     {
-        members.retain(|one| one.adjacency.kind == Does::Forward);
+        members.retain(|one| one.adjacency.kind == Kind::Forward);
     }
     Some(members)
 }

@@ -136,7 +136,7 @@ pub fn cnp(back: &Direction, period: Option<Nanos>) -> SimFrame {
 
 /// A received frame after parsing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum Contents {
     /// A MAC control frame; its payload, after the EtherType, starts at byte 14.
     MacControl,
     /// A RoCEv2 packet.
@@ -164,20 +164,20 @@ pub struct Packet {
 
 /// Parses a frame as the receiving card would.
 #[must_use]
-pub fn read(frame: &[u8]) -> Seen {
+pub fn read(frame: &[u8]) -> Contents {
     let Ok(parsed) = parse(frame) else {
-        return Seen::Other;
+        return Contents::Other;
     };
     let Some(roce) = parsed.roce else {
         return if parsed.kind == Kind::MacControl {
-            Seen::MacControl
+            Contents::MacControl
         } else {
-            Seen::Other
+            Contents::Other
         };
     };
     let at = usize::from(roce.bth_off);
     let Ok((header, rest)) = Bth::ref_from_prefix(&frame[at..]) else {
-        return Seen::Other;
+        return Contents::Other;
     };
     let word = |from: usize, len: usize| {
         let bytes = rest.get(from..from + len).unwrap_or_default();
@@ -190,13 +190,13 @@ pub fn read(frame: &[u8]) -> Seen {
         RoceClass::Ack => word(0, 4),
         RoceClass::Cnp => {
             if icrc::verify(frame, &parsed) != Some(true) {
-                return Seen::Other;
+                return Contents::Other;
             }
             word(0, 8)
         }
         _ => 0,
     };
-    Seen::Packet(Packet {
+    Contents::Packet(Packet {
         class: roce.class,
         dest_qp: Qpn::new(header.dest_qp()),
         psn: header.psn(),
@@ -223,7 +223,7 @@ mod tests {
 
     fn packet_of(frame: &SimFrame) -> Packet {
         match read(frame.data()) {
-            Seen::Packet(packet) => packet,
+            Contents::Packet(packet) => packet,
             other => panic!("{other:?}"),
         }
     }
@@ -267,6 +267,6 @@ mod tests {
             (RoceClass::Cnp, 0x8001, 500_000)
         );
         frame.data_mut()[60] ^= 1;
-        assert_eq!(read(frame.data()), Seen::Other);
+        assert_eq!(read(frame.data()), Contents::Other);
     }
 }

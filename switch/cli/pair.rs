@@ -9,7 +9,7 @@ use npcc_config::regular::{self, ReadError};
 
 use super::socket::SocketArg;
 use super::{Failure, pairs_file};
-use npcc_appliance::control::order::{ListedPair, NpccOrder};
+use npcc_appliance::control::pairs::{ListedPair, PairRequest};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 
@@ -84,13 +84,13 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
             dst,
             dest_qp,
             sender_qp,
-        } => Request::Npcc(NpccOrder::AddPair(ListedPair {
+        } => Request::Npcc(PairRequest::AddPair(ListedPair {
             src: *src,
             dst: *dst,
             dest_qp: *dest_qp,
             sender_qp: *sender_qp,
         })),
-        What::Del { src, dst, dest_qp } => Request::Npcc(NpccOrder::DeletePair {
+        What::Del { src, dst, dest_qp } => Request::Npcc(PairRequest::DeletePair {
             src: *src,
             dst: *dst,
             dest_qp: *dest_qp,

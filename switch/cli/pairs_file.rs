@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use npcc_appliance::control::order::{ListedPair, OrderError};
+use npcc_appliance::control::pairs::{ListedPair, NpccCommandError};
 use serde::Deserialize;
 
 /// Pairs given to the switch at once.
@@ -99,7 +99,7 @@ fn of_rdma(text: &str, (local, remote): (IpAddr, IpAddr)) -> Result<Vec<ListedPa
 }
 
 /// Returns true if the switch would accept the pair.
-fn check(pair: ListedPair) -> Result<(), OrderError> {
+fn check(pair: ListedPair) -> Result<(), NpccCommandError> {
     pair.command(true).map(|_| ())
 }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::{Failure, RunArgs, load, reports, say};
-use npcc_appliance::keep::store::Store;
 use npcc_appliance::report::model::Snapshot;
 use npcc_appliance::report::ports_table;
 use npcc_appliance::run::{Options, Source, run as run_switch};
+use npcc_appliance::saved::store::Store;
 use npcc_lab::instruments::Instruments;
 use npcc_lab::prefixes;
 use npcc_lab::template::Templates;

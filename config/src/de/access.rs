@@ -8,7 +8,7 @@ use serde::forward_to_deserialize_any;
 use serde_yaml::Value;
 
 use super::error::Error;
-use crate::tree::{Entry, Kind, Node, Scalar, Seg};
+use crate::tree::{Entry, Node, NodeKind, Scalar, Seg};
 
 /// Deserializer of a node.
 #[derive(Clone, Copy)]
@@ -33,9 +33,9 @@ impl<'de> Deserializer<'de> for Reader<'_> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match &self.0.kind {
-            Kind::Scalar(scalar) => visit(scalar, visitor),
-            Kind::Seq { items, .. } => visitor.visit_seq(Items { items, next: 0 }),
-            Kind::Map { entries, .. } => visitor.visit_map(Entries { entries, next: 0 }),
+            NodeKind::Scalar(scalar) => visit(scalar, visitor),
+            NodeKind::Seq { items, .. } => visitor.visit_seq(Items { items, next: 0 }),
+            NodeKind::Map { entries, .. } => visitor.visit_map(Entries { entries, next: 0 }),
         }
     }
 
@@ -75,7 +75,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     ) -> Result<V::Value, Error> {
         match &self.0.kind {
             // serde would read a list as the struct's fields in order; no operator means that.
-            Kind::Seq { .. } => Err(de::Error::invalid_type(de::Unexpected::Seq, &visitor)),
+            NodeKind::Seq { .. } => Err(de::Error::invalid_type(de::Unexpected::Seq, &visitor)),
             _ => self.deserialize_map(visitor),
         }
     }
@@ -87,12 +87,12 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match &self.0.kind {
-            Kind::Scalar(scalar) => {
+            NodeKind::Scalar(scalar) => {
                 let word: StrDeserializer<'_, Error> = scalar.text.as_str().into_deserializer();
                 visitor.visit_enum(word)
             }
-            Kind::Seq { .. } => Err(de::Error::invalid_type(de::Unexpected::Seq, &"one word")),
-            Kind::Map { .. } => Err(de::Error::invalid_type(de::Unexpected::Map, &"one word")),
+            NodeKind::Seq { .. } => Err(de::Error::invalid_type(de::Unexpected::Seq, &"one word")),
+            NodeKind::Map { .. } => Err(de::Error::invalid_type(de::Unexpected::Map, &"one word")),
         }
     }
 

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use super::access::Reader;
 use super::error::Fault;
 use crate::diag::Problem;
-use crate::tree::{Entry, Kind, Node, Path, Scalar, Seg, Span};
+use crate::tree::{Entry, Node, NodeKind, Path, Scalar, Seg, Span};
 
 /// Maximum number of mistakes of form that are looked for; each costs a pass over the tree.
 const MAX_FAULTS: usize = 200;
@@ -55,13 +55,13 @@ fn take_out(root: &mut Node, way: &[Seg]) -> bool {
         return false;
     };
     match (&mut parent.kind, last) {
-        (Kind::Map { entries, doubtful }, Seg::Key(key)) => {
+        (NodeKind::Map { entries, doubtful }, Seg::Key(key)) => {
             let before = entries.len();
             entries.retain(|e| !e.key.is(key));
             doubtful.push(key.clone());
             entries.len() < before
         }
-        (Kind::Seq { items, incomplete }, Seg::Index(index)) if *index < items.len() => {
+        (NodeKind::Seq { items, incomplete }, Seg::Index(index)) if *index < items.len() => {
             items.remove(*index);
             *incomplete = true;
             true
@@ -81,7 +81,7 @@ fn stand_in(root: &mut Node, way: &[Seg], key: &str, span: Span) -> bool {
         _ => return false,
     };
     let Some(Node {
-        kind: Kind::Map { entries, doubtful },
+        kind: NodeKind::Map { entries, doubtful },
         ..
     }) = root.get_mut(way)
     else {
@@ -92,7 +92,7 @@ fn stand_in(root: &mut Node, way: &[Seg], key: &str, span: Span) -> bool {
     }
     let value = Node {
         span,
-        kind: Kind::Scalar(Scalar::plain(value.to_owned())),
+        kind: NodeKind::Scalar(Scalar::plain(value.to_owned())),
     };
     entries.push(Entry {
         key: Scalar::quoted(key.to_owned()),

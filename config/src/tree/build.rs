@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span as Marks, Tag};
 
-use super::{Entry, Kind, Node, Scalar, Span};
+use super::{Entry, Node, NodeKind, Scalar, Span};
 use crate::diag::Problem;
 
 /// Maximum number of nodes of a document once its aliases are expanded.
@@ -36,7 +36,7 @@ struct Open {
     start: Marker,
     flow: bool,
     anchor: usize,
-    kind: Kind,
+    kind: NodeKind,
     key: Option<(Scalar, Span)>,
     seen: HashMap<String, usize>,
 }
@@ -81,14 +81,14 @@ impl<'a> Builder<'a> {
                 };
                 let node = Node {
                     span: span(marks),
-                    kind: Kind::Scalar(scalar),
+                    kind: NodeKind::Scalar(scalar),
                 };
                 self.count(1, marks.start)?;
                 self.finish(node, anchor)?;
             }
             Event::SequenceStart(anchor, tag) => {
                 self.refuse_tag(tag.as_deref(), marks);
-                let kind = Kind::Seq {
+                let kind = NodeKind::Seq {
                     items: Vec::new(),
                     incomplete: false,
                 };
@@ -96,7 +96,7 @@ impl<'a> Builder<'a> {
             }
             Event::MappingStart(anchor, tag) => {
                 self.refuse_tag(tag.as_deref(), marks);
-                let kind = Kind::Map {
+                let kind = NodeKind::Map {
                     entries: Vec::new(),
                     doubtful: Vec::new(),
                 };
@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn start(&mut self, marks: &Marks, anchor: usize, kind: Kind) -> Result<(), Problem> {
+    fn start(&mut self, marks: &Marks, anchor: usize, kind: NodeKind) -> Result<(), Problem> {
         self.count(1, marks.start)?;
         if self.open.len() >= MAX_DEPTH {
             return Err(Self::deep(marks.start));
@@ -210,9 +210,9 @@ impl<'a> Builder<'a> {
             return Ok(());
         };
         match &mut open.kind {
-            Kind::Seq { items, .. } => items.push(node),
-            Kind::Map { entries, .. } => match (open.key.take(), node.kind) {
-                (None, Kind::Scalar(key)) => open.key = Some((key, node.span)),
+            NodeKind::Seq { items, .. } => items.push(node),
+            NodeKind::Map { entries, .. } => match (open.key.take(), node.kind) {
+                (None, NodeKind::Scalar(key)) => open.key = Some((key, node.span)),
                 (None, _) => {
                     let hint = "a key is one word; did a `:` or a quote go missing?";
                     return Err(Problem::new(
@@ -241,7 +241,7 @@ impl<'a> Builder<'a> {
                     }
                 }
             },
-            Kind::Scalar(_) => {}
+            NodeKind::Scalar(_) => {}
         }
         Ok(())
     }
@@ -254,9 +254,9 @@ fn extent(node: &Node) -> (usize, usize) {
         (acc.0 + nodes, acc.1.max(depth + 1))
     };
     match &node.kind {
-        Kind::Scalar(_) => (1, 0),
-        Kind::Seq { items, .. } => items.iter().fold((1, 1), fold),
-        Kind::Map { entries, .. } => entries.iter().map(|e| &e.value).fold((1, 1), fold),
+        NodeKind::Scalar(_) => (1, 0),
+        NodeKind::Seq { items, .. } => items.iter().fold((1, 1), fold),
+        NodeKind::Map { entries, .. } => entries.iter().map(|e| &e.value).fold((1, 1), fold),
     }
 }
 

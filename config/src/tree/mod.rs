@@ -25,12 +25,12 @@ pub(crate) struct Span {
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) span: Span,
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
 }
 
 /// Kind of a node: scalar, sequence or mapping.
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Scalar(Scalar),
     Seq {
         items: Vec<Node>,
@@ -56,23 +56,23 @@ impl Node {
     /// Returns the child that a segment leads to.
     fn child(&self, seg: &Seg) -> Option<&Self> {
         match (&self.kind, seg) {
-            (Kind::Map { entries, .. }, Seg::Key(key)) => {
+            (NodeKind::Map { entries, .. }, Seg::Key(key)) => {
                 entries.iter().find(|e| e.key.is(key)).map(|e| &e.value)
             }
-            (Kind::Seq { items, .. }, Seg::Index(i)) => items.get(*i),
+            (NodeKind::Seq { items, .. }, Seg::Index(i)) => items.get(*i),
             // A single value stands for a list of one where the model allows both.
-            (Kind::Scalar(_), Seg::Index(0)) => Some(self),
+            (NodeKind::Scalar(_), Seg::Index(0)) => Some(self),
             _ => None,
         }
     }
 
     fn child_mut(&mut self, seg: &Seg) -> Option<&mut Self> {
         match (&mut self.kind, seg) {
-            (Kind::Map { entries, .. }, Seg::Key(key)) => entries
+            (NodeKind::Map { entries, .. }, Seg::Key(key)) => entries
                 .iter_mut()
                 .find(|e| e.key.is(key))
                 .map(|e| &mut e.value),
-            (Kind::Seq { items, .. }, Seg::Index(i)) => items.get_mut(*i),
+            (NodeKind::Seq { items, .. }, Seg::Index(i)) => items.get_mut(*i),
             _ => None,
         }
     }
@@ -96,7 +96,7 @@ impl Node {
             let Some(child) = node.child(seg) else { break };
             // A block collection has no text of its own: its key names it better.
             span = match (&node.kind, seg) {
-                (Kind::Map { entries, .. }, Seg::Key(key)) if child.is_block() => entries
+                (NodeKind::Map { entries, .. }, Seg::Key(key)) if child.is_block() => entries
                     .iter()
                     .find(|e| e.key.is(key))
                     .map_or(child.span, |e| e.key_span),
@@ -111,7 +111,7 @@ impl Node {
     pub(crate) fn place_of_key(&self, path: &Path) -> Span {
         if let Some((Seg::Key(key), parent)) = path.segs().split_last()
             && let Some(Self {
-                kind: Kind::Map { entries, .. },
+                kind: NodeKind::Map { entries, .. },
                 ..
             }) = parent.iter().try_fold(self, |node, seg| node.child(seg))
             && let Some(entry) = entries.iter().find(|e| e.key.is(key))
@@ -126,7 +126,7 @@ impl Node {
         let mut node = self;
         for seg in path.segs() {
             match (&node.kind, seg) {
-                (Kind::Map { doubtful, .. }, Seg::Key(key)) if doubtful.contains(key) => {
+                (NodeKind::Map { doubtful, .. }, Seg::Key(key)) if doubtful.contains(key) => {
                     return false;
                 }
                 _ => {}
@@ -138,7 +138,7 @@ impl Node {
         }
         !matches!(
             node.kind,
-            Kind::Seq {
+            NodeKind::Seq {
                 incomplete: true,
                 ..
             }
@@ -147,7 +147,7 @@ impl Node {
 
     /// Returns true if the value is empty.
     pub(crate) fn is_null(&self) -> bool {
-        matches!(&self.kind, Kind::Scalar(s) if s.value.is_null())
+        matches!(&self.kind, NodeKind::Scalar(s) if s.value.is_null())
     }
 
     fn is_block(&self) -> bool {

@@ -20,7 +20,7 @@ use crate::wire::address::Address;
 use crate::wire::event::Event;
 use crate::wire::link::Link;
 use crate::wire::neighbor::Neighbor;
-use crate::wire::nexthop::{Kind, NextHop};
+use crate::wire::nexthop::{NextHop, NextHopKind};
 use crate::wire::request::Dump;
 use crate::wire::route::{self, Action, Place, Route, Table, Way};
 
@@ -315,7 +315,7 @@ impl Model {
 
     fn next_hop(&mut self, hop: NextHop) -> bool {
         let id = hop.id;
-        if let Kind::Group(members) = &hop.kind
+        if let NextHopKind::Group(members) = &hop.kind
             && members
                 .iter()
                 .any(|(id, _)| self.next_hops.get(*id).is_none())

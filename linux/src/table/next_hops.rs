@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::sweep::Epoch;
-use crate::wire::nexthop::{Kind, NextHop};
+use crate::wire::nexthop::{NextHop, NextHopKind};
 
 /// Next-hop objects by id.
 #[derive(Debug, Default)]
 pub struct NextHops {
-    all: BTreeMap<u32, (Kind, Epoch)>,
+    all: BTreeMap<u32, (NextHopKind, Epoch)>,
     /// Groups of which an object is a member.
     groups_of: BTreeMap<u32, BTreeSet<u32>>,
 }
@@ -16,12 +16,12 @@ pub struct NextHops {
 impl NextHops {
     /// Returns the kind of an object.
     #[must_use]
-    pub fn get(&self, id: u32) -> Option<&Kind> {
+    pub fn get(&self, id: u32) -> Option<&NextHopKind> {
         self.all.get(&id).map(|(kind, _)| kind)
     }
 
     /// Iterates over all objects.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Kind)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &NextHopKind)> {
         self.all.iter().map(|(id, (kind, _))| (*id, kind))
     }
 
@@ -41,7 +41,7 @@ impl NextHops {
             return false;
         }
         self.leave(id);
-        if let Kind::Group(members) = &kind {
+        if let NextHopKind::Group(members) = &kind {
             for (member, _) in members {
                 self.groups_of.entry(*member).or_default().insert(id);
             }
@@ -58,7 +58,7 @@ impl NextHops {
         }
         let (mut gone, mut smaller) = (vec![id], vec![]);
         for group in self.groups_of(id).collect::<Vec<_>>() {
-            let Some((Kind::Group(members), _)) = self.all.get_mut(&group) else {
+            let Some((NextHopKind::Group(members), _)) = self.all.get_mut(&group) else {
                 continue;
             };
             members.retain(|(member, _)| *member != id);
@@ -78,7 +78,8 @@ impl NextHops {
 
     /// Returns the objects over a link.
     pub(super) fn by_link(&self, link: u32) -> Vec<u32> {
-        let by = |kind: &Kind| matches!(kind, Kind::By { link: by, .. } if *by == link);
+        let by =
+            |kind: &NextHopKind| matches!(kind, NextHopKind::By { link: by, .. } if *by == link);
         let found = self.all.iter().filter(|(_, (kind, _))| by(kind));
         found.map(|(id, _)| *id).collect()
     }
@@ -91,7 +92,7 @@ impl NextHops {
 
     /// Removes a group from the lists of its members.
     fn leave(&mut self, id: u32) {
-        if let Some((Kind::Group(members), _)) = self.all.get(&id) {
+        if let Some((NextHopKind::Group(members), _)) = self.all.get(&id) {
             for (member, _) in members {
                 if let Some(groups) = self.groups_of.get_mut(member) {
                     groups.remove(&id);

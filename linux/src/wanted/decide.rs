@@ -13,7 +13,7 @@ use crate::wire::route::{Action, Way};
 
 /// Desired state of a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Desired {
+pub enum DesiredRoute {
     /// No route.
     None,
     /// The kernel has a route, but none of its next hops is behind a port of the switch.
@@ -26,37 +26,37 @@ pub enum Desired {
 ///
 /// The kernel looks up table `local` before `main`, whatever the lengths of prefixes; here the longest wins, and `local` among equals.
 #[must_use]
-pub fn decide(model: &Model, ports: &Ports, prefix: Prefix) -> Desired {
+pub fn decide(model: &Model, ports: &Ports, prefix: Prefix) -> DesiredRoute {
     if !forwarded(prefix) {
-        return Desired::None;
+        return DesiredRoute::None;
     }
     let own = model.routes().best(prefix);
     if let Some(entry) = own
         && matches!(entry.action, Action::Deliver | Action::Broadcast)
     {
-        return Desired::By(GroupKey::Local(link_of(model, entry)));
+        return DesiredRoute::By(GroupKey::Local(link_of(model, entry)));
     }
     if is_link_local(prefix) {
-        return Desired::None;
+        return DesiredRoute::None;
     }
     if let Some(neighbor) = attached(model, ports, prefix) {
-        return Desired::By(GroupKey::Host(neighbor.link, neighbor.address));
+        return DesiredRoute::By(GroupKey::Host(neighbor.link, neighbor.address));
     }
-    own.map_or(Desired::None, |entry| by(model, ports, prefix, entry))
+    own.map_or(DesiredRoute::None, |entry| by(model, ports, prefix, entry))
 }
 
-fn by(model: &Model, ports: &Ports, prefix: Prefix, entry: &Entry) -> Desired {
+fn by(model: &Model, ports: &Ports, prefix: Prefix, entry: &Entry) -> DesiredRoute {
     match entry.action {
-        Action::Drop => Desired::By(GroupKey::Drop),
-        Action::Refuse => Desired::By(GroupKey::Refuse),
+        Action::Drop => DesiredRoute::By(GroupKey::Drop),
+        Action::Refuse => DesiredRoute::By(GroupKey::Refuse),
         Action::Deliver | Action::Broadcast | Action::Forward => {
             let Some(taken) = model.ways().get(entry.way) else {
-                return Desired::LeftOut;
+                return DesiredRoute::LeftOut;
             };
             if !usable(model, ports, &taken.way) {
-                return Desired::LeftOut;
+                return DesiredRoute::LeftOut;
             }
-            Desired::By(match taken.way {
+            DesiredRoute::By(match taken.way {
                 Way::Object(id) => GroupKey::Object(id),
                 Way::Hops(_) => GroupKey::Way(entry.way, prefix.family()),
             })

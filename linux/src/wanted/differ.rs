@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use npcc_pipeline::route::nexthop::NextHopGroupId;
 use npcc_pipeline::route::prefix::Prefix;
 
-use super::decide::{Desired, decide, host};
+use super::decide::{DesiredRoute, decide, host};
 use super::groups::{Group, Groups};
 use super::members::{GroupKey, hops, members, usable};
 use super::ports::Ports;
@@ -163,8 +163,10 @@ impl Differ {
         let stands = |prefix: Prefix| {
             let desired = decide(model, &self.ports, prefix);
             match (desired, self.installed.get(prefix)) {
-                (Desired::None, None) | (Desired::LeftOut, Some(Installed::LeftOut)) => true,
-                (Desired::By(key), Some(Installed::By(id))) => {
+                (DesiredRoute::None, None) | (DesiredRoute::LeftOut, Some(Installed::LeftOut)) => {
+                    true
+                }
+                (DesiredRoute::By(key), Some(Installed::By(id))) => {
                     let group = self.groups.get(*id);
                     group.is_some_and(|group| group.key == key)
                 }
@@ -303,9 +305,9 @@ impl Differ {
     ) {
         let before = self.installed.get(prefix).copied();
         let desired = match decide(model, &self.ports, prefix) {
-            Desired::None => None,
-            Desired::LeftOut => Some(Installed::LeftOut),
-            Desired::By(key) => match self.group_of(model, fib, key, hung, done) {
+            DesiredRoute::None => None,
+            DesiredRoute::LeftOut => Some(Installed::LeftOut),
+            DesiredRoute::By(key) => match self.group_of(model, fib, key, hung, done) {
                 Ok(id) => Some(Installed::By(id)),
                 Err(refused) => {
                     done.refused = Some(refused);

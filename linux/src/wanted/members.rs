@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use npcc_pipeline::route::nexthop::{Adjacency, Kind as Does};
+use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Family;
 use npcc_pipeline::units::PortId;
 
@@ -10,7 +10,7 @@ use super::ports::Ports;
 use crate::fib::Member;
 use crate::table::model::Model;
 use crate::table::ways::WayId;
-use crate::wire::nexthop::Kind;
+use crate::wire::nexthop::NextHopKind;
 use crate::wire::route::{Hop, Way};
 
 /// Key of a group: routes with the same key share it.
@@ -49,7 +49,7 @@ pub fn hops(model: &Model, way: &Way) -> Vec<Hop> {
     match way {
         Way::Hops(hops) => hops.clone(),
         Way::Object(id) => match model.next_hops().get(*id) {
-            Some(Kind::Group(members)) => {
+            Some(NextHopKind::Group(members)) => {
                 let each = members.iter();
                 each.filter_map(|(id, weight)| single(model, *id, *weight))
                     .collect()
@@ -61,12 +61,12 @@ pub fn hops(model: &Model, way: &Way) -> Vec<Hop> {
 
 fn single(model: &Model, id: u32, weight: u16) -> Option<Hop> {
     match model.next_hops().get(id)? {
-        Kind::By { link, gateway } => Some(Hop {
+        NextHopKind::By { link, gateway } => Some(Hop {
             link: *link,
             gateway: *gateway,
             weight,
         }),
-        Kind::Blackhole | Kind::Group(_) | Kind::Unusable => None,
+        NextHopKind::Blackhole | NextHopKind::Group(_) | NextHopKind::Unusable => None,
     }
 }
 
@@ -81,11 +81,11 @@ pub fn usable(model: &Model, ports: &Ports, way: &Way) -> bool {
 
 /// Returns true for an object that drops, or a group that contains one.
 fn drops(model: &Model, way: &Way) -> bool {
-    let blackhole = |id: u32| model.next_hops().get(id) == Some(&Kind::Blackhole);
+    let blackhole = |id: u32| model.next_hops().get(id) == Some(&NextHopKind::Blackhole);
     match way {
         Way::Hops(_) => false,
         Way::Object(id) => match model.next_hops().get(*id) {
-            Some(Kind::Group(members)) => members.iter().any(|(id, _)| blackhole(*id)),
+            Some(NextHopKind::Group(members)) => members.iter().any(|(id, _)| blackhole(*id)),
             _ => blackhole(*id),
         },
     }
@@ -104,17 +104,17 @@ pub fn members(model: &Model, ports: &Ports, key: GroupKey) -> Members {
         attaches: false,
     };
     match key {
-        GroupKey::Drop => one(Adjacency::unusable(Does::Blackhole)),
-        GroupKey::Refuse => one(Adjacency::unusable(Does::NoRoute)),
+        GroupKey::Drop => one(Adjacency::unusable(Kind::Blackhole)),
+        GroupKey::Refuse => one(Adjacency::unusable(Kind::NoRoute)),
         GroupKey::Local(link) => one(match ports.place(link) {
             Some(place) => Adjacency {
                 port: place.port,
                 vlan: place.vlan,
-                ..Adjacency::unusable(Does::Local)
+                ..Adjacency::unusable(Kind::Local)
             },
             None => Adjacency {
                 port: PortId(0),
-                ..Adjacency::unusable(Does::Local)
+                ..Adjacency::unusable(Kind::Local)
             },
         }),
         GroupKey::Host(link, address) => {
@@ -135,7 +135,7 @@ pub fn members(model: &Model, ports: &Ports, key: GroupKey) -> Members {
         GroupKey::Object(id) => {
             let way = Way::Object(id);
             if drops(model, &way) {
-                return one(Adjacency::unusable(Does::Blackhole));
+                return one(Adjacency::unusable(Kind::Blackhole));
             }
             by_hops(model, ports, &hops(model, &way))
         }
@@ -152,12 +152,12 @@ fn by_hops(model: &Model, ports: &Ports, hops: &[Hop]) -> Members {
         let mut adjacency = Adjacency {
             port: place.port,
             vlan: place.vlan,
-            ..Adjacency::unusable(Does::Unresolved)
+            ..Adjacency::unusable(Kind::Unresolved)
         };
         if let Some(gateway) = hop.gateway {
             members.hangs_on.push((hop.link, gateway));
             if let Some(mac) = model.neighbors().mac(hop.link, gateway) {
-                adjacency.kind = Does::Forward;
+                adjacency.kind = Kind::Forward;
                 adjacency.dst = mac;
                 adjacency.src = place.mac;
             }
@@ -169,7 +169,7 @@ fn by_hops(model: &Model, ports: &Ports, hops: &[Hop]) -> Members {
         });
     }
     // Frames to an unresolved member would be lost while another member could take them.
-    let forwards = |member: &Member| member.adjacency.kind == Does::Forward;
+    let forwards = |member: &Member| member.adjacency.kind == Kind::Forward;
     if members.all.iter().any(forwards) {
         members.all.retain(forwards);
     }

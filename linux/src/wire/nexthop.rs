@@ -34,7 +34,7 @@ const MEMBERS: usize = 4096;
 
 /// Kind of a next-hop object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum NextHopKind {
     /// Single next hop over a link, to a gateway or to attached hosts.
     By {
         /// Index of the link.
@@ -56,7 +56,7 @@ pub struct NextHop {
     /// Id of the object, never 0.
     pub id: u32,
     /// Kind of the object.
-    pub kind: Kind,
+    pub kind: NextHopKind,
 }
 
 /// Parses a next-hop message.
@@ -79,11 +79,11 @@ pub fn read(body: &[u8]) -> Result<NextHop, Unread> {
         }
     }
     let kind = match (group, link) {
-        _ if unusable => Kind::Unusable,
-        (Some(members), _) => Kind::Group(members),
-        _ if blackhole => Kind::Blackhole,
-        (None, Some(link)) => Kind::By { link, gateway },
-        (None, None) => Kind::Unusable,
+        _ if unusable => NextHopKind::Unusable,
+        (Some(members), _) => NextHopKind::Group(members),
+        _ if blackhole => NextHopKind::Blackhole,
+        (None, Some(link)) => NextHopKind::By { link, gateway },
+        (None, None) => NextHopKind::Unusable,
     };
     match id {
         Some(id) if id > 0 => Ok(NextHop { id, kind }),

@@ -8,7 +8,7 @@ use npcc_linux::wire::address::Address;
 use npcc_linux::wire::event::Event;
 use npcc_linux::wire::link::Link;
 use npcc_linux::wire::neighbor::Neighbor;
-use npcc_linux::wire::nexthop::{Kind, NextHop};
+use npcc_linux::wire::nexthop::{NextHop, NextHopKind};
 use npcc_linux::wire::route::{Action, Hop, Place, Route, Table, Way};
 use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::Mac;
@@ -28,7 +28,7 @@ pub struct Kernel {
     pub links: BTreeMap<u32, Link>,
     pub addresses: BTreeSet<Address>,
     pub neighbors: BTreeMap<(u32, IpAddr), Mac>,
-    pub next_hops: BTreeMap<u32, Kind>,
+    pub next_hops: BTreeMap<u32, NextHopKind>,
     /// Routes by table, prefix and metric: one each, as FRR has them.
     pub routes: BTreeMap<(Table, Prefix, u32), Held>,
     said: Vec<Event>,
@@ -109,7 +109,8 @@ impl Kernel {
 
     /// Removes objects of a link silently, and the IPv4 routes over them; those of IPv6 are notified if `loud`.
     fn flush_next_hops(&mut self, index: u32, loud: bool) {
-        let by = |kind: &Kind| matches!(kind, Kind::By { link, .. } if *link == index);
+        let by =
+            |kind: &NextHopKind| matches!(kind, NextHopKind::By { link, .. } if *link == index);
         let ids: Vec<u32> = self
             .next_hops
             .iter()
@@ -130,7 +131,7 @@ impl Kernel {
         }
         let mut empty = vec![];
         for (group, kind) in &mut self.next_hops {
-            if let Kind::Group(members) = kind {
+            if let NextHopKind::Group(members) = kind {
                 let before = members.len();
                 members.retain(|(member, _)| *member != id);
                 if members.is_empty() {
@@ -262,24 +263,26 @@ impl Kernel {
     }
 
     /// Creates or replaces an object, if its links and members exist.
-    pub fn next_hop(&mut self, id: u32, kind: Kind) {
+    pub fn next_hop(&mut self, id: u32, kind: NextHopKind) {
         let fits = match &kind {
-            Kind::By { link, .. } => {
+            NextHopKind::By { link, .. } => {
                 let link = &self.links[link];
                 // An object does not become a group, nor the other way round.
-                link.up && link.carrier && !matches!(self.next_hops.get(&id), Some(Kind::Group(_)))
+                link.up
+                    && link.carrier
+                    && !matches!(self.next_hops.get(&id), Some(NextHopKind::Group(_)))
             }
-            Kind::Group(members) => {
+            NextHopKind::Group(members) => {
                 let single = |(id, _): &(u32, u16)| {
                     !matches!(
                         self.next_hops.get(id),
-                        None | Some(Kind::Group(_) | Kind::Blackhole)
+                        None | Some(NextHopKind::Group(_) | NextHopKind::Blackhole)
                     )
                 };
                 members.iter().all(single)
                     && !matches!(
                         self.next_hops.get(&id),
-                        Some(Kind::By { .. } | Kind::Blackhole)
+                        Some(NextHopKind::By { .. } | NextHopKind::Blackhole)
                     )
             }
             _ => !self.next_hops.contains_key(&id),

@@ -17,7 +17,7 @@ use crate::host::params::Sender;
 use crate::host::pause::PauseState;
 use crate::host::rc::{Answer, unwrap};
 use crate::scenario::Verb;
-use crate::wire::{self, Packet, Seen, opcode};
+use crate::wire::{self, Contents, Packet, opcode};
 
 /// A host of the simulation, with its one link.
 #[derive(Debug)]
@@ -133,12 +133,12 @@ impl Engine {
         let state = &mut self.hosts[host as usize];
         state.received.add(frame);
         match wire::read(frame.data()) {
-            Seen::MacControl => {
+            Contents::MacControl => {
                 let payload = frame.data().get(14..).unwrap_or_default();
                 state.pause.apply(payload, state.line, now);
                 self.wake_host(host, now);
             }
-            Seen::Packet(packet) => match of_qpn(packet.dest_qp) {
+            Contents::Packet(packet) => match of_qpn(packet.dest_qp) {
                 Some((index, at_sender)) if index < self.flows.len() => {
                     if at_sender {
                         self.sender_receives(host, index, &packet);
@@ -148,7 +148,7 @@ impl Engine {
                 }
                 _ => state.not_understood += 1,
             },
-            Seen::Other => state.not_understood += 1,
+            Contents::Other => state.not_understood += 1,
         }
     }
 

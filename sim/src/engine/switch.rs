@@ -24,7 +24,7 @@ use super::event::Event;
 use super::flow::{of_qpn, sender_qpn};
 use super::{CONTROL, DATA, Engine};
 use crate::frame::SimFrame;
-use crate::wire::{self, Seen};
+use crate::wire::{self, Contents};
 
 /// Time between two iterations of a worker, as far as pauses are concerned.
 const TURN: Nanos = Nanos::from_micros(2);
@@ -251,7 +251,7 @@ impl Engine {
 
     /// THEMIS: handles a marked packet that leaves: its sender is signalled, and the mark is cleared.
     fn themis(&mut self, index: u32, frame: &mut SimFrame) {
-        let Seen::Packet(packet) = wire::read(frame.data()) else {
+        let Contents::Packet(packet) = wire::read(frame.data()) else {
             return;
         };
         let Some((flow, false)) =

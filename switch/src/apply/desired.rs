@@ -8,9 +8,9 @@ use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
 
 use crate::wiring;
-use crate::wiring::pfc::PortFlow;
+use crate::wiring::pfc::PortPfc;
 use crate::wiring::speeds::{self, Speeds};
-use crate::worker::command::{Command, LinkSettings};
+use crate::worker::command::{Command, PortSettings};
 
 /// State of a port's link.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct Link {
     /// Link speed in Mb/s that the device reports, or reported when it was last up.
     pub mbps: Option<u32>,
     /// Flow control of the port.
-    pub flow: PortFlow,
+    pub pfc: PortPfc,
 }
 
 /// Desired state of a port in the workers.
@@ -42,7 +42,7 @@ pub struct Desired {
     /// Settings of each port.
     pub ports: Vec<Port>,
     /// Flow control of each port, with the values that follow from the speeds.
-    pub flows: Vec<PortFlow>,
+    pub pfc: Vec<PortPfc>,
     /// Buffer settings, with headroom for all links.
     pub buffer: BufferConfig,
     /// Settings of NPCC.
@@ -64,15 +64,15 @@ impl Desired {
             }
         };
         let ports: Vec<Port> = config.ports.iter().zip(links).map(port).collect();
-        let mut flows: Vec<PortFlow> = links.iter().map(|link| link.flow.clone()).collect();
+        let mut pfc: Vec<PortPfc> = links.iter().map(|link| link.pfc.clone()).collect();
         let speeds: Vec<BitRate> = ports.iter().map(|port| port.speeds.link).collect();
-        let buffer = wiring::pfc::buffer(config, &speeds, &mut flows);
+        let buffer = wiring::pfc::buffer(config, &speeds, &mut pfc);
         let shapers: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
         Desired {
             control: wiring::control::settings(config, &shapers),
             style: wiring::control::style(config),
             ports,
-            flows,
+            pfc,
             buffer,
         }
     }
@@ -100,7 +100,7 @@ impl Desired {
             }
             if port.up && (!from.up || from.speeds != port.speeds) {
                 // The command contains queues and marking.
-                all.push(to.link_up(id, port));
+                all.push(to.configure_port(id, port));
             } else {
                 queues(id, &from.config, &port.config, &mut all);
             }
@@ -108,11 +108,11 @@ impl Desired {
         all
     }
 
-    fn link_up(&self, id: PortId, port: &Port) -> Command {
-        let outstanding = self.flows.get(id.index()).and_then(|flow| flow.outstanding);
-        Command::LinkUp {
+    fn configure_port(&self, id: PortId, port: &Port) -> Command {
+        let outstanding = self.pfc.get(id.index()).and_then(|pfc| pfc.outstanding);
+        Command::ConfigurePort {
             port: id,
-            settings: Box::new(LinkSettings {
+            settings: Box::new(PortSettings {
                 port: port.config.clone(),
                 link: port.speeds.link,
                 outstanding: outstanding.unwrap_or(u64::MAX),

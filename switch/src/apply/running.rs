@@ -11,8 +11,8 @@ use npcc_config::model::File;
 use npcc_config::{Config, Loaded, Overrides, differences};
 
 use super::desired::{Desired, Link};
+use super::effective::EffectiveConfig;
 use super::outcome::{ApplyError, Outcome};
-use super::wanted::Wanted;
 
 /// Targets of a change, in the order in which they change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,25 +43,25 @@ pub trait Targets {
 
 /// Running configuration and its origin.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningConfig {
     /// Configuration file, which a reload reads again.
     path: PathBuf,
     /// File as it was when the switch started, the reference for keys that need a restart.
     started: File,
-    wanted: Wanted,
+    effective: EffectiveConfig,
     now: Desired,
     /// Configuration before a reload that waits for its commit.
-    before: Option<Wanted>,
+    before: Option<EffectiveConfig>,
 }
 
-impl Running {
+impl RunningConfig {
     /// Starts with the file that was loaded and the desired state that runs.
     #[must_use]
-    pub fn new(path: PathBuf, loaded: &Loaded, now: Desired) -> Running {
-        Running {
+    pub fn new(path: PathBuf, loaded: &Loaded, now: Desired) -> RunningConfig {
+        RunningConfig {
             path,
             started: loaded.file.clone(),
-            wanted: Wanted::of(&loaded.file, &loaded.config),
+            effective: EffectiveConfig::of(&loaded.file, &loaded.config),
             now,
             before: None,
         }
@@ -69,8 +69,8 @@ impl Running {
 
     /// Returns the running configuration.
     #[must_use]
-    pub const fn wanted(&self) -> &Wanted {
-        &self.wanted
+    pub const fn effective(&self) -> &EffectiveConfig {
+        &self.effective
     }
 
     /// Returns the state that workers and control core hold.
@@ -95,9 +95,9 @@ impl Running {
         links: &[Link],
         targets: &mut impl Targets,
     ) -> Result<(), ApplyError> {
-        let overrides = self.wanted.with(key, value, &self.now.control)?;
-        let wanted = self.want(self.wanted.read.clone(), overrides)?;
-        self.become_of(wanted, links, targets)
+        let overrides = self.effective.with(key, value, &self.now.control)?;
+        let effective = self.want(self.effective.read.clone(), overrides)?;
+        self.become_of(effective, links, targets)
     }
 
     /// Resets a key, or all that was set, to the file's value.
@@ -110,10 +110,10 @@ impl Running {
         links: &[Link],
         targets: &mut impl Targets,
     ) -> Result<Outcome, ApplyError> {
-        let overrides = self.wanted.without(key)?;
-        let wanted = self.want(self.wanted.read.clone(), overrides)?;
-        let outcome = self.outcome(&wanted);
-        self.become_of(wanted, links, targets)?;
+        let overrides = self.effective.without(key)?;
+        let effective = self.want(self.effective.read.clone(), overrides)?;
+        let outcome = self.outcome(&effective);
+        self.become_of(effective, links, targets)?;
         Ok(outcome)
     }
 
@@ -121,14 +121,14 @@ impl Running {
     ///
     /// # Errors
     /// Says what is wrong with the values set over the file, or with the file without a restart.
-    pub fn read(&self, loaded: Loaded) -> Result<(Wanted, Outcome), ApplyError> {
-        let overrides = self.wanted.kept(&loaded.file);
-        let wanted = self.want(loaded.file, overrides)?;
+    pub fn read(&self, loaded: Loaded) -> Result<(EffectiveConfig, Outcome), ApplyError> {
+        let overrides = self.effective.kept(&loaded.file);
+        let effective = self.want(loaded.file, overrides)?;
         let outcome = Outcome {
             warnings: loaded.warnings.iter().map(ToString::to_string).collect(),
-            ..self.outcome(&wanted)
+            ..self.outcome(&effective)
         };
-        Ok((wanted, outcome))
+        Ok((effective, outcome))
     }
 
     /// Applies a file that was read; if `pending`, until `commit`.
@@ -137,13 +137,13 @@ impl Running {
     /// Fails if a target refused; nothing has changed.
     pub fn reload(
         &mut self,
-        wanted: Wanted,
+        effective: EffectiveConfig,
         pending: bool,
         links: &[Link],
         targets: &mut impl Targets,
     ) -> Result<(), ApplyError> {
-        let old = self.wanted.clone();
-        self.become_of(wanted, links, targets)?;
+        let old = self.effective.clone();
+        self.become_of(effective, links, targets)?;
         if pending {
             self.before.get_or_insert(old);
         }
@@ -178,8 +178,8 @@ impl Running {
     /// # Errors
     /// Fails if the workers did not take it; nothing has changed. A control core that did not take its part gets it with the next change.
     pub fn follow(&mut self, links: &[Link], targets: &mut impl Targets) -> Result<(), String> {
-        let mut to = Desired::new(&self.wanted.config, links);
-        let side = |desired| (&self.wanted.config, desired);
+        let mut to = Desired::new(&self.effective.config, links);
+        let side = |desired| (&self.effective.config, desired);
         targets.change(Target::Workers, side(&self.now), side(&to))?;
         // Forwarding goes on where NPCC is stopping: the control core then keeps its previous settings.
         if targets
@@ -192,21 +192,21 @@ impl Running {
         Ok(())
     }
 
-    fn want(&self, read: File, overrides: Overrides) -> Result<Wanted, ApplyError> {
+    fn want(&self, read: File, overrides: Overrides) -> Result<EffectiveConfig, ApplyError> {
         let name = self.path.display().to_string();
-        Wanted::new(&name, &self.started, read, overrides)
+        EffectiveConfig::new(&name, &self.started, read, overrides)
     }
 
     /// Returns the outcome of a change from the running state.
-    fn outcome(&self, to: &Wanted) -> Outcome {
-        let applied = differences(&self.wanted.file, &to.file);
+    fn outcome(&self, to: &EffectiveConfig) -> Outcome {
+        let applied = differences(&self.effective.file, &to.file);
         let is_shown = |path: &str| {
             applied
                 .iter()
                 .any(|one| npcc_config::is_within(path, &one.key))
         };
         let set = |path: &str| to.overrides.iter().any(|(other, _)| other == path);
-        let old = self.wanted.overrides.iter();
+        let old = self.effective.overrides.iter();
         let reset = old.filter(|(path, _)| !set(path) && !is_shown(path));
         let reset = reset.map(|(path, _)| path.to_owned()).collect();
         Outcome {
@@ -221,14 +221,14 @@ impl Running {
 
     fn become_of(
         &mut self,
-        wanted: Wanted,
+        effective: EffectiveConfig,
         links: &[Link],
         targets: &mut impl Targets,
     ) -> Result<(), ApplyError> {
-        let to = Desired::new(&wanted.config, links);
-        let from = (&self.wanted.config, &self.now);
-        change(from, (&wanted.config, &to), targets)?;
-        (self.wanted, self.now) = (wanted, to);
+        let to = Desired::new(&effective.config, links);
+        let from = (&self.effective.config, &self.now);
+        change(from, (&effective.config, &to), targets)?;
+        (self.effective, self.now) = (effective, to);
         Ok(())
     }
 }

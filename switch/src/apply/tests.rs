@@ -11,11 +11,11 @@ use npcc_pipeline::units::{BitRate, Mac};
 use proptest::prelude::*;
 
 use super::desired::{Desired, Link};
+use super::effective::EffectiveConfig;
 use super::outcome::ApplyError;
-use super::running::{Running, Side, Target, Targets};
-use super::wanted::Wanted;
+use super::running::{RunningConfig, Side, Target, Targets};
 use crate::wiring::backend::{Backend, BackendChoice, SelfTest};
-use crate::wiring::pfc::PortFlow;
+use crate::wiring::pfc::PortPfc;
 use crate::worker::command::Command;
 
 const BASE: &str = "version: 1
@@ -143,7 +143,7 @@ impl Fakes {
             }
             Command::Ecn { port, ecn } => self.ports[port.index()].ecn = ecn,
             Command::LinkDown { port } => self.ports[port.index()].up = false,
-            Command::LinkUp { port, settings } => {
+            Command::ConfigurePort { port, settings } => {
                 let held = &mut self.ports[port.index()];
                 held.up = true;
                 held.rate = settings.port.egress.rate;
@@ -195,7 +195,7 @@ fn links() -> Vec<Link> {
         mac: Mac([2, 0, 0, 0, 0, n]),
         up: true,
         mbps: None,
-        flow: PortFlow {
+        pfc: PortPfc {
             choice: BackendChoice {
                 backend: Backend::None,
                 why: String::new(),
@@ -208,7 +208,7 @@ fn links() -> Vec<Link> {
             reserved: 0,
             xon_offset: 0,
             receivers: 1,
-            hand: 0,
+            burst: 0,
             outstanding: None,
             tells_fill: false,
             link_pause: None,
@@ -222,7 +222,7 @@ type Model = BTreeMap<&'static str, &'static str>;
 
 struct Case {
     path: std::path::PathBuf,
-    running: Running,
+    running: RunningConfig,
     fakes: Fakes,
     links: Vec<Link>,
     /// File that was last accepted, and the values set over it.
@@ -244,7 +244,7 @@ impl Case {
         let links = links();
         let desired = Desired::new(&loaded.config, &links);
         let fakes = Fakes::started(&loaded.config, &desired);
-        let running = Running::new(path.clone(), &loaded, desired);
+        let running = RunningConfig::new(path.clone(), &loaded, desired);
         Case {
             path,
             running,
@@ -279,8 +279,8 @@ impl Case {
             }
             Step::Reload(which, pending) => {
                 std::fs::write(&self.path, file(which)).unwrap();
-                let (wanted, _) = running.read(load(&self.path)?)?;
-                running.reload(wanted, pending, links, fakes)?;
+                let (effective, _) = running.read(load(&self.path)?)?;
+                running.reload(effective, pending, links, fakes)?;
                 let old = self.now.clone();
                 let changed = changed(self.now.0, which);
                 self.now.0 = which;
@@ -327,11 +327,11 @@ impl Case {
 
     /// Checks the law after a step.
     fn holds(&mut self, step: &Step) {
-        let wanted = self.running.wanted();
+        let effective = self.running.effective();
         let read = parse("t.yaml", &file(self.now.0)).unwrap().file;
-        assert_eq!(wanted.read, read, "{step:?}");
+        assert_eq!(effective.read, read, "{step:?}");
         let config = &parse("t.yaml", BASE).unwrap().config;
-        let set: BTreeMap<String, &str> = wanted
+        let set: BTreeMap<String, &str> = effective
             .overrides
             .iter()
             .filter(|(path, _)| !path.contains(".parameters"))
@@ -340,9 +340,10 @@ impl Case {
         let model = self.now.1.iter();
         let model = model.map(|(key, value)| (super::keys::path(key, config).unwrap(), *value));
         assert_eq!(set, model.collect(), "{step:?}");
-        let started = Wanted::new("t.yaml", &read, read.clone(), wanted.overrides.clone());
+        let started =
+            EffectiveConfig::new("t.yaml", &read, read.clone(), effective.overrides.clone());
         let started = started.unwrap().config;
-        assert_eq!(wanted.config, started, "{step:?}");
+        assert_eq!(effective.config, started, "{step:?}");
         let desired = Desired::new(&started, &self.links);
         let fresh = Fakes::started(&started, &desired);
         // A core that did not take the settings of a link gets them with the next change.

@@ -1,8 +1,8 @@
 //! Loop of the control core: NPCC's tick, and no other work on this core.
 
+pub mod commands;
 pub mod inject;
-pub mod order;
-pub mod orders;
+pub mod pairs;
 pub mod reaction;
 pub mod sources;
 
@@ -20,8 +20,8 @@ use npcc_pipeline::num::real;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use crate::clock::Clock;
+use crate::control::commands::Inbox;
 use crate::control::inject::Injector;
-use crate::control::orders::Inbox;
 use crate::control::reaction::FirstAnswer;
 use crate::sleep::ControlSleeper;
 

@@ -14,7 +14,7 @@ use signal_hook::consts::SIGTERM;
 
 use super::access::{Access, Place};
 use super::capture;
-use super::orders::Management;
+use super::management::Management;
 use super::patience::{Limits, Patience};
 use super::protocol::{Reply, Request};
 use super::query::Query;
@@ -202,7 +202,7 @@ fn carried_out(request: &Request, management: &Management) -> Reply {
         }
         Request::Stop => done(signal_hook::low_level::raise(SIGTERM)),
         Request::Pairs { pairs, suggested } => done(management.npcc_pairs(pairs, *suggested)),
-        Request::Npcc(order) => done(management.npcc_order(order)),
+        Request::Npcc(request) => done(management.pair_request(request)),
     }
 }
 

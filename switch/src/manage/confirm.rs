@@ -7,12 +7,12 @@
 use std::sync::{MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use super::orders::Management;
+use super::management::Management;
 use super::pending::{Pending, seconds};
-use super::targets::Running as Targets;
+use super::targets::LiveTargets;
 use crate::apply::desired::Link;
 use crate::apply::outcome::{ApplyError, Outcome};
-use crate::apply::running::Running;
+use crate::apply::running::RunningConfig;
 use crate::fault;
 
 /// Longest time to confirm.
@@ -46,12 +46,12 @@ impl Management {
             if confirm.is_none() && !dry_run && running.is_pending() {
                 return refused("a reload waits for its commit: `commit` or `rollback` first");
             }
-            let (wanted, mut outcome) = running.read(loaded)?;
+            let (effective, mut outcome) = running.read(loaded)?;
             outcome.dry_run = dry_run;
             if dry_run {
                 return Ok(outcome);
             }
-            running.reload(wanted, deadline.is_some(), links, targets)?;
+            running.reload(effective, deadline.is_some(), links, targets)?;
             if let Some((within, deadline)) = deadline {
                 *self.view.pending() = Some(Pending { deadline });
                 outcome.commit_within_s = Some(seconds(within));
@@ -118,9 +118,9 @@ impl Management {
 
     fn rollback_pending(
         &self,
-        running: &mut Running,
+        running: &mut RunningConfig,
         links: &[Link],
-        targets: &mut Targets<'_>,
+        targets: &mut LiveTargets<'_>,
     ) -> Result<Option<Outcome>, ApplyError> {
         let Some(done) = running.rollback(links, targets) else {
             return Ok(None);

@@ -9,7 +9,7 @@ use npcc_linux::netlink::report::Reason;
 use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::PortId;
 
-use super::orders::Management;
+use super::management::Management;
 use crate::log::note;
 use crate::wiring;
 use crate::wiring::kernel::Kernel;

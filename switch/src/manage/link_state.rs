@@ -7,7 +7,7 @@ use npcc_pipeline::units::Mac;
 
 use crate::apply::desired::Link;
 use crate::wiring::kernel::Link as LinuxLink;
-use crate::wiring::pfc::PortFlow;
+use crate::wiring::pfc::PortPfc;
 use crate::wiring::speeds::Speeds;
 
 /// Link state of a port, as last applied.
@@ -20,7 +20,7 @@ pub struct LinkState {
     /// Speeds of the link when it was last up.
     pub speeds: Speeds,
     /// Flow control settings, which follow the speeds.
-    pub flow: PortFlow,
+    pub pfc: PortPfc,
     /// Time of the last change.
     pub since: SystemTime,
     /// Number of times the link went down.
@@ -37,7 +37,7 @@ impl LinkState {
             mac,
             up: self.up,
             mbps: self.speeds.said(),
-            flow: self.flow.clone(),
+            pfc: self.pfc.clone(),
         }
     }
 }

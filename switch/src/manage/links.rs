@@ -11,15 +11,15 @@ use std::time::SystemTime;
 use npcc_pipeline::units::{BitRate, PortId};
 
 use super::link_state::{DownReason, LinkState};
-use super::orders::{Live, Management};
-use crate::apply::running::Running;
+use super::management::{Live, Management};
+use crate::apply::running::RunningConfig;
 use crate::report::events::Kind;
 use crate::wiring;
 use crate::wiring::speeds;
 
 /// Link state that a device reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Said {
+struct LinkReport {
     up: bool,
     mbps: Option<u32>,
     reason: DownReason,
@@ -27,14 +27,14 @@ struct Said {
 
 impl Management {
     /// Polls all links and applies changes; called every few milliseconds.
-    pub fn look_at_links(&self) {
+    pub fn poll_links(&self) {
         for index in 0..self.view.ports.len() {
-            self.look_at_link(index);
+            self.poll_link(index);
         }
     }
 
-    fn said(&self, index: usize, admin_up: bool) -> Option<Said> {
-        let down = |reason| Said {
+    fn reported(&self, index: usize, admin_up: bool) -> Option<LinkReport> {
+        let down = |reason| LinkReport {
             up: false,
             mbps: None,
             reason,
@@ -47,7 +47,7 @@ impl Management {
             return Some(down(DownReason::Device));
         }
         Some(match facts.port.link() {
-            Ok(link) if link.up => Said {
+            Ok(link) if link.up => LinkReport {
                 up: true,
                 mbps: link.speed_mbps,
                 reason: DownReason::None,
@@ -57,17 +57,17 @@ impl Management {
         })
     }
 
-    fn look_at_link(&self, index: usize) {
+    fn poll_link(&self, index: usize) {
         let Some(state) = self.view.links.get(index) else {
             return;
         };
-        let Some(said) = self.said(index, state.admin_up) else {
+        let Some(reported) = self.reported(index, state.admin_up) else {
             return;
         };
-        if !said.up {
+        if !reported.up {
             if !state.up {
                 if let Some(state) = self.view.links.lock().get_mut(index) {
-                    state.reason = said.reason;
+                    state.reason = reported.reason;
                 }
                 return;
             }
@@ -80,42 +80,48 @@ impl Management {
         let Live { running, routes } = &mut *live;
         let mut links = self.links();
         if let Some(link) = links.get_mut(index) {
-            link.up = said.up;
-            link.mbps = said.mbps.or_else(|| link.mbps.filter(|_| !said.up));
+            link.up = reported.up;
+            link.mbps = reported.mbps.or_else(|| link.mbps.filter(|_| !reported.up));
         }
-        let config = &running.wanted().config;
+        let config = &running.effective().config;
         let plans = config.ports.get(index).zip(links.get(index));
         let Some(speeds) = plans.map(|(plan, link)| speeds::of(plan, link.mbps)) else {
             return;
         };
-        if said.up && state.up && speeds == state.speeds {
+        if reported.up && state.up && speeds == state.speeds {
             return;
         }
         let mut targets = self.targets(routes);
         // If a worker timed out, the next poll tries again.
         if running.follow(&links, &mut targets).is_ok() {
-            self.followed(index, said, &state, running);
+            self.followed(index, reported, &state, running);
         }
     }
 
     /// Publishes that a link came up, went down, or changed its speed.
-    fn followed(&self, index: usize, said: Said, before: &LinkState, running: &Running) {
+    fn followed(
+        &self,
+        index: usize,
+        reported: LinkReport,
+        before: &LinkState,
+        running: &RunningConfig,
+    ) {
         let now = running.now();
         if let Some(state) = self.view.links.lock().get_mut(index) {
-            if said.up != before.up {
+            if reported.up != before.up {
                 state.since = SystemTime::now();
             }
-            state.flaps += u64::from(!said.up);
-            (state.up, state.reason) = (said.up, said.reason);
+            state.flaps += u64::from(!reported.up);
+            (state.up, state.reason) = (reported.up, reported.reason);
         }
-        if !said.up {
+        if !reported.up {
             self.view.link_event(index, Kind::LinkDown, 0);
             return;
         }
-        let config = &running.wanted().config;
+        let config = &running.effective().config;
         let links: Vec<BitRate> = now.ports.iter().map(|port| port.speeds.link).collect();
         let shapers: Vec<_> = now.ports.iter().map(|port| port.speeds.shaper).collect();
-        if wiring::pfc::marks_in_time(config, &links, &shapers, &now.flows).is_err() {
+        if wiring::pfc::marks_in_time(config, &links, &shapers, &now.pfc).is_err() {
             self.view.link_event(index, Kind::MarkingLate, 0);
         }
         self.down.set(port_id(index), false);
@@ -148,7 +154,7 @@ impl Management {
             // With a driver that cannot, the peer sees no change; no frames pass all the same.
             let _ = facts.port.set_link(up);
         }
-        self.look_at_link(index);
+        self.poll_link(index);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ mod flow_rows;
 pub mod kernel;
 pub mod link_state;
 pub mod links;
-pub mod orders;
+pub mod management;
 mod patience;
 pub mod pending;
 pub mod protocol;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::capture::{CaptureRequest, CaptureStart};
 use super::query::Query;
 use crate::apply::outcome::Outcome;
-use crate::control::order::{ListedPair, NpccOrder};
+use crate::control::pairs::{ListedPair, PairRequest};
 use crate::report::model::Snapshot;
 
 /// Request: one line of JSON.
@@ -77,7 +77,7 @@ pub enum Request {
     /// Stop, as at SIGTERM.
     Stop,
     /// Add or forget a pair.
-    Npcc(NpccOrder),
+    Npcc(PairRequest),
     /// Capture frames. The answer is a [`Reply::Capturing`], then frames, then how it ended: see [`super::capture`].
     Capture(Box<CaptureRequest>),
     /// Take a list of pairs, all or none.
@@ -136,9 +136,9 @@ impl Request {
             Request::Drain { on: false } => "undrain".to_owned(),
             Request::Stop => "stop".to_owned(),
             Request::Pairs { .. } => "pair import".to_owned(),
-            Request::Npcc(order) => match order {
-                NpccOrder::AddPair(_) => "pair add".to_owned(),
-                NpccOrder::DeletePair { .. } => "pair del".to_owned(),
+            Request::Npcc(request) => match request {
+                PairRequest::AddPair(_) => "pair add".to_owned(),
+                PairRequest::DeletePair { .. } => "pair del".to_owned(),
             },
         }
     }

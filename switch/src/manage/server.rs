@@ -13,7 +13,7 @@ use nix::unistd::Group;
 
 use super::access::{Access, Place};
 use super::answer;
-use super::orders::Management;
+use super::management::Management;
 use super::room::Room;
 
 /// Most clients of a socket that are served at a time. Each is dropped after a bounded time ([`super::patience`]). Clients of the read-only

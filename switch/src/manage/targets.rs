@@ -7,20 +7,20 @@ use npcc_pipeline::units::Mac;
 
 use super::view::View;
 use crate::apply::running::{Side, Target, Targets};
-use crate::control::orders::NpccOrders;
+use crate::control::commands::NpccCommands;
 use crate::fault;
-use crate::keep::facts::Named;
 use crate::report::qos;
+use crate::saved::facts::Named;
 use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::{self, routes};
-use crate::worker::command::WorkerOrders;
+use crate::worker::command::WorkerCommands;
 
 /// Targets of a running switch.
-pub(super) struct Running<'a> {
+pub(super) struct LiveTargets<'a> {
     pub(super) view: &'a View,
-    pub(super) workers: &'a WorkerOrders,
-    pub(super) npcc: &'a NpccOrders,
+    pub(super) workers: &'a WorkerCommands,
+    pub(super) npcc: &'a NpccCommands,
     /// The kernel; `None` where Linux is not integrated.
     pub(super) kernel: Option<&'a Kernel>,
     pub(super) routes: &'a mut Routes,
@@ -35,7 +35,7 @@ pub struct Routes {
     pub prefixes: Vec<npcc_config::ipnet::IpNet>,
 }
 
-impl Targets for Running<'_> {
+impl Targets for LiveTargets<'_> {
     fn change(&mut self, target: Target, from: Side<'_>, to: Side<'_>) -> Result<(), String> {
         match target {
             Target::Routes => self.routes(from, to),
@@ -45,7 +45,7 @@ impl Targets for Running<'_> {
     }
 }
 
-impl Running<'_> {
+impl LiveTargets<'_> {
     fn routes(&mut self, (before, _): Side<'_>, (after, _): Side<'_>) -> Result<(), String> {
         let Some(table) = &mut self.routes.table else {
             return self.linux_wants(before, after);
@@ -59,25 +59,25 @@ impl Running<'_> {
     }
 
     fn workers(&self, (_, from): Side<'_>, (config, to): Side<'_>) -> Result<(), String> {
-        let Running { view, workers, .. } = self;
+        let LiveTargets { view, workers, .. } = self;
         let commands = from.commands(to);
         workers
             .give(&commands)
             .map_err(|unresponsive| unresponsive.to_string())?;
         *view.qos() = qos::effective(config, &to.paths());
-        for (state, (port, flow)) in view
+        for (state, (port, pfc)) in view
             .links
             .lock()
             .iter_mut()
-            .zip(to.ports.iter().zip(&to.flows))
+            .zip(to.ports.iter().zip(&to.pfc))
         {
-            (state.speeds, state.flow) = (port.speeds, flow.clone());
+            (state.speeds, state.pfc) = (port.speeds, pfc.clone());
         }
         Ok(())
     }
 
     fn control(&self, (before, from): Side<'_>, (after, to): Side<'_>) -> Result<(), String> {
-        let Running { view, npcc, .. } = self;
+        let LiveTargets { view, npcc, .. } = self;
         if from.style != to.style {
             let (style, priority) = to.style;
             npcc.restyle(style, priority)
@@ -96,7 +96,7 @@ impl Running<'_> {
     }
 }
 
-impl Running<'_> {
+impl LiveTargets<'_> {
     /// Writes addresses, neighbours and routes to the kernel; restores the previous ones if it refuses any.
     fn linux_wants(
         &self,
@@ -112,7 +112,7 @@ impl Running<'_> {
         let named = Named::of(&after);
         let refused = kernel.want(after).ok_or_else(gone)?;
         if refused.is_empty() {
-            self.view.keep.change(|facts| facts.wanted = Some(named));
+            self.view.saved.change(|facts| facts.wanted = Some(named));
             return Ok(());
         }
         // The kernel accepted the previous ones before.

@@ -79,7 +79,7 @@ const WORKERS: usize = 64;
 
 /// Kind of the records in a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RingKind {
     /// Log messages, those of the event log included.
     Said,
     /// Decisions of NPCC: CNPs, or refusals.
@@ -88,14 +88,14 @@ pub enum Kind {
     Frames,
 }
 
-impl Kind {
+impl RingKind {
     /// Number of records the ring keeps.
     #[must_use]
     pub const fn slots(self) -> usize {
         match self {
-            Kind::Said => 256,
-            Kind::Decisions => log::KEPT,
-            Kind::Frames => 64,
+            RingKind::Said => 256,
+            RingKind::Decisions => log::KEPT,
+            RingKind::Frames => 64,
         }
     }
 
@@ -103,17 +103,17 @@ impl Kind {
     #[must_use]
     pub const fn longest(self) -> usize {
         match self {
-            Kind::Said => 30,
-            Kind::Decisions => log::WORDS,
-            Kind::Frames => STANDING_WORDS,
+            RingKind::Said => 30,
+            RingKind::Decisions => log::WORDS,
+            RingKind::Frames => STANDING_WORDS,
         }
     }
 }
 
 /// Yields the rings of a switch with `workers` workers: messages, CNPs, refusals, and frames of each worker.
-pub fn rings(workers: usize) -> impl Iterator<Item = (Kind, Place)> {
-    let frames = std::iter::repeat_n(Kind::Frames, workers.min(WORKERS));
-    let kinds = [Kind::Said, Kind::Decisions, Kind::Decisions].into_iter();
+pub fn rings(workers: usize) -> impl Iterator<Item = (RingKind, Place)> {
+    let frames = std::iter::repeat_n(RingKind::Frames, workers.min(WORKERS));
+    let kinds = [RingKind::Said, RingKind::Decisions, RingKind::Decisions].into_iter();
     kinds.chain(frames).scan(FIRST, |next, kind| {
         let place = Place {
             first: *next,
@@ -130,7 +130,7 @@ pub fn rings(workers: usize) -> impl Iterator<Item = (Kind, Place)> {
 /// numbers, and the sizes.
 #[must_use]
 pub fn hash() -> u64 {
-    let kinds = [Kind::Said, Kind::Decisions, Kind::Frames];
+    let kinds = [RingKind::Said, RingKind::Decisions, RingKind::Frames];
     let sizes = kinds.map(|kind| format!("{} {}", kind.slots(), kind.longest()));
     let names = DropReason::ALL.iter().map(|one| one.name());
     let names = names.chain(Reason::ALL.iter().map(|one| one.name()));

@@ -15,7 +15,7 @@ use npcc_pipeline::num::{real, whole};
 use serde::Serialize;
 
 use super::layout::{
-    BEATS, FOLDER, Head, Kind, MAGIC, NAME, PORTS, PROGRAM, TEXT, THREAD, THREAD_NAME, THREADS,
+    BEATS, FOLDER, Head, MAGIC, NAME, PORTS, PROGRAM, RingKind, TEXT, THREAD, THREAD_NAME, THREADS,
     VERSION, hash, rings, text_of,
 };
 use super::said;
@@ -217,7 +217,7 @@ fn of_clock(words: &[u64], time: u64) -> u64 {
     head(Head::Offset).saturating_add(whole(scaled))
 }
 
-fn line(words: &[u64], kind: Kind, record: &Record) -> Line {
+fn line(words: &[u64], kind: RingKind, record: &Record) -> Line {
     let port = |port: usize| match text_at(words, PORTS + port * NAME, NAME) {
         name if name.is_empty() => format!("port {port}"),
         name => name,
@@ -232,19 +232,19 @@ fn line(words: &[u64], kind: Kind, record: &Record) -> Line {
         bytes: None,
     };
     match kind {
-        Kind::Said => {
+        RingKind::Said => {
             let (level, text) = said::message(record);
             line.ns = record.words.first().copied().unwrap_or_default();
             (line.level, line.text) = (Some(level), text);
         }
-        Kind::Decisions => {
+        RingKind::Decisions => {
             line.kind = "decision";
             if let Some(entry) = Entry::from_words(&record.words) {
                 line.ns = of_clock(words, entry.time.0);
                 line.text = entry.text(&port(entry.flow.egress.index()));
             }
         }
-        Kind::Frames => {
+        RingKind::Frames => {
             line.kind = "frame";
             let octets = records::octets_of(&record.words);
             if let Some((event, frame)) = Event::decode(&octets) {

@@ -10,7 +10,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
 use super::beats::wall;
-use super::layout::{Head, Kind, text_of, words_of};
+use super::layout::{Head, RingKind, text_of, words_of};
 
 /// Destination of this process's messages, set once there is a recorder.
 static MESSAGES: OnceLock<Messages> = OnceLock::new();
@@ -49,7 +49,7 @@ impl Messages {
     fn write(&self, level: u64, text: &str) {
         // A thread that panics while it holds the lock is in the middle of a record, which then stays without its number.
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = words_of(text, Kind::Said.longest() - 2);
+        let text = words_of(text, RingKind::Said.longest() - 2);
         ring.push([wall(), level].into_iter().chain(text));
     }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::recorder::start::{About, Recorder, keep_previous};
 use npcc_heap::records::Ring;
-use npcc_pipeline::capture::Kind as Happened;
+use npcc_pipeline::capture::Kind;
 use npcc_pipeline::units::{Nanos, PortId, WorkerId};
 
 /// Returns the words of a recorder.
@@ -14,7 +14,7 @@ fn keep(ring: &Ring, (worker, port, reason): (u8, u8, DropReason), frame: &[u8],
     let event = Event {
         capture: 0,
         trace: 0,
-        kind: Happened::Dropped,
+        kind: Kind::Dropped,
         reason: Some(reason),
         ingress: Some(PortId(port)),
         egress: None,

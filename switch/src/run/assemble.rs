@@ -20,30 +20,31 @@ use super::routes::routes;
 use super::source::{Options, Source};
 use super::workers::{Shared, parts, workers};
 use crate::apply::desired::{Desired, Link};
-use crate::apply::running::Running;
+use crate::apply::running::RunningConfig;
 use crate::clock::Clock;
 use crate::control::inject::Injector;
 use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
-use crate::control::{Alarms, Control, ControlStats, orders};
-use crate::keep::Keep;
+use crate::control::{Alarms, Control, ControlStats, commands};
 use crate::linux_io::LinuxIo;
 use crate::manage::capture::Captures;
 use crate::manage::link_state::{DownReason, LinkState, Links};
-use crate::manage::orders::{Live, Management};
+use crate::manage::management::{Live, Management};
 use crate::manage::targets::Routes as Routing;
 use crate::manage::view::{BufferFacts, LinuxFacts, Operators, PortFacts, View};
 use crate::recorder::start::Recorder;
 use crate::report::events::Watch;
 use crate::report::journal::{self, Journal};
 use crate::report::qos;
+use crate::saved::SavedState;
+use crate::sleep::Wakers;
 use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
-use crate::wiring::pfc::PortFlow;
+use crate::wiring::pfc::PortPfc;
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
-use crate::worker::command::WorkerOrders;
+use crate::worker::command::WorkerCommands;
 use crate::worker::probe::Probe;
 use crate::worker::receiving::Receiving;
 use crate::worker::telemetry::Telemetry;
@@ -62,7 +63,7 @@ pub(super) struct Assembly<P> {
 pub(super) struct Inputs<'a> {
     pub(super) source: &'a Source,
     pub(super) options: &'a Options,
-    pub(super) keep: Arc<Keep>,
+    pub(super) saved: Arc<SavedState>,
     /// Kernel's state read in advance; `None` where Linux is not integrated.
     pub(super) ahead: Option<Ahead>,
     pub(super) ports: Vec<OpenPort>,
@@ -76,20 +77,12 @@ pub(super) fn assemble<P: Probe>(
     inputs: Inputs<'_>,
     mut probe: impl FnMut(Telemetry) -> P,
 ) -> anyhow::Result<Assembly<P>> {
-    let Inputs {
-        source,
-        options,
-        keep,
-        ahead,
-        ports,
-        pools,
-        clock,
-        recorder,
-    } = inputs;
+    let (source, clock) = (inputs.source, inputs.clock);
+    let (ports, saved, recorder) = (inputs.ports, inputs.saved, inputs.recorder);
     let config = &source.loaded.config;
     let seed = unforeseen();
-    let (linux, integration) = LinuxSide::of(config, &ports, &keep, ahead)?.unzip();
-    let routes = routes(config, &ports, integration, &options.prefixes)?;
+    let (linux, integration) = LinuxSide::of(config, &ports, &saved, inputs.ahead)?.unzip();
+    let routes = routes(config, &ports, integration, &inputs.options.prefixes)?;
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let desired = desired(config, &ports, &link_states);
     let mut core = control_core(config, &desired, (routes.sources, recorder), seed);
@@ -100,10 +93,10 @@ pub(super) fn assemble<P: Probe>(
     let shared = Shared {
         config,
         down: down_at_start(&ports, &routes.down),
-        storms: keep.facts().storms,
+        storms: saved.facts().storms,
         settings: desired.paths(),
         lossless,
-        pools,
+        pools: inputs.pools,
         clock,
         receiving: Arc::new(Receiving::new(config.cores.workers.len())),
     };
@@ -112,13 +105,10 @@ pub(super) fn assemble<P: Probe>(
     let (mut workers, peers) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
     record(recorder, &mut workers, &clock);
     let kernel = routes.kernel.as_ref();
-    let linux = peers.linux.zip(kernel);
-    let linux = linux.map(|(side, kernel)| side.io(&owners, kernel, sleepers.wakers));
-    let linux = linux.transpose()?;
+    let linux = linux_io(peers.linux, kernel, (&owners, sleepers.wakers))?;
 
-    let running = Running::new(source.path.clone(), &source.loaded, desired);
-    let control_stats = Arc::new(ControlStats::default());
-    let (npcc, inbox) = orders::ring();
+    let running = RunningConfig::new(source.path.clone(), &source.loaded, desired);
+    let (npcc, inbox) = commands::ring();
     let (style, priority) = wiring::control::style(config);
     let control = Control {
         injector: Injector::new(routes.control, style, priority, peers.injections, owners),
@@ -127,7 +117,7 @@ pub(super) fn assemble<P: Probe>(
         counters: peers.published.counters.clone(),
         inbox,
         clock,
-        stats: Arc::clone(&control_stats),
+        stats: Arc::new(ControlStats::default()),
         yields: wiring::eal::shares(config).then_some(config.time_scale),
         sleeper: sleepers.control,
         core,
@@ -140,47 +130,59 @@ pub(super) fn assemble<P: Probe>(
         workers: peers.published,
         npcc: control.core.status(),
         flows: control.core.flows(),
-        control: control_stats,
+        control: Arc::clone(&control.stats),
         buffer,
         linux: seen(config, linux.as_ref(), kernel),
         file_routes: routes.by_file.as_ref().map(LiveRoutes::shared),
         qos: Mutex::new(qos::effective(config, &running.now().paths())),
         events: Mutex::new(Watch::default()),
-        journal: Mutex::new(journal(&keep)),
+        journal: Mutex::new(journal(&saved)),
         clock,
         cleared: Mutex::default(),
         timings: Mutex::new(Timings::new(peers.times)?),
-        operators: Operators::new(running.wanted().clone(), source.path.clone()),
-        keep,
-    };
-    let routing = Routing {
-        table: routes.by_file,
-        prefixes: options.prefixes.clone(),
-    };
-    let management = Management {
-        view,
-        workers: WorkerOrders::new(peers.orders),
-        npcc,
-        live: Mutex::new(Live {
-            running,
-            routes: routing,
-        }),
-        down: routes.down,
-        kernel: routes.kernel,
-        captures: Mutex::new(Captures::new(peers.captures)),
+        operators: Operators::new(running.effective().clone(), source.path.clone()),
+        saved,
     };
     Ok(Assembly {
         workers,
         control,
-        management,
         linux,
+        management: Management {
+            view,
+            workers: WorkerCommands::new(peers.commands),
+            npcc,
+            live: Mutex::new(live(running, routes.by_file, inputs.options)),
+            down: routes.down,
+            kernel: routes.kernel,
+            captures: Mutex::new(Captures::new(peers.captures)),
+        },
     })
 }
 
+/// Makes the thread's side of the frame transfer between the workers and Linux; `None` where Linux is not integrated.
+fn linux_io(
+    side: Option<LinuxSide>,
+    kernel: Option<&Kernel>,
+    (owners, wakers): (&[usize], Option<Arc<Wakers>>),
+) -> anyhow::Result<Option<LinuxIo>> {
+    let linux = side.zip(kernel);
+    let io = linux.map(|(side, kernel)| side.io(owners, kernel, wakers));
+    io.transpose()
+}
+
+/// Returns the running configuration and its routes, as started.
+fn live(running: RunningConfig, table: Option<LiveRoutes>, options: &Options) -> Live {
+    let prefixes = options.prefixes.clone();
+    Live {
+        running,
+        routes: Routing { table, prefixes },
+    }
+}
+
 /// Returns the journal, with the changes that the previous process left.
-fn journal(keep: &Keep) -> Journal {
+fn journal(saved: &SavedState) -> Journal {
     let (name, layout) = ("audit", "JSON of a change and zeros");
-    Journal::new(keep.ring((name, layout), (journal::KEPT, journal::WORDS)))
+    Journal::new(saved.ring((name, layout), (journal::KEPT, journal::WORDS)))
 }
 
 /// Gives each worker's datapath its part of the recorder, which keeps malformed frames.
@@ -230,8 +232,8 @@ fn control_core(
 ) -> ControlCore {
     let settings = desired.control.clone();
     let logs = recorder.map(Recorder::decisions).unwrap_or_default();
-    let plan = wiring::control::plan(config, settings, seed);
-    let mut core = ControlCore::logging(&plan, logs);
+    let config = wiring::control::control_config(config, settings, seed);
+    let mut core = ControlCore::logging(&config, logs);
     core.know_routes(Box::new(SourceRoutes(sources)));
     core.touch_memory();
     core
@@ -260,7 +262,7 @@ fn flow_control(
     config: &Config,
     ports: &[OpenPort],
 ) -> anyhow::Result<(LosslessConfig, BufferFacts, Links)> {
-    let (lossless, flows) = wiring::pfc::lossless(config, ports);
+    let (lossless, ports_pfc) = wiring::pfc::lossless(config, ports);
     let buffer = buffer_facts(config, &lossless)?;
     let links: Vec<_> = ports.iter().map(|port| port.speeds.link).collect();
     // An assumed speed is checked once the link is up and reports its real one.
@@ -269,12 +271,12 @@ fn flow_control(
         .iter()
         .map(|port| port.speeds.shaper.filter(|_| known(port)))
         .collect();
-    wiring::pfc::marks_in_time(config, &links, &shapers, &flows).map_err(|why| anyhow!(why))?;
+    wiring::pfc::marks_in_time(config, &links, &shapers, &ports_pfc).map_err(|why| anyhow!(why))?;
     for port in ports.iter().filter(|port| !port.port.is_vdev()) {
         // Losses of the device before the start are not counted as ours. A driver that cannot reset its counters is taken as it is.
         let _ = port.port.reset_stats();
     }
-    Ok((lossless, buffer, links_of(ports, flows)))
+    Ok((lossless, buffer, links_of(ports, ports_pfc)))
 }
 
 /// Marks the ports that are down at the start in the route table; returns them.
@@ -288,12 +290,12 @@ fn down_at_start(ports: &[OpenPort], down: &DownPorts) -> Vec<PortId> {
 }
 
 /// Returns the initial link states.
-fn links_of(ports: &[OpenPort], flows: Vec<PortFlow>) -> Links {
-    let state = |(port, flow): (&OpenPort, PortFlow)| LinkState {
+fn links_of(ports: &[OpenPort], ports_pfc: Vec<PortPfc>) -> Links {
+    let state = |(port, pfc): (&OpenPort, PortPfc)| LinkState {
         up: port.up,
         admin_up: true,
         speeds: port.speeds,
-        flow,
+        pfc,
         since: SystemTime::now(),
         flaps: 0,
         reason: if port.up {
@@ -302,7 +304,7 @@ fn links_of(ports: &[OpenPort], flows: Vec<PortFlow>) -> Links {
             DownReason::Link
         },
     };
-    Links::new(ports.iter().zip(flows).map(state).collect())
+    Links::new(ports.iter().zip(ports_pfc).map(state).collect())
 }
 
 fn port_facts(config: &Config, ports: &[OpenPort]) -> Vec<PortFacts> {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::keeping;
+use super::checkpoint;
 use super::service::Service;
 use crate::fault;
-use crate::keep::store::Store;
 use crate::linux_io::LinuxIo;
 use crate::log::note;
-use crate::manage::orders::Management;
+use crate::manage::management::Management;
 use crate::manage::room::Room;
 use crate::manage::server::{self, Server};
 use crate::recorder::start::Recorder;
 use crate::report::model::Snapshot;
+use crate::saved::store::Store;
 use crate::telemetry::http::{Limits, Listener};
 use crate::telemetry::pages;
 use crate::threads::{Heartbeat, Role, Threads, Watchdog};
@@ -64,7 +64,7 @@ pub(super) fn start(
         let beat = threads.heartbeat("keeping thread", Role::Auxiliary);
         let (kept, ready) = (Arc::clone(management), Arc::clone(&ends.ready));
         threads.spawn("npcc-keep", "keeping thread", move || {
-            keeping::run(&kept, &ready, &beat);
+            checkpoint::run(&kept, &ready, &beat);
         })?;
     }
     if let Some((http, names)) = ends.http {
@@ -90,7 +90,7 @@ const LOOK: Duration = Duration::from_millis(10);
 fn follow_links(management: &Management, heartbeat: &Heartbeat) {
     while heartbeat.goes_on() {
         fault::waits("link-stuck");
-        management.look_at_links();
+        management.poll_links();
         management.look_at_linux(|| heartbeat.beat());
         std::thread::sleep(LOOK);
     }

@@ -9,8 +9,8 @@ use npcc_linux::netlink::ahead::Ahead;
 use npcc_pipeline::punt::{Punt, PuntConfig, PuntHost};
 use npcc_pipeline::units::Mac;
 
-use crate::keep::Keep;
 use crate::linux_io::{self, FromHost, HostInterface, LinuxIo, ToHost, ToWorker};
+use crate::saved::SavedState;
 use crate::sleep::Wakers;
 use crate::wiring::kernel::Kernel;
 use crate::wiring::{self, ports::OpenPort};
@@ -30,14 +30,14 @@ impl LinuxSide {
     pub(super) fn of(
         config: &Config,
         ports: &[OpenPort],
-        keep: &Keep,
+        saved: &SavedState,
         ahead: Option<Ahead>,
     ) -> anyhow::Result<Option<(LinuxSide, Integration)>> {
         let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
         let Some(punt) = wiring::punt::config(config, &macs) else {
             return Ok(None);
         };
-        let (interfaces, integration) = wiring::hosts::open(config, ports, keep, ahead)?;
+        let (interfaces, integration) = wiring::hosts::open(config, ports, saved, ahead)?;
         let side = LinuxSide {
             punt,
             interfaces,

@@ -2,8 +2,8 @@
 
 mod aftermath;
 mod assemble;
+mod checkpoint;
 mod housekeeping;
-mod keeping;
 mod linux;
 mod notes;
 mod routes;
@@ -30,12 +30,12 @@ pub use self::source::{Options, Source};
 use self::steps::Steps;
 use crate::clock::Clock;
 use crate::fault;
-use crate::keep::Keep;
 use crate::log;
 use crate::manage::access::Access;
 use crate::manage::server::{Server, SocketError};
 use crate::report::model::Snapshot;
 use crate::sandbox;
+use crate::saved::SavedState;
 use crate::telemetry::http::Listener;
 use crate::threads::Threads;
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
@@ -58,7 +58,7 @@ pub fn run<P: Probe>(
     let begin = Calibration::now();
     let config = &source.loaded.config;
     let mut steps = Steps::new();
-    let keep = Arc::new(Keep::open(&options.store));
+    let saved = Arc::new(SavedState::open(&options.store));
     let caught = Signals::caught().context("cannot catch signals")?;
     let stop = &caught.stop;
     let servers = servers(config)?;
@@ -68,14 +68,14 @@ pub fn run<P: Probe>(
     let recorder = aftermath::look_back(source, options, spare_core, &caught.second);
     let http = config.telemetry.http.map(Listener::bind).transpose()?;
 
-    let ahead = wiring::hosts::read_ahead(config, &keep);
+    let ahead = wiring::hosts::read_ahead(config, &saved);
     steps.done("what was left");
     let (eal, pools, ports) = devices(config, stop, &mut steps)?;
     let clock = npcc_dpdk::Clock::calibrated(&eal, &begin);
     let inputs = Inputs {
         source,
         options,
-        keep,
+        saved,
         ahead,
         ports,
         pools: &pools,
@@ -132,9 +132,9 @@ fn devices(
     steps: &mut Steps,
 ) -> anyhow::Result<(Eal, Pools, Vec<OpenPort>)> {
     let sizing = Sizing::of(config);
-    let plan = wiring::eal::plan(config, &sizing, wiring::eal::Free::now())?;
-    notes::pages(plan.no_huge);
-    let eal = Eal::init(&plan.args)?;
+    let setup = wiring::eal::setup(config, &sizing, wiring::eal::Free::now())?;
+    notes::pages(setup.no_huge);
+    let eal = Eal::init(&setup.args)?;
     aftermath::keep_packets_out_of_cores(&eal);
     steps.done("EAL");
     let pools = Pools::new(&eal, config, &sizing)?;

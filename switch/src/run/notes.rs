@@ -5,8 +5,8 @@ use npcc_config::plan::Port;
 use npcc_config::sizing::SpeedFrom;
 
 use super::service;
-use crate::keep::store::Store;
 use crate::log::note;
+use crate::saved::store::Store;
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, ports::OpenPort};
 

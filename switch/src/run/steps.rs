@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::keep::store::Store;
 use crate::log::note;
+use crate::saved::store::Store;
 
 /// Stopwatch of the start, with one entry per step.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use npcc_config::Config;
 use npcc_pipeline::units::{PortId, Priority};
 
 use crate::clock::Clock;
-use crate::keep::storms::Storm;
 use crate::log::note;
+use crate::saved::storms::Storm;
 use crate::worker::frame::Datapath;
 
 /// Resumes and logs storms whose ports still exist and are this worker's.

@@ -17,9 +17,9 @@ use super::linux::LinuxSide;
 use super::storms;
 use crate::clock::Clock;
 use crate::control::inject::{self, Injection};
-use crate::keep::storms::Storm;
 use crate::manage::capture::WorkerCaptures;
 use crate::manage::view::Published;
+use crate::saved::storms::Storm;
 use crate::sleep::WorkerSleeper;
 use crate::wiring::workers::{Queues, Sleepers};
 use crate::wiring::{self, pools::Pools};
@@ -108,7 +108,7 @@ pub(super) fn parts(
 #[derive(Default)]
 pub(super) struct WorkerPeers {
     pub(super) published: Published,
-    pub(super) orders: Vec<Producer<Command>>,
+    pub(super) commands: Vec<Producer<Command>>,
     pub(super) injections: Vec<Producer<Injection>>,
     pub(super) times: Vec<Consumer<Timing>>,
     pub(super) captures: Vec<WorkerCaptures>,
@@ -146,7 +146,7 @@ impl WorkerPeers {
         for port in &shared.down {
             path.link_down(*port, Nanos::ZERO);
         }
-        let (orders, commands) = command::ring();
+        let (producer, commands) = command::ring();
         let (to_worker, injections) = inject::ring();
         let (times, reported) = timings::ring();
         let linux = self.linux.as_mut();
@@ -155,7 +155,7 @@ impl WorkerPeers {
         published.counters.push(Arc::clone(path.counters()));
         published.stats.push(Arc::clone(&parts.stats));
         published.captures.push(Arc::clone(&captures));
-        self.orders.push(orders);
+        self.commands.push(producer);
         self.injections.push(to_worker);
         self.times.push(reported);
         self.captures.push(WorkerCaptures {

@@ -19,7 +19,7 @@ use hyper::body::Bytes;
 use super::cache::Cache;
 use super::hosts;
 use super::metrics::{self, Format, Scrape};
-use crate::manage::orders::Management;
+use crate::manage::management::Management;
 use crate::manage::query::Query;
 use crate::manage::tables::{self, Entry};
 

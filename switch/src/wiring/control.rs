@@ -40,7 +40,7 @@ pub fn style(config: &Config) -> (CnpStyle, Priority) {
 
 /// Returns the set-up of the control core, with these initial settings.
 #[must_use]
-pub fn plan(config: &Config, settings: Settings, hash_seed: u64) -> ControlConfig {
+pub fn control_config(config: &Config, settings: Settings, hash_seed: u64) -> ControlConfig {
     let flows = config.npcc.flows.size();
     ControlConfig {
         settings,
@@ -52,7 +52,7 @@ pub fn plan(config: &Config, settings: Settings, hash_seed: u64) -> ControlConfi
     }
 }
 
-/// Returns the settings that may change at run time (`apply::wanted` says for each key whether it may); `rates` are the shaper rates of the
+/// Returns the settings that may change at run time (`apply::effective` says for each key whether it may); `rates` are the shaper rates of the
 /// ports' egress sides.
 #[must_use]
 pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {

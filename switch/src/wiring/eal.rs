@@ -9,7 +9,7 @@ use npcc_config::{Config, Sizing};
 
 /// Reason why EAL cannot be started as configured.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum EalPlanError {
+pub enum EalError {
     /// Hugepages are required and too few are free.
     #[error(
         "dpdk.hugepages is `on`, but {free} MiB of hugepages are free and {needed} MiB are needed: \
@@ -81,7 +81,7 @@ impl Free {
 
 /// Arguments for EAL, and what the operator should know about them.
 #[derive(Debug, PartialEq, Eq)]
-pub struct EalPlan {
+pub struct EalSetup {
     /// Arguments, without a program name.
     pub args: Vec<String>,
     /// True if packet memory is in ordinary pages, which is slower.
@@ -166,7 +166,7 @@ impl EalArgs<'_> {
 ///
 /// # Errors
 /// Fails if hugepages are required and too few, or memory is short altogether.
-pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, EalPlanError> {
+pub fn setup(config: &Config, sizing: &Sizing, free: Free) -> Result<EalSetup, EalError> {
     let requested = EalArgs(&config.dpdk.eal_args);
     let nodes = u64::try_from(super::pools::nodes(config).len()).unwrap_or(u64::MAX);
     let with_margin = |pools: u64| {
@@ -176,7 +176,7 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
     let no_huge = !uses_hugepages(config, with_margin(sizing.mempool_bytes), free)?;
     let ordinary = with_margin(sizing.mempool_bytes_ordinary);
     if no_huge && free.ordinary < ordinary {
-        return Err(EalPlanError::Memory {
+        return Err(EalError::Memory {
             free: free.ordinary >> 20,
             needed: ordinary >> 20,
         });
@@ -208,11 +208,11 @@ pub fn plan(config: &Config, sizing: &Sizing, free: Free) -> Result<EalPlan, Eal
     let devices: Vec<String> = devices(config).collect();
     add(devices.is_empty() && !requested.has("--no-pci"), "--no-pci");
     args.extend(devices);
-    Ok(EalPlan { args, no_huge })
+    Ok(EalSetup { args, no_huge })
 }
 
 /// Returns true if packet memory of `needed` bytes is to be in hugepages.
-fn uses_hugepages(config: &Config, needed: u64, free: Free) -> Result<bool, EalPlanError> {
+fn uses_hugepages(config: &Config, needed: u64, free: Free) -> Result<bool, EalError> {
     let requested = EalArgs(&config.dpdk.eal_args);
     // With `--in-memory` EAL does not free hugepages of other processes.
     let in_memory = requested.has("--in-memory");
@@ -221,8 +221,8 @@ fn uses_hugepages(config: &Config, needed: u64, free: Free) -> Result<bool, EalP
     let reached = free.mounted || in_memory;
     let enough = reached && hugepages >= needed;
     match config.dpdk.hugepages {
-        Hugepages::On if !reached => Err(EalPlanError::NotMounted),
-        Hugepages::On if !enough => Err(EalPlanError::Hugepages {
+        Hugepages::On if !reached => Err(EalError::NotMounted),
+        Hugepages::On if !enough => Err(EalError::Hugepages {
             free: hugepages >> 20,
             needed: needed >> 20,
             pages: needed.div_ceil(2 << 20),

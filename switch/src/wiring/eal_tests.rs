@@ -7,18 +7,18 @@ fn config(dpdk: &str) -> Config {
     npcc_config::parse("test.yaml", &text).unwrap().config
 }
 
-fn planned(dpdk: &str, hugepages: u64) -> Result<EalPlan, EalPlanError> {
+fn planned(dpdk: &str, hugepages: u64) -> Result<EalSetup, EalError> {
     planned_with(&config(dpdk), hugepages, 0)
 }
 
-fn planned_with(config: &Config, hugepages: u64, stale: u64) -> Result<EalPlan, EalPlanError> {
+fn planned_with(config: &Config, hugepages: u64, stale: u64) -> Result<EalSetup, EalError> {
     let free = Free {
         hugepages,
         stale,
         mounted: true,
         ordinary: 1 << 30,
     };
-    plan(config, &Sizing::of(config), free)
+    setup(config, &Sizing::of(config), free)
 }
 
 fn with_devices(devices: [&str; 2]) -> Config {
@@ -117,7 +117,7 @@ fn a_shared_core_has_two_threads() {
         mounted: true,
         ordinary: 1 << 30,
     };
-    let args = plan(&shared, &Sizing::of(&shared), free)
+    let args = setup(&shared, &Sizing::of(&shared), free)
         .unwrap()
         .args
         .join(" ");
@@ -153,7 +153,7 @@ fn a_pool_larger_than_the_machine_is_refused_before_eal_tries() {
         mounted: true,
         ordinary: 1 << 20,
     };
-    let error = plan(&config, &Sizing::of(&config), free)
+    let error = setup(&config, &Sizing::of(&config), free)
         .unwrap_err()
         .to_string();
     assert!(error.contains("buffer.pool"), "{error}");
@@ -169,7 +169,7 @@ fn hugepages_that_eal_cannot_reach_are_not_counted_on() {
             mounted: false,
             ordinary: 1 << 30,
         };
-        plan(&config, &Sizing::of(&config), free)
+        setup(&config, &Sizing::of(&config), free)
     };
     assert_eq!(of("").map(|plan| plan.no_huge), Ok(true));
     let in_memory = "dpdk: { eal_args: [--in-memory] }\n";

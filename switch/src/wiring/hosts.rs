@@ -16,10 +16,10 @@ use npcc_pipeline::punt::Place;
 use npcc_pipeline::units::{Mac, PortId};
 
 use super::ports::OpenPort;
-use crate::keep::Keep;
-use crate::keep::facts::Named;
 use crate::linux_io::{HostInterface, HostPort};
 use crate::log::note;
+use crate::saved::SavedState;
+use crate::saved::facts::Named;
 
 /// Prefix of the names of TAPs in the descriptor store.
 const TAP: &str = "tap.";
@@ -49,7 +49,7 @@ impl HostPort for TapHost {
 pub fn open(
     config: &Config,
     ports: &[OpenPort],
-    keep: &Keep,
+    saved: &SavedState,
     ahead: Option<Ahead>,
 ) -> anyhow::Result<(Vec<HostInterface>, Integration)> {
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
@@ -61,8 +61,8 @@ pub fn open(
         ..Settings::default()
     };
     let left = Left {
-        taps: keep.store().take_all(TAP),
-        wanted: keep.facts().wanted.map(|wanted| wanted.wanted()),
+        taps: saved.store().take_all(TAP),
+        wanted: saved.facts().wanted.map(|wanted| wanted.wanted()),
         ahead,
     };
     let named: Vec<String> = left.taps.keys().cloned().collect();
@@ -80,18 +80,18 @@ pub fn open(
             "note: TAP {gone} is of no port any more: it is closed"
         ));
         // A service manager that is gone keeps no descriptors anyway.
-        let _ = keep.store().forget(&format!("{TAP}{gone}"));
+        let _ = saved.store().forget(&format!("{TAP}{gone}"));
     }
     for tap in taps.iter().filter(|tap| tap.is_new()) {
         let name = &tap.settings().name;
-        let kept = keep.store().keep(&format!("{TAP}{name}"), tap.as_fd());
+        let kept = saved.store().save(&format!("{TAP}{name}"), tap.as_fd());
         if let Err(error) = kept {
             note(&format!(
                 "note: the service manager does not take TAP {name}, which goes at the next restart: {error}"
             ));
         }
     }
-    keep.change(|facts| facts.wanted = Some(Named::of(&wanted(config))));
+    saved.change(|facts| facts.wanted = Some(Named::of(&wanted(config))));
     let interface = |tap: Tap| {
         let settings = tap.settings();
         HostInterface {
@@ -109,8 +109,8 @@ pub fn open(
 /// Begins to read the kernel's state if the previous process left interfaces, and so routes: the dump runs while packet memory and ports
 /// are opened. `None` if that is not possible: the state is read later.
 #[must_use]
-pub fn read_ahead(config: &Config, keep: &Keep) -> Option<Ahead> {
-    if !config.linux.integrate || !keep.store().has(TAP) {
+pub fn read_ahead(config: &Config, saved: &SavedState) -> Option<Ahead> {
+    if !config.linux.integrate || !saved.store().has(TAP) {
         return None;
     }
     let namespace = config.linux.namespace().map(str::to_owned);

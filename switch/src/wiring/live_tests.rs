@@ -4,7 +4,7 @@ use npcc_pipeline::units::{BitRate, Mac};
 
 use super::backend::{Backend, BackendChoice, SelfTest};
 use super::path;
-use super::pfc::{PortFlow, marks_in_time};
+use super::pfc::{PortPfc, marks_in_time};
 
 const GIG: u64 = 1_000_000_000;
 
@@ -14,8 +14,8 @@ fn config(text: &str) -> npcc_config::Config {
     loaded.config
 }
 
-fn paused() -> PortFlow {
-    PortFlow {
+fn paused() -> PortPfc {
+    PortPfc {
         choice: BackendChoice {
             backend: Backend::Software,
             why: String::new(),
@@ -28,7 +28,7 @@ fn paused() -> PortFlow {
         reserved: 0,
         xon_offset: 0,
         receivers: 1,
-        hand: 0,
+        burst: 0,
         outstanding: None,
         tells_fill: true,
         link_pause: None,

@@ -16,7 +16,7 @@ const PRESSURE: u16 = 16;
 
 /// Flow control of a port.
 #[derive(Debug, Clone)]
-pub struct PortFlow {
+pub struct PortPfc {
     /// Back end chosen for the port, and the reason.
     pub choice: BackendChoice,
     /// Result of the pause frame sent at start.
@@ -36,7 +36,7 @@ pub struct PortFlow {
     /// Number of workers that receive from the port.
     pub receivers: u64,
     /// Wire bytes of a burst of full frames: as much may still be sent once a pause has arrived.
-    pub hand: u64,
+    pub burst: u64,
     /// Most wire bytes in the device's transmit ring; `None` if its driver does not report what it holds.
     pub outstanding: Option<u64>,
     /// True if the driver reports the fill of the receive ring.
@@ -47,13 +47,13 @@ pub struct PortFlow {
 
 /// Returns the datapath's lossless settings, and each port's flow control.
 #[must_use]
-pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<PortFlow>) {
+pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<PortPfc>) {
     let plans = config.ports.iter().zip(ports);
-    let flow = |(plan, open): (&plan::Port, &OpenPort)| {
+    let pfc = |(plan, open): (&plan::Port, &OpenPort)| {
         let classes = plan.qos.lossless_mask();
         let on = open.pause.backend != Backend::None;
         let sends = on && sends_pause(plan.pfc, config.pfc.backend, plan.device.id());
-        PortFlow {
+        PortPfc {
             choice: open.pause.clone(),
             self_test: open.self_test,
             send: if sends { classes } else { 0 },
@@ -62,59 +62,59 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
             headroom: 0,
             reserved: 0,
             xon_offset: 0,
-            hand: 0,
             receivers: open.receivers,
+            burst: 0,
             outstanding: open.outstanding,
             tells_fill: open.tells_fill,
             link_pause: open.link_pause,
         }
     };
-    let mut flows: Vec<PortFlow> = plans.map(flow).collect();
+    let mut ports_pfc: Vec<PortPfc> = plans.map(pfc).collect();
     let links: Vec<BitRate> = ports.iter().map(|port| port.speeds.link).collect();
-    let buffer = buffer(config, &links, &mut flows);
-    let pauses = flows.iter().map(|flow| PauseConfig {
-        send: flow.send,
-        honour: flow.honour,
-        rate: flow.rate,
-        pressure: if flow.tells_fill { 0 } else { PRESSURE },
-        watchdog: (flow.honour != 0).then(|| watchdog(config)),
+    let buffer = buffer(config, &links, &mut ports_pfc);
+    let pauses = ports_pfc.iter().map(|pfc| PauseConfig {
+        send: pfc.send,
+        honour: pfc.honour,
+        rate: pfc.rate,
+        pressure: if pfc.tells_fill { 0 } else { PRESSURE },
+        watchdog: (pfc.honour != 0).then(|| watchdog(config)),
     });
     let ports = pauses.collect();
-    (LosslessConfig { buffer, ports }, flows)
+    (LosslessConfig { buffer, ports }, ports_pfc)
 }
 
-fn link(config: &Config, plan: &plan::Port, speed: BitRate, flow: &PortFlow) -> Link {
-    Link::of(plan, speed, config.buffer.loop_time, flow.receivers)
+fn link(config: &Config, plan: &plan::Port, speed: BitRate, pfc: &PortPfc) -> Link {
+    Link::of(plan, speed, config.buffer.loop_time, pfc.receivers)
 }
 
 /// Divides the pool for links of these speeds.
-fn division(config: &Config, links: &[BitRate], flows: &[PortFlow]) -> Lossless {
-    let ports = config.ports.iter().zip(links).zip(flows);
+fn division(config: &Config, links: &[BitRate], ports_pfc: &[PortPfc]) -> Lossless {
+    let ports = config.ports.iter().zip(links).zip(ports_pfc);
     let links: Vec<Option<Link>> = ports
-        .map(|((plan, speed), flow)| (flow.send != 0).then(|| link(config, plan, *speed, flow)))
+        .map(|((plan, speed), pfc)| (pfc.send != 0).then(|| link(config, plan, *speed, pfc)))
         .collect();
     Lossless::new(&config.buffer, &links, config.linux.integrate)
 }
 
-/// Returns the buffer settings for links of these speeds; writes the resulting values into `flows`.
+/// Returns the buffer settings for links of these speeds; writes the resulting values into `ports_pfc`.
 #[must_use]
-pub fn buffer(config: &Config, links: &[BitRate], flows: &mut [PortFlow]) -> BufferConfig {
+pub fn buffer(config: &Config, links: &[BitRate], ports_pfc: &mut [PortPfc]) -> BufferConfig {
     let ports = config.ports.iter().zip(links);
-    for ((plan, speed), flow) in ports.zip(flows.iter_mut()) {
-        let link = link(config, plan, *speed, flow);
-        flow.rate = *speed;
-        flow.hand = RX_BURST * link.frame();
-        flow.outstanding = flow.outstanding.map(|_| link.outstanding());
+    for ((plan, speed), pfc) in ports.zip(ports_pfc.iter_mut()) {
+        let link = link(config, plan, *speed, pfc);
+        pfc.rate = *speed;
+        pfc.burst = RX_BURST * link.frame();
+        pfc.outstanding = pfc.outstanding.map(|_| link.outstanding());
     }
-    let room = division(config, links, flows);
+    let room = division(config, links, ports_pfc);
     let mut groups = Vec::new();
-    for ((plan, flow), room) in config.ports.iter().zip(flows).zip(&room.ports) {
+    for ((plan, pfc), room) in config.ports.iter().zip(ports_pfc).zip(&room.ports) {
         let classes = plan.qos.lossless_mask();
         let mut of_port = [GroupConfig::default(); 8];
         if let Some(room) = room {
-            flow.headroom = room.headroom;
-            flow.reserved = room.reserved;
-            flow.xon_offset = room.xon_offset;
+            pfc.headroom = room.headroom;
+            pfc.reserved = room.reserved;
+            pfc.xon_offset = room.xon_offset;
             for (n, group) in (0u8..).zip(&mut of_port) {
                 if classes & 1 << n != 0 {
                     *group = GroupConfig {
@@ -163,9 +163,9 @@ pub fn marks_in_time(
     config: &Config,
     links: &[BitRate],
     shapers: &[Option<BitRate>],
-    flows: &[PortFlow],
+    ports_pfc: &[PortPfc],
 ) -> Result<(), String> {
-    let room = division(config, links, flows);
+    let room = division(config, links, ports_pfc);
     if room.groups == 0 {
         return Ok(());
     }

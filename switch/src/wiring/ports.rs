@@ -118,7 +118,7 @@ pub fn open(
 }
 
 /// Interval at which links are polled while the start waits.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_millis(10);
 
 fn wait_for_links(
     config: &Config,
@@ -140,7 +140,7 @@ fn wait_for_links(
             reported = true;
             waits(&down);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
     }
 }
 

@@ -61,18 +61,18 @@ pub enum Command {
         /// Port of the link.
         port: PortId,
     },
-    /// Report that a port's link is up.
-    LinkUp {
-        /// Port of the link.
+    /// Accept frames of a port whose link is up, with the settings of its present speed: sent when the link comes up, and when a speed changes.
+    ConfigurePort {
+        /// Port to change.
         port: PortId,
-        /// Settings that follow from its speed.
-        settings: Box<LinkSettings>,
+        /// Settings that follow from the speeds of its link and shaper.
+        settings: Box<PortSettings>,
     },
 }
 
 /// Settings that follow from the speed of a port's link.
 #[derive(Debug, Clone)]
-pub struct LinkSettings {
+pub struct PortSettings {
     /// The port's shaper, queues and marking.
     pub port: PortConfig,
     /// Speed of the link, from which quanta are computed.
@@ -90,13 +90,13 @@ pub struct Unresponsive;
 
 /// Producers of all workers' command rings. The packet path never takes the lock.
 #[derive(Debug)]
-pub struct WorkerOrders(Mutex<Vec<Producer<Command>>>);
+pub struct WorkerCommands(Mutex<Vec<Producer<Command>>>);
 
-impl WorkerOrders {
+impl WorkerCommands {
     /// Wraps the rings to the workers.
     #[must_use]
-    pub const fn new(rings: Vec<Producer<Command>>) -> WorkerOrders {
-        WorkerOrders(Mutex::new(rings))
+    pub const fn new(rings: Vec<Producer<Command>>) -> WorkerCommands {
+        WorkerCommands(Mutex::new(rings))
     }
 
     /// Gives commands to every worker, once all of them have room; a second is long enough for one that runs.
@@ -143,21 +143,21 @@ mod tests {
     #[test]
     fn an_order_reaches_every_worker_or_none() {
         let (rings, mut workers): (Vec<_>, Vec<_>) = (0..3).map(|_| ring()).unzip();
-        let orders = WorkerOrders::new(rings);
+        let commands = WorkerCommands::new(rings);
         let now = Duration::ZERO;
         let all = |count: u8| (0..count).map(down).collect::<Vec<_>>();
         // The first worker is stuck; the others take their commands at once.
         for _ in 0..RING / 128 {
-            assert_eq!(orders.give_within(&all(128), now), Ok(()));
+            assert_eq!(commands.give_within(&all(128), now), Ok(()));
             for worker in &mut workers[1..] {
                 assert_eq!(std::iter::from_fn(|| worker.pop().ok()).count(), 128);
             }
         }
-        assert_eq!(orders.give_within(&all(1), now), Err(Unresponsive));
+        assert_eq!(commands.give_within(&all(1), now), Err(Unresponsive));
         assert!(workers[1..].iter().all(|worker| worker.is_empty()));
         // The worker resumes: no command is lost, and the next is given at once.
         assert_eq!(std::iter::from_fn(|| workers[0].pop().ok()).count(), RING);
-        assert_eq!(orders.give_within(&[down(7)], now), Ok(()));
+        assert_eq!(commands.give_within(&[down(7)], now), Ok(()));
         assert!(
             workers
                 .iter_mut()

@@ -22,7 +22,7 @@ use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::{BURST, MAX_PORTS, Nanos, PortId};
 use rtrb::Consumer;
 
-use self::command::{Command, LinkSettings};
+use self::command::{Command, PortSettings};
 use self::frame::{Datapath, Frame};
 use self::from_linux::FromLinux;
 use self::ports::{PortQueues, RemoteQueue};
@@ -154,7 +154,7 @@ impl<P: Probe> Worker<P> {
                 }
                 Command::Capture(order) => self.path.set_capture(order),
                 Command::LinkDown { port } => self.link_down(port, now),
-                Command::LinkUp { port, settings } => self.link_up(port, &settings),
+                Command::ConfigurePort { port, settings } => self.configure_port(port, &settings),
             }
         }
     }
@@ -169,9 +169,9 @@ impl<P: Probe> Worker<P> {
         }
     }
 
-    /// Handles a link that came up, perhaps with another speed than before.
+    /// Applies the settings of a port whose link came up, or whose speed changed.
     #[cold]
-    fn link_up(&mut self, port: PortId, settings: &LinkSettings) {
+    fn configure_port(&mut self, port: PortId, settings: &PortSettings) {
         self.path.set_speed(port, &settings.port, settings.link);
         self.path.divide_buffer(&settings.buffer);
         if let Some(port) = self.ports.iter_mut().find(|own| own.id == port) {

@@ -14,10 +14,10 @@ use serde::Serialize;
 
 use super::request::{CaptureEnd, CaptureRequest, CaptureStart};
 use super::rings::{Captures, RECORD};
-use crate::manage::orders::Management;
+use crate::manage::management::Management;
 use crate::manage::patience::{Limits, Patience};
 use crate::manage::protocol::Reply;
-use crate::worker::command::{Command, WorkerOrders};
+use crate::worker::command::{Command, WorkerCommands};
 
 /// Longest time for which a client may read nothing before it is dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ const NAP: Duration = Duration::from_millis(1);
 const BATCH: usize = 256;
 
 /// Guard: the workers capture until it is dropped.
-struct On<'a>(&'a WorkerOrders);
+struct On<'a>(&'a WorkerCommands);
 
 impl Drop for On<'_> {
     fn drop(&mut self) {

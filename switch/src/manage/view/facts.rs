@@ -11,7 +11,7 @@ use npcc_pipeline::counters::Counters;
 use npcc_pipeline::punt::PuntRates;
 use npcc_pipeline::units::{Mac, Nanos};
 
-use crate::apply::wanted::Wanted;
+use crate::apply::effective::EffectiveConfig;
 use crate::linux_io::LinuxStats;
 use crate::manage::pending::Pending;
 use crate::wiring;
@@ -83,7 +83,7 @@ pub struct Operators {
     /// Rules about hosts that are in force.
     pub(super) hosts: Mutex<HostRules>,
     /// Running configuration, and the values that `set` has changed.
-    pub(super) config: Mutex<Wanted>,
+    pub(super) config: Mutex<EffectiveConfig>,
     /// Path of the configuration file.
     pub(super) path: PathBuf,
     /// Lock that a reload holds while it reads the file and applies it.
@@ -93,7 +93,7 @@ pub struct Operators {
 impl Operators {
     /// Starts with this configuration, before any change.
     #[must_use]
-    pub fn new(started: Wanted, path: PathBuf) -> Operators {
+    pub fn new(started: EffectiveConfig, path: PathBuf) -> Operators {
         let hosts = wiring::control::host_rules(&started.config.npcc.hosts);
         Operators {
             pending: Mutex::default(),

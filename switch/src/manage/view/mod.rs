@@ -20,16 +20,16 @@ use npcc_pipeline::units::{Nanos, PortId};
 pub use self::facts::{BufferFacts, LinuxFacts, Operators, PortFacts, Published};
 use super::link_state::Links;
 use super::pending::Pending;
-use crate::apply::wanted::Wanted;
+use crate::apply::effective::EffectiveConfig;
 use crate::clock::Clock;
 use crate::control::ControlStats;
-use crate::keep::Keep;
 use crate::report::events::{Event, Kind, Watch};
 use crate::report::journal::Journal;
 use crate::report::lossless::Buffer;
 use crate::report::model::{Conservation, DeviceDrops, Snapshot, Traffic};
 use crate::report::punt::Punt;
 use crate::report::qos::Qos;
+use crate::saved::SavedState;
 use crate::wiring::live_routes::{SharedTable, Table};
 use crate::worker::timings::{Timings, What};
 
@@ -89,11 +89,11 @@ pub struct View {
     /// State set by operators.
     pub operators: Operators,
     /// State that outlives the process: counts of the previous processes are shown too.
-    pub keep: Arc<Keep>,
+    pub saved: Arc<SavedState>,
 }
 
 /// Locks shared state. A panic of another thread left it usable, so poisoning is ignored.
-fn look<T>(at: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(at: &Mutex<T>) -> MutexGuard<'_, T> {
     at.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -107,7 +107,7 @@ impl View {
     /// Returns a snapshot of everything but flows, counted since the last `clear counters`.
     #[must_use]
     pub fn shown(&self) -> Snapshot {
-        let cleared = look(&self.cleared).clone();
+        let cleared = lock(&self.cleared).clone();
         self.snapshot_since(&cleared)
     }
 
@@ -116,27 +116,27 @@ impl View {
     pub fn clear_counters(&self) {
         let now = (0..self.ports.len()).map(|index| self.reading(index));
         let now = now.collect();
-        *look(&self.cleared) = now;
+        *lock(&self.cleared) = now;
     }
 
     /// Locks the effective queues and maps.
     pub(super) fn qos(&self) -> MutexGuard<'_, Qos> {
-        look(&self.qos)
+        lock(&self.qos)
     }
 
     /// Locks the timings.
     pub(super) fn timings(&self) -> MutexGuard<'_, Timings> {
-        look(&self.timings)
+        lock(&self.timings)
     }
 
     /// Locks the reload that waits for its commit.
     pub(super) fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
-        look(&self.operators.pending)
+        lock(&self.operators.pending)
     }
 
     /// Locks the rules about hosts that are in force.
     pub(super) fn hosts(&self) -> MutexGuard<'_, HostRules> {
-        look(&self.operators.hosts)
+        lock(&self.operators.hosts)
     }
 
     /// Returns the lock that a reload holds while it reads the file and applies it.
@@ -150,19 +150,19 @@ impl View {
     }
 
     /// Locks the running configuration, and the values that `set` has changed.
-    pub(super) fn config(&self) -> MutexGuard<'_, Wanted> {
-        look(&self.operators.config)
+    pub(super) fn config(&self) -> MutexGuard<'_, EffectiveConfig> {
+        lock(&self.operators.config)
     }
 
     /// Returns the routes of the file; empty where they are Linux's.
     fn file_routes(&self) -> Arc<Table> {
         let table = self.file_routes.as_ref();
-        table.map_or_else(Arc::default, |table| Arc::clone(&look(table)))
+        table.map_or_else(Arc::default, |table| Arc::clone(&lock(table)))
     }
 
     /// Locks the journal of events and changes.
     pub(super) fn journal(&self) -> MutexGuard<'_, Journal> {
-        look(&self.journal)
+        lock(&self.journal)
     }
 
     fn snapshot_since(&self, cleared: &[PortReading]) -> Snapshot {
@@ -197,7 +197,7 @@ impl View {
     /// Detects events of lossless queues, and takes in the workers' timings; to be called every few milliseconds.
     pub fn watch(&self) {
         self.timings().take_in();
-        let (mut watch, mut journal) = (look(&self.events), self.journal());
+        let (mut watch, mut journal) = (lock(&self.events), self.journal());
         let now = self.clock.now();
         for (index, facts) in self.ports.iter().enumerate() {
             let found = watch.port((index, &facts.name), self.counts(index), now);
@@ -237,7 +237,7 @@ impl View {
     /// Returns the most that a group may hold of the shared pool at this moment, in wire bytes.
     fn share(&self, readings: &[PortReading]) -> u64 {
         let held = readings.iter().enumerate().map(|(index, reading)| {
-            let reserved = self.links.get(index).map_or(0, |link| link.flow.reserved);
+            let reserved = self.links.get(index).map_or(0, |link| link.pfc.reserved);
             let groups = reading.counts.groups.iter();
             let of_shared = groups.map(|group| {
                 let ordinary = group.held.saturating_sub(group.headroom);
@@ -300,14 +300,14 @@ impl View {
     /// Returns the time for which the switch's traffic has been drained; `None` if it is not.
     #[must_use]
     pub fn draining(&self) -> Option<Duration> {
-        let begun = UNIX_EPOCH + Duration::from_secs(self.keep.facts().draining?);
+        let begun = UNIX_EPOCH + Duration::from_secs(self.saved.facts().draining?);
         // If the wall clock was set back the time is unknown, but the switch is being drained.
         Some(SystemTime::now().duration_since(begun).unwrap_or_default())
     }
 
     /// Returns the function that adds the previous processes' count to a count of this one.
     pub(super) fn settles(&self) -> impl FnMut(Path, &mut u64) {
-        |path, count| self.keep.ledger.settle(path, count)
+        |path, count| self.saved.ledger.settle(path, count)
     }
 
     /// Returns the account of this process's frames: frames that a previous process held are gone.

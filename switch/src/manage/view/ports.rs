@@ -8,10 +8,10 @@ use npcc_pipeline::num::real;
 use npcc_pipeline::units::Nanos;
 
 use super::{PortFacts, PortReading, View};
-use crate::keep::storms::Storm;
 use crate::report::lossless::{FlowControl, Group, Pause};
 use crate::report::model::{DeviceDrops, Port, Queue};
-use crate::wiring::pfc::PortFlow;
+use crate::saved::storms::Storm;
+use crate::wiring::pfc::PortPfc;
 
 impl View {
     /// Returns the counts of a port and its device now. A pause that still lasts counts up to now.
@@ -47,9 +47,9 @@ impl View {
         let Some(link) = self.links.get(index) else {
             return Port::default();
         };
-        let (flow, mut flaps) = (&link.flow, link.flaps);
+        let (pfc, mut flaps) = (&link.pfc, link.flaps);
         self.settles()(path(facts).then("flaps"), &mut flaps);
-        if flow.send != 0 {
+        if pfc.send != 0 {
             counts.lossless_lost += device.rx_missed + device.rx_nombuf;
         }
         Port {
@@ -67,10 +67,10 @@ impl View {
             rate: link.speeds.shaper.map(|rate| rate.0),
             workers: facts.workers.clone(),
             device_drops: device,
-            flow: self.flow_control(flow, &counts.flow),
+            flow: self.flow_control(pfc, &counts.flow),
             groups: (0..)
                 .zip(&counts.groups)
-                .map(|(priority, count)| group(flow, priority, count, share))
+                .map(|(priority, count)| group(pfc, priority, count, share))
                 .collect(),
             queues: (0..)
                 .zip(&counts.queues)
@@ -81,7 +81,7 @@ impl View {
     }
 
     /// Returns a port's flow control.
-    fn flow_control(&self, facts: &PortFlow, counts: &FlowCount) -> FlowControl {
+    fn flow_control(&self, facts: &PortPfc, counts: &FlowCount) -> FlowControl {
         let (turn, covered) = (self.longest_turn(), self.buffer.turn);
         FlowControl {
             backend: facts.choice.backend.name().to_owned(),
@@ -93,7 +93,7 @@ impl View {
             rate: facts.rate.0,
             send: bits(u64::from(facts.send)),
             honour: bits(u64::from(facts.honour)),
-            response_us: micros(turn.saturating_add(facts.rate.time_of(facts.hand).0)),
+            response_us: micros(turn.saturating_add(facts.rate.time_of(facts.burst).0)),
             headroom_short: if facts.send == 0 {
                 0
             } else {
@@ -180,7 +180,7 @@ fn queue(priority: u8, counts: &QueueCount) -> Queue {
 }
 
 /// Returns the row of a port's ingress group.
-fn group(facts: &PortFlow, priority: u8, counts: &GroupCount, share: u64) -> Group {
+fn group(facts: &PortPfc, priority: u8, counts: &GroupCount, share: u64) -> Group {
     let lossless = facts.send & 1 << priority != 0;
     let xoff = facts.reserved.saturating_add(share);
     let xon = facts.reserved.max(xoff.saturating_sub(facts.xon_offset));

@@ -22,7 +22,7 @@ use self::facts::{Facts, FactsKept};
 use self::ledger::Ledger;
 use self::pairs::Pairs;
 use self::store::Store;
-use crate::control::order::ListedPair;
+use crate::control::pairs::ListedPair;
 use crate::log::note;
 
 /// Interval at which counters and pairs are written down.
@@ -30,7 +30,7 @@ pub const EVERY: Duration = Duration::from_millis(250);
 
 /// State kept for the next process. By default nothing is kept.
 #[derive(Debug, Default)]
-pub struct Keep {
+pub struct SavedState {
     store: Arc<Store>,
     /// Counters that continue over restarts.
     pub ledger: Ledger,
@@ -40,12 +40,12 @@ pub struct Keep {
     suggested: Mutex<Vec<ListedPair>>,
 }
 
-impl Keep {
+impl SavedState {
     /// Creates the state, with what the process before left; without a service manager nothing is kept.
     #[must_use]
-    pub fn open(store: &Arc<Store>) -> Keep {
+    pub fn open(store: &Arc<Store>) -> SavedState {
         if !Store::listens() {
-            return Keep::default();
+            return SavedState::default();
         }
         let mut say = |line: String| note(&format!("note: {line}"));
         let ledger = Ledger::open(store, &mut say);
@@ -55,7 +55,7 @@ impl Keep {
             .ok()
             .unzip();
         let facts = facts.map_err(|error| say(format!("facts do not outlive the switch: {error}")));
-        Keep {
+        SavedState {
             store: Arc::clone(store),
             ledger,
             facts: Mutex::new(facts.unwrap_or_default()),

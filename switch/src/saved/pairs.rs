@@ -14,7 +14,7 @@ use npcc_heap::records::Ring;
 
 use super::memory;
 use super::store::Store;
-use crate::control::order::ListedPair;
+use crate::control::pairs::ListedPair;
 
 /// Largest number of pairs that are left: 21 MB of memory, once they are written.
 const MOST: usize = 1 << 18;

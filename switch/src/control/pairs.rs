@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Operator's command about a pair, as it goes over the management socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum NpccOrder {
+pub enum PairRequest {
     /// Add a pair: these queue pairs are one connection.
     AddPair(ListedPair),
     /// Delete the pair of these packets.
@@ -41,10 +41,10 @@ impl ListedPair {
     ///
     /// # Errors
     /// Says which field is invalid.
-    pub fn command(self, suggested: bool) -> Result<Command, OrderError> {
+    pub fn command(self, suggested: bool) -> Result<Command, NpccCommandError> {
         for address in [self.src, self.dst] {
             if !is_one_host(address) {
-                return Err(OrderError::Address(address));
+                return Err(NpccCommandError::Address(address));
             }
         }
         let flow = key(self.src, self.dst, self.dest_qp)?;
@@ -58,10 +58,10 @@ impl ListedPair {
 }
 
 /// Returns a queue pair that may be an endpoint of a connection.
-const fn qpn(number: u32) -> Result<Qpn, OrderError> {
+const fn qpn(number: u32) -> Result<Qpn, NpccCommandError> {
     match number {
         2..=0x00ff_ffff => Ok(Qpn::new(number)),
-        _ => Err(OrderError::QueuePair(number)),
+        _ => Err(NpccCommandError::QueuePair(number)),
     }
 }
 
@@ -73,16 +73,16 @@ const fn is_one_host(address: IpAddr) -> bool {
 }
 
 /// Returns the key of packets between two hosts to a queue pair.
-fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, OrderError> {
+fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, NpccCommandError> {
     if src.is_ipv4() != dst.is_ipv4() {
-        return Err(OrderError::Families(src, dst));
+        return Err(NpccCommandError::Families(src, dst));
     }
     Ok(FlowKey::new(src, dst, qpn(dest_qp)?))
 }
 
 /// Reason why a command was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OrderError {
+pub enum NpccCommandError {
     /// A queue pair's number has 24 bits.
     #[error("{0} is no queue pair: write 2 to 16777215")]
     QueuePair(u32),
@@ -105,15 +105,15 @@ pub enum OrderError {
     Refused(#[from] Refused),
 }
 
-impl NpccOrder {
+impl PairRequest {
     /// Converts it to a command of the control core.
     ///
     /// # Errors
     /// Says which field is invalid.
-    pub fn command(&self) -> Result<Command, OrderError> {
+    pub fn command(&self) -> Result<Command, NpccCommandError> {
         match self {
-            NpccOrder::AddPair(pair) => pair.command(false),
-            NpccOrder::DeletePair { src, dst, dest_qp } => Ok(Command::DeletePair {
+            PairRequest::AddPair(pair) => pair.command(false),
+            PairRequest::DeletePair { src, dst, dest_qp } => Ok(Command::DeletePair {
                 flow: key(*src, *dst, *dest_qp)?,
             }),
         }
@@ -126,12 +126,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_said() {
-        let pair = NpccOrder::DeletePair {
+        let pair = PairRequest::DeletePair {
             src: [10, 0, 1, 3].into(),
             dst: [10, 0, 2, 2].into(),
             dest_qp: 1 << 24,
         };
-        assert_eq!(pair.command(), Err(OrderError::QueuePair(1 << 24)));
+        assert_eq!(pair.command(), Err(NpccCommandError::QueuePair(1 << 24)));
     }
 
     #[test]
@@ -143,8 +143,8 @@ mod tests {
             sender_qp: 0x18,
         };
         let refused = mixed.command(false).unwrap_err();
-        assert_eq!(refused, OrderError::Families(mixed.src, mixed.dst));
-        assert_eq!(NpccOrder::AddPair(mixed).command(), Err(refused));
+        assert_eq!(refused, NpccCommandError::Families(mixed.src, mixed.dst));
+        assert_eq!(PairRequest::AddPair(mixed).command(), Err(refused));
     }
 
     /// A list once gave a multicast group as a sender, and CNPs would have gone there.
@@ -171,13 +171,13 @@ mod tests {
             for suggested in [false, true] {
                 for pair in [pair(other, host), pair(host, other)] {
                     let refused = pair.command(suggested);
-                    assert_eq!(refused, Err(OrderError::Address(other)));
+                    assert_eq!(refused, Err(NpccCommandError::Address(other)));
                 }
             }
         }
         assert!(pair(host, [10, 0, 2, 2].into()).command(false).is_ok());
         // A pair that was accepted before can still be deleted.
-        let delete = NpccOrder::DeletePair {
+        let delete = PairRequest::DeletePair {
             src: [224, 0, 0, 9].into(),
             dst: host,
             dest_qp: 0x11,

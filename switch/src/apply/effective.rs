@@ -19,7 +19,7 @@ use super::outcome::ApplyError;
 
 /// Configuration in force, resolved.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct EffectiveConfig {
     /// File as it was last read.
     pub read: File,
     /// Values that `set` has changed.
@@ -30,11 +30,11 @@ pub struct Wanted {
     pub config: Config,
 }
 
-impl Wanted {
+impl EffectiveConfig {
     /// Returns the file of a start, without overrides.
     #[must_use]
-    pub fn of(file: &File, config: &Config) -> Wanted {
-        Wanted {
+    pub fn of(file: &File, config: &Config) -> EffectiveConfig {
+        EffectiveConfig {
             read: file.clone(),
             overrides: Overrides::default(),
             file: file.clone(),
@@ -51,7 +51,7 @@ impl Wanted {
         started: &File,
         read: File,
         overrides: Overrides,
-    ) -> Result<Wanted, ApplyError> {
+    ) -> Result<EffectiveConfig, ApplyError> {
         let base = blend(started, &read);
         let restart = differences(&base, &read);
         let loaded = patched(name, &base, &overrides).map_err(|report| {
@@ -73,7 +73,7 @@ impl Wanted {
                 one.key
             )));
         }
-        Ok(Wanted {
+        Ok(EffectiveConfig {
             read,
             overrides,
             file: loaded.file,
@@ -182,7 +182,7 @@ impl Wanted {
 }
 
 /// Formats the configuration in force as YAML, with every default filled in, and with the overrides listed above it.
-impl std::fmt::Display for Wanted {
+impl std::fmt::Display for EffectiveConfig {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (path, value) in self.overrides.iter() {
             writeln!(out, "# set {path} {value}")?;

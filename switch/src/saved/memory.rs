@@ -71,7 +71,7 @@ impl Memory {
         for (word, value) in memory.0.words().iter().zip(head).rev() {
             word.store(value, Ordering::Release);
         }
-        store.keep(name, memory.0.as_fd())?;
+        store.save(name, memory.0.as_fd())?;
         Ok(memory)
     }
 

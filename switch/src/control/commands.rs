@@ -3,7 +3,7 @@
 //! A command is carried out between two turns (ticks, or looks between two), one at a time; a list of pairs in parts, and all or none. The control
 //! core never waits for the thread that gave it.
 //!
-//! Law: a command that was reported as timed out ([`OrderError::Unresponsive`]) is never carried out.
+//! Law: a command that was reported as timed out ([`NpccCommandError::Unresponsive`]) is never carried out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -16,7 +16,7 @@ use npcc_cnp::control::command::{Command, Refused};
 use npcc_pipeline::units::{Nanos, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use super::order::OrderError;
+use super::pairs::NpccCommandError;
 
 /// Capacity of the ring: an operator's pace.
 const RING: usize = 64;
@@ -35,7 +35,7 @@ enum Instruction {
 }
 
 #[derive(Debug)]
-struct Order {
+struct PendingCommand {
     instruction: Instruction,
     /// True while the command is neither taken nor given up; the thread that makes it false decides which.
     waits: Arc<AtomicBool>,
@@ -44,14 +44,14 @@ struct Order {
 
 /// Management thread's end.
 #[derive(Debug)]
-pub struct NpccOrders(Mutex<Producer<Order>>);
+pub struct NpccCommands(Mutex<Producer<PendingCommand>>);
 
-impl NpccOrders {
+impl NpccCommands {
     /// Gives a command and waits for the answer.
     ///
     /// # Errors
-    /// Fails with [`OrderError::Unresponsive`], or the control core's reason for a refusal.
-    pub fn give(&self, command: Command) -> Result<(), OrderError> {
+    /// Fails with [`NpccCommandError::Unresponsive`], or the control core's reason for a refusal.
+    pub fn give(&self, command: Command) -> Result<(), NpccCommandError> {
         self.instruct(Instruction::Core(command))
     }
 
@@ -59,36 +59,37 @@ impl NpccOrders {
     /// forgotten with the others.
     ///
     /// # Errors
-    /// Fails with [`OrderError::Unresponsive`], or the control core's reason to refuse one of them.
-    pub fn give_pairs(&self, pairs: &Arc<[Command]>) -> Result<(), OrderError> {
+    /// Fails with [`NpccCommandError::Unresponsive`], or the control core's reason to refuse one of them.
+    pub fn give_pairs(&self, pairs: &Arc<[Command]>) -> Result<(), NpccCommandError> {
         self.instruct(Instruction::Pairs(Arc::clone(pairs)))
     }
 
     /// Changes the style of CNPs, or the queue they enter, from now on.
     ///
     /// # Errors
-    /// Fails with [`OrderError::Unresponsive`].
-    pub fn restyle(&self, style: CnpStyle, priority: Priority) -> Result<(), OrderError> {
+    /// Fails with [`NpccCommandError::Unresponsive`].
+    pub fn restyle(&self, style: CnpStyle, priority: Priority) -> Result<(), NpccCommandError> {
         self.instruct(Instruction::Style(style, priority))
     }
 
-    fn instruct(&self, instruction: Instruction) -> Result<(), OrderError> {
+    fn instruct(&self, instruction: Instruction) -> Result<(), NpccCommandError> {
         let (answer, answered) = sync_channel(1);
         let waits = Arc::new(AtomicBool::new(true));
-        let mut ring = self.0.lock().map_err(|_| OrderError::Unresponsive)?;
-        let order = Order {
+        let mut ring = self.0.lock().map_err(|_| NpccCommandError::Unresponsive)?;
+        let command = PendingCommand {
             instruction,
             waits: Arc::clone(&waits),
             answer,
         };
-        ring.push(order).map_err(|_| OrderError::Unresponsive)?;
+        ring.push(command)
+            .map_err(|_| NpccCommandError::Unresponsive)?;
         drop(ring);
         let answer = answered.recv_timeout(PATIENCE).or_else(|_| {
             if waits.swap(false, Ordering::Relaxed) {
-                return Err(OrderError::Unresponsive);
+                return Err(NpccCommandError::Unresponsive);
             }
             let taken = answered.recv_timeout(PATIENCE);
-            taken.map_err(|_| OrderError::Silent)
+            taken.map_err(|_| NpccCommandError::Silent)
         })?;
         Ok(answer?)
     }
@@ -137,7 +138,7 @@ impl List {
 /// Control core's end.
 #[derive(Debug)]
 pub struct Inbox {
-    orders: Consumer<Order>,
+    commands: Consumer<PendingCommand>,
     /// List being taken in; other commands wait.
     list: Option<List>,
 }
@@ -155,20 +156,20 @@ impl Inbox {
             self.go_on(core, now);
             return;
         }
-        let Ok(order) = self.orders.pop() else {
+        let Ok(command) = self.commands.pop() else {
             return;
         };
-        if !order.waits.swap(false, Ordering::Relaxed) {
+        if !command.waits.swap(false, Ordering::Relaxed) {
             return;
         }
-        let done = match order.instruction {
+        let done = match command.instruction {
             Instruction::Core(command) => core.apply(&command, now),
             Instruction::Pairs(pairs) => {
                 self.list = Some(List {
                     pairs,
                     held: 0,
                     refused: None,
-                    answer: order.answer,
+                    answer: command.answer,
                 });
                 self.go_on(core, now);
                 return;
@@ -179,7 +180,7 @@ impl Inbox {
             }
         };
         // The giver may have stopped waiting.
-        let _ = order.answer.try_send(done);
+        let _ = command.answer.try_send(done);
     }
 
     #[cold]
@@ -195,39 +196,39 @@ impl Inbox {
 
 /// Makes both ends of the ring.
 #[must_use]
-pub fn ring() -> (NpccOrders, Inbox) {
+pub fn ring() -> (NpccCommands, Inbox) {
     let (give, take) = RingBuffer::new(RING);
     let inbox = Inbox {
-        orders: take,
+        commands: take,
         list: None,
     };
-    (NpccOrders(Mutex::new(give)), inbox)
+    (NpccCommands(Mutex::new(give)), inbox)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::order::{ListedPair, NpccOrder};
+    use crate::control::pairs::{ListedPair, PairRequest};
     use npcc_cnp::control::config::ControlConfig;
 
     #[test]
     fn an_order_is_obeyed_and_answered() {
-        let (orders, mut inbox) = ring();
+        let (commands, mut inbox) = ring();
         let thread = std::thread::spawn(move || {
-            let add = NpccOrder::AddPair(ListedPair {
+            let add = PairRequest::AddPair(ListedPair {
                 src: [10, 0, 1, 3].into(),
                 dst: [10, 0, 2, 2].into(),
                 dest_qp: 0x11,
                 sender_qp: 0x18,
             });
             let add = add.command().unwrap();
-            let unknown = NpccOrder::DeletePair {
+            let unknown = PairRequest::DeletePair {
                 src: [10, 0, 1, 3].into(),
                 dst: [10, 0, 2, 2].into(),
                 dest_qp: 0x12,
             };
             let unknown = unknown.command().unwrap();
-            (orders.give(add), orders.give(unknown))
+            (commands.give(add), commands.give(unknown))
         });
         let mut core = ControlCore::new(&ControlConfig {
             flows: 16,
@@ -239,14 +240,17 @@ mod tests {
         }
         let (add, unknown) = thread.join().unwrap();
         assert_eq!(add, Ok(()));
-        assert_eq!(unknown, Err(OrderError::Refused(Refused::UnknownPair)));
+        assert_eq!(
+            unknown,
+            Err(NpccCommandError::Refused(Refused::UnknownPair))
+        );
     }
 
     /// Such a command was once carried out when the control core came to it.
     #[test]
     fn an_order_of_which_its_giver_heard_that_nobody_listens_is_never_obeyed() {
-        let (orders, mut inbox) = ring();
-        assert_eq!(orders.give(pair(0)), Err(OrderError::Unresponsive));
+        let (commands, mut inbox) = ring();
+        assert_eq!(commands.give(pair(0)), Err(NpccCommandError::Unresponsive));
         let mut core = ControlCore::new(&ControlConfig::default());
         inbox.apply(&mut core, Nanos(1), |_, _| {});
         let Command::AddPair { flow, .. } = pair(0) else {
@@ -269,7 +273,7 @@ mod tests {
     /// A list once took a tick for each of its pairs, and half of it held if the table was full.
     #[test]
     fn a_list_of_pairs_holds_wholly_or_not_at_all_and_takes_few_ticks() {
-        let (orders, mut inbox) = ring();
+        let (commands, mut inbox) = ring();
         let mut core = ControlCore::new(&ControlConfig {
             flows: 1_024,
             ends: 2_048,
@@ -279,7 +283,7 @@ mod tests {
             let list: Arc<[Command]> = (0..pairs).map(pair).collect();
             let mut ticks = 0;
             let done = std::thread::scope(|scope| {
-                let given = scope.spawn(|| orders.give_pairs(&list));
+                let given = scope.spawn(|| commands.give_pairs(&list));
                 while !given.is_finished() {
                     // A call without a list in progress is not counted.
                     ticks += u32::from(inbox.list.is_some());
@@ -300,7 +304,7 @@ mod tests {
         assert_eq!((done, first, last), (Ok(()), true, true));
         assert!(ticks <= 11, "{ticks}");
         let (done, _, first, last) = give(&mut inbox, 100_000);
-        let full = OrderError::Refused(Refused::Full);
+        let full = NpccCommandError::Refused(Refused::Full);
         assert_eq!((done, first, last), (Err(full), false, false));
         // The refused list takes no room now.
         assert_eq!(give(&mut inbox, 640).0, Ok(()));

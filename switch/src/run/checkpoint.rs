@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::fault;
-use crate::keep::EVERY;
-use crate::keep::storms::as_written;
 use crate::log::note;
-use crate::manage::orders::Management;
+use crate::manage::management::Management;
+use crate::saved::EVERY;
+use crate::saved::storms::as_written;
 use crate::threads::Heartbeat;
 
 /// Pairs given to the control core at a time: it takes a few dozen a tick.
@@ -31,19 +31,19 @@ pub(super) fn run(management: &Management, ready: &AtomicBool, heartbeat: &Heart
         }
         // Taking a snapshot saves the counters.
         drop(management.view.snapshot());
-        let keep = &management.view.keep;
-        if keep.keeps_pairs() {
-            keep.leave_pairs(&management.view.flows);
+        let saved = &management.view.saved;
+        if saved.keeps_pairs() {
+            saved.leave_pairs(&management.view.flows);
         }
         let storms = management.view.storms();
-        keep.change(|facts| facts.storms = as_written(storms, &facts.storms));
+        saved.change(|facts| facts.storms = as_written(storms, &facts.storms));
         due = Instant::now() + EVERY;
     }
 }
 
 /// Gives the control core the pairs that the previous process knew; packets have to confirm each.
 fn suggest(management: &Management, heartbeat: &Heartbeat) {
-    let pairs = management.view.keep.take_pairs();
+    let pairs = management.view.saved.take_pairs();
     let mut given = 0;
     for some in pairs.chunks(AT_ONCE) {
         if !heartbeat.goes_on() {

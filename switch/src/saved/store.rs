@@ -63,7 +63,7 @@ impl Store {
     ///
     /// # Errors
     /// The service manager cannot be notified. It does not report whether it has room (`FileDescriptorStoreMax=`).
-    pub fn keep(&self, name: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn save(&self, name: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
         self.forget(name)?;
         let state = [NotifyState::FdStore, NotifyState::FdName(name)];
         sd_notify::notify_with_fds(&state, &[fd])

@@ -11,21 +11,21 @@ use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::PortId;
 
 use super::capture::Captures;
-use super::targets::{Routes, Running as Targets};
+use super::targets::{LiveTargets, Routes};
 use super::view::View;
 use crate::apply::desired::Link;
 use crate::apply::outcome::{ApplyError, Outcome};
-use crate::apply::running::Running;
-use crate::control::order::{ListedPair, NpccOrder, OrderError};
-use crate::control::orders::NpccOrders;
+use crate::apply::running::RunningConfig;
+use crate::control::commands::NpccCommands;
+use crate::control::pairs::{ListedPair, NpccCommandError, PairRequest};
 use crate::wiring::kernel::Kernel;
-use crate::worker::command::{Command, Unresponsive, WorkerOrders};
+use crate::worker::command::{Command, Unresponsive, WorkerCommands};
 
 /// Running configuration and its routes.
 #[derive(Debug)]
 pub struct Live {
     /// The configuration.
-    pub running: Running,
+    pub running: RunningConfig,
     /// Routes of that configuration.
     pub routes: Routes,
 }
@@ -36,9 +36,9 @@ pub struct Management {
     /// State to be shown.
     pub view: View,
     /// Commands to the workers.
-    pub workers: WorkerOrders,
+    pub workers: WorkerCommands,
     /// Commands to the control core.
-    pub npcc: NpccOrders,
+    pub npcc: NpccCommands,
     /// Running configuration and its origin. A thread holds this lock to change it, so that changes are serialised; readers never need it.
     pub live: Mutex<Live>,
     /// Ports that the routes pass over.
@@ -66,8 +66,8 @@ impl Management {
     }
 
     /// Returns the targets of a change.
-    pub(super) fn targets<'a>(&'a self, routes: &'a mut Routes) -> Targets<'a> {
-        Targets {
+    pub(super) fn targets<'a>(&'a self, routes: &'a mut Routes) -> LiveTargets<'a> {
+        LiveTargets {
             view: &self.view,
             workers: &self.workers,
             npcc: &self.npcc,
@@ -89,7 +89,7 @@ impl Management {
     /// Fails with [`ApplyError`]; nothing has changed.
     pub(super) fn change<T>(
         &self,
-        change: impl FnOnce(&mut Running, &[Link], &mut Targets<'_>) -> Result<T, ApplyError>,
+        change: impl FnOnce(&mut RunningConfig, &[Link], &mut LiveTargets<'_>) -> Result<T, ApplyError>,
     ) -> Result<T, ApplyError> {
         let mut live = self
             .live()
@@ -97,7 +97,7 @@ impl Management {
         let Live { running, routes } = &mut *live;
         let mut targets = self.targets(routes);
         let changed = change(running, &self.links(), &mut targets)?;
-        *self.view.config() = running.wanted().clone();
+        *self.view.config() = running.effective().clone();
         Ok(changed)
     }
 
@@ -122,11 +122,11 @@ impl Management {
     /// # Errors
     /// Fails with the report if the file has mistakes.
     pub fn config(&self, diff: bool) -> Result<String, ApplyError> {
-        let wanted = self.view.config().clone();
+        let effective = self.view.config().clone();
         if diff {
-            wanted.against_file(self.view.path())
+            effective.against_file(self.view.path())
         } else {
-            Ok(wanted.to_string())
+            Ok(effective.to_string())
         }
     }
 
@@ -134,7 +134,7 @@ impl Management {
     pub fn drain(&self, on: bool) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |since| since.as_secs());
-        self.view.keep.change(|facts| {
+        self.view.saved.change(|facts| {
             facts.draining = on.then(|| facts.draining.unwrap_or(now));
         });
     }
@@ -145,7 +145,7 @@ impl Management {
     /// Says what is wrong with one of them, or that the control core does not listen.
     pub fn npcc_pairs(&self, pairs: &[ListedPair], suggested: bool) -> Result<(), String> {
         let commands = pairs.iter().map(|pair| pair.command(suggested));
-        let commands: Result<Arc<[NpccCommand]>, OrderError> = commands.collect();
+        let commands: Result<Arc<[NpccCommand]>, NpccCommandError> = commands.collect();
         let commands = commands.map_err(|error| error.to_string())?;
         let given = self.npcc.give_pairs(&commands);
         given.map_err(|error| format!("{error}: none of the list holds"))
@@ -155,8 +155,8 @@ impl Management {
     ///
     /// # Errors
     /// Says what is wrong with it, or that the control core does not listen.
-    pub fn npcc_order(&self, order: &NpccOrder) -> Result<(), String> {
-        let command = order.command();
+    pub fn pair_request(&self, request: &PairRequest) -> Result<(), String> {
+        let command = request.command();
         let given = command.and_then(|command| self.npcc.give(command));
         given.map_err(|error| error.to_string())
     }

@@ -5,7 +5,7 @@
 //! of it.
 //!
 //! Law: the shown value of a counter is never less than an earlier shown value, in this process or in one that left its ledger; counts
-//! since it was last shown or read ([`crate::keep::EVERY`]) may be missing after a kill. A place holds one number, written in one store,
+//! since it was last shown or read ([`crate::saved::EVERY`]) may be missing after a kill. A place holds one number, written in one store,
 //! so that it is never torn; it belongs to the counter's name ([`Path`]), so that another version or another configuration finds the
 //! counters it has in common.
 
