@@ -1,7 +1,7 @@
 """Which package may depend on which, and no circles between the files of a package: check_layers.py ROOT.
 
-A file depends on another when a path in it that begins with `crate::`, `super::` or `self::`, in a `use` or anywhere in code, names something
-that stands there. A name that a module re-exports (`pub use`) leads through that module to where it is written, and both are depended on, except
+A file depends on another when a path in it that begins with `crate::`, `super::`, `self::` or a module that a `use` brings in, in a `use` or
+anywhere in code, names something that stands there. A name that a module re-exports (`pub use`) leads through that module to where it is written, and both are depended on, except
 that a file does not depend on the facade of its own folder, nor the facade on the folder. What is only compiled for tests does not count.
 """
 import pathlib
@@ -85,15 +85,21 @@ class Package:
         for module, text in self.text.items():
             # `#[path]` modules and tests of the module keep to themselves.
             text = re.sub(r"#\[cfg\(test\)\]\s*(?:pub(?:\([a-z]+\))?\s+)?use [^;]*;", "", text)
+            imported = {}
             for public, tree in USE.findall(text):
                 for parts, name in paths(tree):
                     absolute = self.absolute(module, parts)
+                    if absolute in self.modules:
+                        imported[name] = absolute
                     if public and absolute:
                         self.handed_on[module][name] = absolute
                     if absolute and not (public and absolute[:len(module)] == module):
                         self.uses[module].append(absolute)
             code = USE.sub("", NOT_CODE.sub("", text))
             self.uses[module] += [self.absolute(module, re.split(r"\s*::\s*", path)) for path in PATH.findall(code)]
+            for name, absolute in imported.items():
+                found = re.findall(rf"(?<![\w:$]){name}((?:\s*::\s*\w+)+)", code)
+                self.uses[module] += [absolute + tuple(re.split(r"\s*::\s*", path)[1:]) for path in found]
 
     @staticmethod
     def absolute(module, parts):
@@ -187,6 +193,8 @@ PLANTED = [
     ({"lib.rs": "", "a.rs": "use crate::b::B;", "b.rs": "use super::a::A;"}, {"a.rs", "b.rs"}),
     # A path in code, behind a comment, a text and a letter that look like others.
     ({"lib.rs": "", "a.rs": "fn f() { // \"\n let q = '\"'; crate::b::g(\"crate::c\") }", "b.rs": "fn g() { super::a::f() }", "c.rs": ""}, {"a.rs", "b.rs"}),
+    # A path that begins with an imported module.
+    ({"lib.rs": "", "a.rs": "use crate::b;\nfn f() { b::part::g() }", "b/mod.rs": "pub mod part;", "b/part.rs": "use crate::a::f;"}, {"a.rs", "b/part.rs"}),
     # A name that the facade of a folder re-exports leads through the facade.
     ({"lib.rs": "", "a.rs": "use crate::b::Part;", "b/mod.rs": "pub use self::part::Part;\nuse crate::a::A;", "b/part.rs": "pub struct Part;"}, {"a.rs", "b/mod.rs"}),
     # A facade and its folder, and what only tests use.
