@@ -1,4 +1,4 @@
-//! Test kit shared by tests, benches and the demo: captures in and out, parsing of the CNPs in them, and a packet path on heap frames.
+//! Test kit shared by tests, benches and the demo: captures in and out, parsing of the CNPs in them, waiting, and a packet path on heap frames.
 #![forbid(unsafe_code)]
 
 pub mod bench_path;
@@ -6,4 +6,6 @@ pub mod capture;
 pub mod cnps;
 pub mod mix;
 pub mod mixed_path;
+pub mod npcc;
 pub mod two_ports;
+pub mod wait;
