@@ -11,19 +11,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
-use npcc_cnp::detector::DetectorConfig;
-use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::PolicyName;
-use npcc_pipeline::frame::Meta;
-use npcc_pipeline::parse::parse;
-use npcc_pipeline::tap::Sighting;
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
-
-const DC: PortId = PortId(0);
-const WAN: PortId = PortId(1);
-const TICK: Nanos = Nanos::from_micros(20);
+use npcc_pipeline::units::{BitRate, Nanos};
+use npcc_testkit::npcc::{self, World};
 
 /// Frames of a capture with their times.
 fn frames(file: &str) -> Vec<(Nanos, Vec<u8>)> {
@@ -56,53 +47,26 @@ type Known = BTreeMap<(u32, u32), Evidence>;
 fn pairs(file: &str, sender: u8) -> (Known, Known) {
     let mut best = Known::new();
     let drain = BitRate(10_000_000_000);
-    let mut core = ControlCore::new(&ControlConfig {
-        settings: Settings {
-            queues: vec![QueueConfig::new(
-                (WAN, Priority::new(3)),
-                DetectorConfig {
-                    shallow: 1,
-                    deep: 2,
-                    hard: 3,
-                    hysteresis: 2_000,
-                    filter: 1,
-                    tick: TICK,
-                    drain,
-                    mtu: 1_500,
-                },
-                PolicyName::Npcc.defaults(),
-            )],
-            port_rates: vec![drain, drain],
-            ..Settings::default()
-        },
-        ..ControlConfig::default()
-    });
-    let (mut cache, reader) = FlowCache::new(1_024, WAN.bit(), 65_536, 1);
-    assert!(core.attach(reader));
+    let settings = npcc::settings([1, 2, 3], drain, PolicyName::Npcc.defaults());
+    let mut world = World::new(settings, 1_024);
     for (time, frame) in frames(file) {
-        let now = Nanos::from_millis(10) + time;
-        let Ok(parsed) = parse(&frame) else { continue };
-        let Some(roce) = parsed.roce else { continue };
-        let from = frame[usize::from(parsed.l3_off) + 15];
-        let (ingress, egress) = if from == sender { (DC, WAN) } else { (WAN, DC) };
-        let meta = Meta::of(frame.len(), ingress, egress, Priority::new(3));
-        cache.see(&Sighting {
-            data: &frame,
-            parsed: &parsed,
-            roce,
-            meta: &meta,
-            now,
-        });
-        core.tick(now, |_, _| 0, &mut |_| Ok(()));
-        for (pair, evidence) in known(&core) {
+        world.now = Nanos::from_millis(10) + time;
+        // The source address of an IPv4 packet without tags.
+        world.pass(&frame, frame[29] == sender);
+        world.tick(0, |_| {});
+        for (pair, evidence) in known(&world.core) {
             if evidence > Evidence::None {
                 let so_far = best.entry(pair).or_default();
                 *so_far = evidence.max(*so_far);
             }
         }
     }
-    assert_eq!(core.status().cm.damaged.get(), 0, "every ICRC is right");
-    (best, known(&core))
+    assert_eq!(
+        world.core.status().cm.damaged.get(),
+        0,
+        "every ICRC is right"
+    );
+    (best, known(&world.core))
 }
 
 fn known(core: &ControlCore) -> Known {

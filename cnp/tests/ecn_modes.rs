@@ -16,8 +16,7 @@ use etherparse::{NetHeaders, PacketHeaders};
 use npcc_cnp::action::Action;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::Command;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig as Watched, Settings};
-use npcc_cnp::detector::DetectorConfig;
+use npcc_cnp::control::config::{ControlConfig, Settings};
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
@@ -34,13 +33,10 @@ use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::parse::IngressConfig;
-use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
+use npcc_testkit::npcc::{self, DC, QUEUE, TICK, WAN};
 
-const DC: PortId = PortId(0);
-const WAN: PortId = PortId(1);
-const QUEUE: Priority = Priority::new(3);
 const MAC: Mac = Mac([2, 0, 0, 0, 1, 1]);
-const TICK: Nanos = Nanos::from_micros(20);
 const ECT: u8 = 2;
 const CE: u8 = 3;
 /// Queue pairs at the sender and the receiver: of a connection whose sender is known, and of one whose sender is not.
@@ -93,33 +89,13 @@ fn port(ecn: EcnConfig, hard: u64) -> PortConfig {
 }
 
 fn settings(mode: EcnMode) -> Settings {
+    let depths = [100_000, 400_000, 800_000];
     let drain = BitRate(10_000_000_000);
-    let detector = DetectorConfig {
-        shallow: 100_000,
-        deep: 400_000,
-        hard: 800_000,
-        hysteresis: 2_000,
-        filter: 2,
-        tick: TICK,
-        drain,
-        mtu: 4_200,
-    };
-    let policy = PolicyName::Npcc.defaults();
     Settings {
-        queues: vec![Watched::new((WAN, QUEUE), detector, policy)],
-        port_rates: vec![drain, drain],
         ecn: mode,
         earned: 0,
-        ..Settings::default()
+        ..npcc::settings(depths, drain, PolicyName::Npcc.defaults())
     }
-}
-
-fn core(mode: EcnMode) -> ControlCore {
-    ControlCore::new(&ControlConfig {
-        settings: settings(mode),
-        tick: TICK,
-        ..ControlConfig::default()
-    })
 }
 
 impl Switch {
@@ -152,7 +128,11 @@ impl Switch {
         }
         routes.commit();
         let (cache, reader) = FlowCache::new(64, WAN.bit(), 64, 1);
-        let mut core = core(ecn.mode);
+        let mut core = ControlCore::new(&ControlConfig {
+            settings: settings(ecn.mode),
+            tick: TICK,
+            ..ControlConfig::default()
+        });
         assert!(core.attach(reader));
         let pool = PoolConfig {
             bytes: 1 << 22,

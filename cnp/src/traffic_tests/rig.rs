@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta};
 use npcc_pipeline::icrc;
 use npcc_pipeline::parse::parse;
@@ -54,26 +55,14 @@ impl Packet {
             0x64 => 8,
             _ => 0,
         };
-        let udp_len = 8 + 12 + extended + self.payload + 4;
-        let total = 20 + udp_len;
-        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0x6a];
-        frame.extend(u16::try_from(total).unwrap().to_be_bytes());
-        frame.extend([0, 0, 0x40, 0, 63, 17, 0, 0]);
-        frame.extend(self.src);
-        frame.extend(self.dst);
-        let sum = !npcc_pipeline::wire::checksum::sum(&frame[14..34]);
-        frame[24..26].copy_from_slice(&sum.to_be_bytes());
-        frame.extend(self.port.to_be_bytes());
-        frame.extend(4791u16.to_be_bytes());
-        frame.extend(u16::try_from(udp_len).unwrap().to_be_bytes());
-        let cnp = self.opcode == 0x81;
-        frame.extend([0, 0, self.opcode, 0, 0xff, 0xff, if cnp { 0x40 } else { 0 }]);
-        frame.extend(&self.qpn.to_be_bytes()[1..]);
-        frame.push(0x80);
-        frame.extend(&self.psn.to_be_bytes()[1..]);
-        frame.resize(14 + total, 0);
-        icrc::seal(&mut frame);
-        HeapFrame::new(&frame)
+        let (src, dst) = (self.src.into(), self.dst.into());
+        let mut craft = Craft::roce(src, dst, self.opcode, self.qpn, extended + self.payload);
+        craft.src_port = self.port;
+        if let Some(bth) = &mut craft.bth {
+            (bth.psn, bth.ack_req) = (self.psn, true);
+            bth.becn = self.opcode == 0x81;
+        }
+        HeapFrame::new(&craft.frame())
     }
 }
 

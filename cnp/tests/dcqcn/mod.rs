@@ -12,24 +12,17 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
+use npcc_cnp::control::config::Settings;
 use npcc_cnp::control::level::QueueLevel;
-use npcc_cnp::detector::DetectorConfig;
-use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyKind;
 use npcc_pipeline::craft::Craft;
-use npcc_pipeline::frame::{Meta, wire_len};
-use npcc_pipeline::parse::parse;
-use npcc_pipeline::tap::Sighting;
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::frame::wire_len;
+use npcc_pipeline::units::{BitRate, Nanos};
+use npcc_testkit::npcc::{self, World};
 
-const DC: PortId = PortId(0);
-const WAN: PortId = PortId(1);
-const QUEUE: Priority = Priority::new(3);
 const SENDERS: u32 = 4;
 const LINE: f64 = 100e9;
 const PAYLOAD: usize = 4_096;
@@ -145,8 +138,7 @@ impl Sender {
 pub(crate) struct Bed {
     senders: Vec<Sender>,
     frames: Vec<Vec<u8>>,
-    cache: FlowCache,
-    core: ControlCore,
+    world: World,
     phase: u64,
     /// Delay of the wire between the senders and the switch, one way, in ns.
     near: u64,
@@ -193,49 +185,25 @@ impl Bed {
         signalled: HostRules,
     ) -> Bed {
         let drain = BitRate(100_000_000_000);
-        let [shallow, deep, hard] = thresholds(drain);
-        let tick = Nanos::from_micros(20);
-        let mut core = ControlCore::new(&ControlConfig {
-            tick,
-            settings: Settings {
-                queues: vec![QueueConfig::new(
-                    (WAN, QUEUE),
-                    DetectorConfig {
-                        shallow,
-                        deep,
-                        hard,
-                        hysteresis: 2_000,
-                        filter: 2,
-                        tick,
-                        drain,
-                        mtu: 4_200,
-                    },
-                    policy,
-                )],
-                port_rates: vec![drain, drain],
-                hosts: signalled,
-                ..Settings::default()
-            },
-            ..ControlConfig::default()
-        });
-        let (mut cache, reader) = FlowCache::new(1_024, WAN.bit(), 65_536, 3);
-        assert!(core.attach(reader));
+        let settings = Settings {
+            hosts: signalled,
+            ..npcc::settings(thresholds(drain), drain, policy)
+        };
+        let mut world = World::new(settings, 1_024);
         let frames: Vec<_> = (0..SENDERS).map(|n| frame(n, 0x0a, PAYLOAD)).collect();
         // Warm: each has sent once and been answered, a millisecond ago.
         for (n, data) in (0..SENDERS).zip(&frames) {
-            sight(&mut cache, data, (DC, WAN), Nanos::from_millis(1));
-            let ack = frame(n, 0x11, 0);
-            sight(&mut cache, &ack, (WAN, DC), Nanos::from_millis(1));
+            world.pass(data, true);
+            world.pass(&frame(n, 0x11, 0), false);
         }
-        core.tick(Nanos::from_millis(1), |_, _| 0, &mut |_| Ok(()));
+        world.tick(0, |_| {});
         if let Some(replies) = replies {
-            read(&mut cache, &mut core, replies);
+            read(&mut world, replies);
         }
         Bed {
             senders: (0..SENDERS).map(Sender::new).collect(),
             frames,
-            cache,
-            core,
+            world,
             phase,
             near,
             pause: 0..0,
@@ -296,7 +264,8 @@ impl Bed {
                 let (_, number) = self.coming.pop_front().unwrap();
                 let data = &self.frames[number];
                 let wire = u64::from(wire_len(data.len()));
-                sight(&mut self.cache, data, (DC, WAN), Nanos(now));
+                self.world.now = Nanos(now);
+                self.world.pass(data, true);
                 self.senders[number].bytes += wire;
                 depth += wire as f64;
                 entered += wire as f64;
@@ -321,14 +290,14 @@ impl Bed {
                     entered: is_signalled.then_some(entered as u64),
                     ..QueueLevel::default()
                 };
-                self.core.tick(Nanos(now), |_, _| level, &mut |order| {
+                self.world.now = Nanos(now);
+                self.world.tick(level, |order| {
                     let sender = order.flow.dest_qp().get() - 0x11;
                     assert_eq!(order.sender_qpn.get(), 0x1_0018 + sender);
                     going.push_back((now + near, sender as usize));
                     cnps += 1;
-                    Ok(())
                 });
-                next_look += self.core.period().0;
+                next_look += self.world.core.period().0;
             }
         }
         let total: u64 = self.senders.iter().map(|sender| sender.bytes).sum();
@@ -347,7 +316,7 @@ impl Bed {
 }
 
 /// Replays READs of the far side over four connections of each sender.
-fn read(cache: &mut FlowCache, core: &mut ControlCore, replies: u64) {
+fn read(world: &mut World, replies: u64) {
     let connections = 0..SENDERS * 4;
     let mut packets: Vec<_> = connections
         .flat_map(|n| {
@@ -356,15 +325,16 @@ fn read(cache: &mut FlowCache, core: &mut ControlCore, replies: u64) {
             let reply = frame_of(n % SENDERS, numbers, 0x10, PAYLOAD);
             let requested = 2_000_000 + u64::from(n) * 100_000;
             [
-                (requested, (WAN, DC), request),
-                (requested + replies, (DC, WAN), reply),
+                (requested, false, request),
+                (requested + replies, true, reply),
             ]
         })
         .collect();
     packets.sort_by_key(|(at, ..)| *at);
-    for (at, ports, packet) in packets {
-        sight(cache, &packet, ports, Nanos(at));
-        core.tick(Nanos(at), |_, _| 0, &mut |_| Ok(()));
+    for (at, out, packet) in packets {
+        world.now = Nanos(at);
+        world.pass(&packet, out);
+        world.tick(0, |_| {});
     }
 }
 
@@ -383,16 +353,4 @@ fn frame_of(number: u32, (near, far): (u32, u32), opcode: u8, payload: usize) ->
     };
     craft.src_port = port_of(Qpn::new(near), Qpn::new(far));
     craft.frame()
-}
-
-fn sight(cache: &mut FlowCache, frame: &[u8], (ingress, egress): (PortId, PortId), now: Nanos) {
-    let parsed = parse(frame).unwrap();
-    let meta = Meta::of(frame.len(), ingress, egress, QUEUE);
-    cache.see(&Sighting {
-        data: frame,
-        parsed: &parsed,
-        roce: parsed.roce.unwrap(),
-        meta: &meta,
-        now,
-    });
 }

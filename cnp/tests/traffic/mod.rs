@@ -3,25 +3,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
-use npcc_cnp::detector::DetectorConfig;
-use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::control::config::ControlConfig;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::craft::Craft;
-use npcc_pipeline::frame::Meta;
-use npcc_pipeline::parse::parse;
-use npcc_pipeline::tap::Sighting;
-use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BitRate, Nanos};
+use npcc_testkit::npcc::{self, TICK, World};
 
-const DC: PortId = PortId(0);
-const WAN: PortId = PortId(1);
-const QUEUE: Priority = Priority::new(3);
 const RATE: BitRate = BitRate(100_000_000_000);
-const TICK: Nanos = Nanos::from_micros(20);
 /// Time of a round, in which each connection sends once, in ns.
 const ROUND: u64 = 500_000;
 /// Number of rounds: 60 ms and 120 packets, more than evidence `port` needs.
@@ -109,61 +100,6 @@ impl Cell {
     }
 }
 
-struct Bed {
-    cache: FlowCache,
-    core: ControlCore,
-    now: Nanos,
-}
-
-impl Bed {
-    fn new() -> Bed {
-        let config = ControlConfig {
-            tick: TICK,
-            settings: Settings {
-                queues: vec![QueueConfig::new(
-                    (WAN, QUEUE),
-                    DetectorConfig {
-                        shallow: 375_000,
-                        deep: 1_500_000,
-                        hard: 3_000_000,
-                        hysteresis: 2_000,
-                        filter: 2,
-                        tick: TICK,
-                        drain: RATE,
-                        mtu: 1_100,
-                    },
-                    PolicyName::Npcc.defaults(),
-                )],
-                port_rates: vec![RATE, RATE],
-                ..Settings::default()
-            },
-            ..ControlConfig::default()
-        };
-        let (cache, reader) = FlowCache::new(config.flows, WAN.bit(), 65_536, 11);
-        let mut core = ControlCore::new(&config);
-        assert!(core.attach(reader));
-        Bed {
-            cache,
-            core,
-            now: Nanos::from_millis(1),
-        }
-    }
-
-    /// Passes a frame out by the port that congests, or back in by it.
-    fn pass(&mut self, frame: &[u8], out: bool) {
-        let parsed = parse(frame).unwrap();
-        let (ingress, egress) = if out { (DC, WAN) } else { (WAN, DC) };
-        let meta = Meta::of(frame.len(), ingress, egress, QUEUE);
-        self.cache.see(&Sighting {
-            data: frame,
-            parsed: &parsed,
-            roce: parsed.roce.unwrap(),
-            meta: &meta,
-            now: self.now,
-        });
-    }
-}
-
 fn address(last: u8) -> IpAddr {
     [10, 0, last, last].into()
 }
@@ -198,18 +134,18 @@ fn message(to_b: bool, attribute: u8, fields: &[(usize, u32)]) -> Vec<u8> {
 }
 
 /// Sets up connection `n` by the connection manager; no host sets up more than a million connections a second.
-fn set_up(bed: &mut Bed, n: u32, (a, b): (u32, u32)) {
-    bed.now += Nanos::from_micros(1);
+fn set_up(world: &mut World, n: u32, (a, b): (u32, u32)) {
+    world.now += Nanos::from_micros(1);
     let (local, remote) = (0x100 + n, 0x9_0000 + n);
-    bed.pass(
+    world.pass(
         &message(true, 0x10, &[(0, local), (32, a << 8), (88, 0x1234_5000)]),
         true,
     );
-    bed.pass(
+    world.pass(
         &message(false, 0x13, &[(0, remote), (4, local), (12, b << 8)]),
         false,
     );
-    bed.core.tick(bed.now, |_, _| 0, &mut |_| Ok(()));
+    world.tick(0, |_| {});
 }
 
 /// Queue pairs of both endpoints of connection `n`: no order, no number on both sides.
@@ -226,7 +162,7 @@ fn scatter(n: u32) -> u32 {
 }
 
 /// Passes one packet of data and its answer, in this round.
-fn exchange(bed: &mut Bed, manner: Manner, n: u32, round: u32) {
+fn exchange(world: &mut World, manner: Manner, n: u32, round: u32) {
     let (a, b) = numbers(n);
     let (forth, back) = manner.ports(a, b);
     let psn = match manner {
@@ -235,15 +171,15 @@ fn exchange(bed: &mut Bed, manner: Manner, n: u32, round: u32) {
     } + round;
     match manner {
         Manner::Read => {
-            bed.pass(&packet(false, back, 0x0c, a, psn), false);
-            bed.pass(&packet(true, forth, 0x10, b, psn), true);
+            world.pass(&packet(false, back, 0x0c, a, psn), false);
+            world.pass(&packet(true, forth, 0x10, b, psn), true);
         }
-        Manner::Uc => bed.pass(&packet(true, forth, 0x2a, b, psn), true),
+        Manner::Uc => world.pass(&packet(true, forth, 0x2a, b, psn), true),
         Manner::Both => {
-            bed.pass(&packet(true, forth, 0x0a, b, psn), true);
-            bed.pass(&packet(false, back, 0x0a, a, psn), false);
-            bed.pass(&packet(true, forth, 0x11, b, psn), true);
-            bed.pass(&packet(false, back, 0x11, a, psn), false);
+            world.pass(&packet(true, forth, 0x0a, b, psn), true);
+            world.pass(&packet(false, back, 0x0a, a, psn), false);
+            world.pass(&packet(true, forth, 0x11, b, psn), true);
+            world.pass(&packet(false, back, 0x11, a, psn), false);
         }
         _ => {
             let (data, answer) = match manner {
@@ -252,10 +188,10 @@ fn exchange(bed: &mut Bed, manner: Manner, n: u32, round: u32) {
                 _ => (true, true),
             };
             if data {
-                bed.pass(&packet(true, forth, 0x0a, b, psn), true);
+                world.pass(&packet(true, forth, 0x0a, b, psn), true);
             }
             if answer {
-                bed.pass(&packet(false, back, 0x11, a, psn), false);
+                world.pass(&packet(false, back, 0x11, a, psn), false);
             }
         }
     }
@@ -263,7 +199,9 @@ fn exchange(bed: &mut Bed, manner: Manner, n: u32, round: u32) {
 
 /// Runs 60 ms of traffic over `count` connections through a queue that stays deep and rises.
 pub(crate) fn run(manner: Manner, count: u32) -> Cell {
-    let mut bed = Bed::new();
+    let depths = [375_000, 1_500_000, 3_000_000];
+    let settings = npcc::settings(depths, RATE, PolicyName::Npcc.defaults());
+    let mut world = World::new(settings, ControlConfig::default().flows);
     let truth: HashMap<u32, u32> = (0..count)
         .map(|n| {
             let (a, b) = numbers(n);
@@ -272,7 +210,7 @@ pub(crate) fn run(manner: Manner, count: u32) -> Cell {
         .collect();
     assert_eq!(truth.len(), count as usize);
     if manner == Manner::Cm {
-        (0..count).for_each(|n| set_up(&mut bed, n, numbers(n)));
+        (0..count).for_each(|n| set_up(&mut world, n, numbers(n)));
     }
     let mut cell = Cell {
         wrong: 0,
@@ -287,17 +225,16 @@ pub(crate) fn run(manner: Manner, count: u32) -> Cell {
             // Connections do not move all at once.
             let phase = (ROUND / TICK.0) as u32;
             let mine = (0..count).filter(|n| u64::from(n % phase) == step);
-            mine.for_each(|n| exchange(&mut bed, manner, n, round));
-            bed.now += TICK;
+            mine.for_each(|n| exchange(&mut world, manner, n, round));
+            world.now += TICK;
             let depth = 1_600_000 + u64::from(round) * 5_000 + step * 100;
-            bed.core.tick(bed.now, |_, _| depth, &mut |order| {
+            world.tick(depth, |order| {
                 let qpn = order.flow.dest_qp().get();
                 cell.wrong += usize::from(truth[&qpn] != order.sender_qpn.get());
                 cell.evidence.insert(order.evidence.name());
-                Ok(())
             });
         }
-        for flow in bed.core.flows().flows() {
+        for flow in world.core.flows().flows() {
             let qpn = flow.flow.key.dest_qp().get();
             if flow.evidence >= Evidence::Port {
                 cell.wrong += usize::from(truth[&qpn] != flow.sender_qpn.get());
