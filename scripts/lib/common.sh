@@ -72,6 +72,13 @@ need_rust() {
     command -v cargo >/dev/null || die "cargo is missing: install Rust 1.91 or newer (https://rustup.rs)"
 }
 
+# debug_switch: the switch as the tests have it, in $switch. With NPCC_SWITCH that program is taken, and nothing is built: alone, the root
+# package has other features of its dependencies than in the workspace, so most of the workspace would be built again.
+debug_switch() {
+    switch=${NPCC_SWITCH:-$built/debug/npcc-switch}
+    [ -n "${NPCC_SWITCH:-}" ] || cargo build --quiet --bin npcc-switch
+}
+
 # At least so many huge pages of 2 MB, until the script ends.
 reserve_hugepages() {
     local pages=/proc/sys/vm/nr_hugepages
