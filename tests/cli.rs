@@ -10,9 +10,9 @@
 mod common;
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
-use common::{Lab, alone, assert_success, switch};
+use common::switch::Switch;
+use common::{Lab, alone, assert_distribution, assert_success, switch};
 
 const NULL_PORTS: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
@@ -23,14 +23,19 @@ buffer: { pool: 4MB }
 qos: { profile: lossy }
 ";
 
+/// Runs the switch for a tenth of a second.
+fn short_run(lab: &Lab) -> std::process::Output {
+    let args = ["run", "-c", "switch.yaml", "--for", "100ms"];
+    lab.command(&args).output().unwrap()
+}
+
 fn stderr(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
 fn a_bad_file_prints_every_mistake_with_its_place_and_exits_2() {
-    let lab = Lab::new();
-    lab.config(
+    let lab = Lab::with(
         "version: 1
 ports:
   - { name: dc0, device: net_null0, mtu: 99999 }
@@ -118,12 +123,8 @@ fn what_is_missing_on_the_machine_is_named_and_exits_1() {
         ),
     ];
     for (from, to, parts) in cases {
-        let lab = Lab::new();
-        lab.config(&NULL_PORTS.replace(from, to));
-        let output = lab
-            .command(&["run", "-c", "switch.yaml", "--for", "100ms"])
-            .output()
-            .unwrap();
+        let lab = Lab::with(&NULL_PORTS.replace(from, to));
+        let output = short_run(&lab);
         let text = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{to}: {text}");
         for part in *parts {
@@ -152,16 +153,11 @@ fn required_hugepages_that_are_not_there_are_named_with_the_command() {
 #[test]
 fn a_signal_stops_gracefully_and_prints_totals() {
     let _alone = alone();
-    for signal in ["-TERM", "-INT"] {
-        let lab = Lab::new();
-        lab.config(NULL_PORTS);
+    for signal in ["TERM", "INT"] {
+        let lab = Lab::with(NULL_PORTS);
         let child = lab.start(&[]);
-        wait_for_socket(&lab);
-        let kill = std::process::Command::new("kill")
-            .args([signal, &child.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(kill.success());
+        lab.answers();
+        child.signal(signal);
         let output = child.wait_with_output().unwrap();
         assert_success(&output);
         let text = String::from_utf8(output.stdout).unwrap();
@@ -173,43 +169,13 @@ fn a_signal_stops_gracefully_and_prints_totals() {
     }
 }
 
-fn wait_for_socket(lab: &Lab) {
-    let socket = lab.path("switch.sock");
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        let answer = lab
-            .command(&[
-                "show",
-                "ports",
-                "--json",
-                "--socket",
-                socket.to_str().unwrap(),
-            ])
-            .output()
-            .unwrap();
-        if answer.status.success() {
-            return;
-        }
-        assert!(
-            Instant::now() < deadline,
-            "the switch does not answer: {}",
-            stderr(&answer)
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 #[test]
 fn a_living_switch_keeps_its_socket_and_a_dead_ones_is_replaced() {
     let _alone = alone();
-    let lab = Lab::new();
-    lab.config(NULL_PORTS);
+    let lab = Lab::with(NULL_PORTS);
     let mut first = lab.start(&[]);
-    wait_for_socket(&lab);
-    let second = lab
-        .command(&["run", "-c", "switch.yaml", "--for", "100ms"])
-        .output()
-        .unwrap();
+    lab.answers();
+    let second = short_run(&lab);
     assert_eq!(second.status.code(), Some(1));
     assert!(
         stderr(&second).contains("another switch listens on"),
@@ -222,23 +188,15 @@ fn a_living_switch_keeps_its_socket_and_a_dead_ones_is_replaced() {
         lab.path("switch.sock").exists(),
         "a killed switch leaves its socket"
     );
-    assert_success(
-        &lab.command(&["run", "-c", "switch.yaml", "--for", "100ms"])
-            .output()
-            .unwrap(),
-    );
+    assert_success(&short_run(&lab));
 }
 
 #[test]
 fn a_file_where_the_socket_should_be_is_left_alone() {
     let _alone = alone();
-    let lab = Lab::new();
-    lab.config(NULL_PORTS);
+    let lab = Lab::with(NULL_PORTS);
     std::fs::write(lab.path("switch.sock"), "precious").unwrap();
-    let output = lab
-        .command(&["run", "-c", "switch.yaml", "--for", "100ms"])
-        .output()
-        .unwrap();
+    let output = short_run(&lab);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         stderr(&output).contains("is no socket"),
@@ -254,11 +212,8 @@ fn a_file_where_the_socket_should_be_is_left_alone() {
 #[test]
 fn show_prints_tables_and_json_of_a_running_switch() {
     let _alone = alone();
-    let lab = Lab::new();
-    lab.config(NULL_PORTS);
-    let mut child = lab.start(&[]);
-    wait_for_socket(&lab);
-    let socket = lab.path("switch.sock");
+    let lab = Lab::with(NULL_PORTS);
+    let mut switch = Switch::start(lab);
     for (what, part) in [
         ("hosts", "CNP SENT"),
         ("log", ""),
@@ -267,27 +222,12 @@ fn show_prints_tables_and_json_of_a_running_switch() {
         ("flows", "SENDER QP"),
         ("npcc", "CNPs sent"),
     ] {
-        let output = lab
-            .command(&["show", what, "--socket", socket.to_str().unwrap()])
-            .output()
-            .unwrap();
-        assert_success(&output);
-        assert!(
-            String::from_utf8_lossy(&output.stdout).contains(part),
-            "show {what}"
-        );
-        let json = lab
-            .command(&["show", what, "--json", "--socket", socket.to_str().unwrap()])
-            .output()
-            .unwrap();
-        serde_json::from_slice::<serde_json::Value>(&json.stdout).unwrap();
+        let shown = switch.done(&["show", what]);
+        assert!(shown.contains(part), "show {what}");
+        assert!(!switch.show(what).is_null(), "show {what} --json");
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let nobody = lab
-        .command(&["show", "ports", "--socket", socket.to_str().unwrap()])
-        .output()
-        .unwrap();
+    switch.stop();
+    let nobody = switch.ask(&["show", "ports"]);
     assert_eq!(nobody.status.code(), Some(1));
     assert!(
         stderr(&nobody).contains("no switch listens on"),
@@ -301,22 +241,19 @@ fn nonsense_on_the_socket_gets_an_answer_and_harms_nothing() {
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
     let _alone = alone();
-    let lab = Lab::new();
-    lab.config(NULL_PORTS);
-    let mut child = lab.start(&[]);
-    wait_for_socket(&lab);
+    let lab = Lab::with(NULL_PORTS);
+    let mut switch = Switch::start(lab);
     for nonsense in ["\n", "{}\n", "\"reboot\"\n", "\u{fffd}\u{0}\n"] {
-        let mut stream = UnixStream::connect(lab.path("switch.sock")).unwrap();
+        let mut stream = UnixStream::connect(switch.path("switch.sock")).unwrap();
         stream.write_all(nonsense.as_bytes()).unwrap();
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).unwrap();
         assert!(answer.contains("not a request"), "{answer}");
     }
     // A client that sends nothing and disconnects.
-    drop(UnixStream::connect(lab.path("switch.sock")).unwrap());
-    wait_for_socket(&lab);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    drop(UnixStream::connect(switch.path("switch.sock")).unwrap());
+    switch.answers();
+    switch.stop();
 }
 
 #[test]
@@ -325,8 +262,7 @@ fn schema_is_json_and_check_prints_what_is_needed() {
     assert_success(&output);
     let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(schema["properties"]["ports"].is_object());
-    let lab = Lab::new();
-    lab.config(NULL_PORTS);
+    let lab = Lab::with(NULL_PORTS);
     let output = lab
         .command(&["check", "-c", "switch.yaml"])
         .output()
@@ -411,40 +347,10 @@ fn lines(output: &std::process::Output) -> Vec<serde_json::Value> {
     parsed.collect()
 }
 
-/// Asserts that a distribution has samples, and that its quantiles do not decrease.
-fn assert_distribution(times: &serde_json::Value) {
-    let of = |name: &str| times[name].as_f64().unwrap();
-    assert!(of("count") >= 1.0 && of("p50") > 0.0, "{times}");
-    let all = ["p50", "p99", "p999", "max"].map(of);
-    assert!(all.is_sorted(), "{times}");
-}
-
-#[test]
-fn bench_measures_latency_at_shares_of_the_capacity() {
-    let _alone = alone();
-    let args = [
-        "--json",
-        "--latency",
-        "--frames",
-        "62",
-        "--seconds",
-        "300ms",
-    ];
-    let output = switch().arg("bench").args(args).output().unwrap();
-    let lines = lines(&output);
-    let loads: Vec<_> = lines.iter().map(|line| line["load"].as_u64()).collect();
-    assert_eq!(loads, [None, Some(10), Some(50), Some(90)]);
-    lines[1..]
-        .iter()
-        .for_each(|line| assert_distribution(&line["latency_us"]));
-    let mpps = |line: usize| lines[line]["mpps"].as_f64().unwrap();
-    assert!(mpps(1) < mpps(3), "{lines:?}");
-}
-
 #[test]
 fn bench_measures_how_soon_cnps_answer_a_crossing() {
     let _alone = alone();
-    let args = ["--json", "--reaction", "--crossings", "300"];
+    let args = ["--json", "--reaction", "--crossings", "100"];
     let output = switch().arg("bench").args(args).output().unwrap();
     let lines = lines(&output);
     let crossed: Vec<_> = lines.iter().map(|line| &line["crossed"]).collect();

@@ -17,16 +17,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use common::crash::{
-    Crash, NULL_PORTS, Victim, children, descriptors, eal_files, signal_until_dead,
-};
+use common::crash::{Crash, Victim, children, descriptors, eal_files, signal_until_dead};
 use common::net::{run, two_hosts};
-use common::{Lab, Running, alone, assert_success};
+use common::{Lab, NULL_PORTS, Running, alone, assert_success};
 use serde_json::Value;
 
 fn victim() -> Victim {
     let lab = Lab::new();
-    lab.config(NULL_PORTS);
+    // With files in hugepages, as in production.
+    lab.config(&NULL_PORTS.replace(", \"--in-memory\"", ""));
     Victim::of(lab)
 }
 
@@ -90,9 +89,8 @@ fn is_signalled(how: Crash, recorder: &Value) {
 }
 
 fn terminate(switch: &mut Running) {
-    let child = switch.0.as_mut().unwrap();
-    run(&format!("kill {}", child.id()));
-    assert!(child.wait().unwrap().success());
+    switch.signal("TERM");
+    assert!(switch.wait().unwrap().success());
 }
 
 /// Runs one crash, the start after it, and a clean end.
@@ -101,19 +99,19 @@ fn crash_and_start(how: Crash) {
     let files = eal_files();
     // Descriptors of a switch that never crashed.
     let mut first = victim.start(None, true);
-    victim.await_answer();
-    let pid = first.0.as_ref().unwrap().id();
+    victim.lab.answers();
+    let pid = first.id();
     let held = descriptors(pid);
     terminate(&mut first);
     assert!(victim.reports().is_empty(), "an end in order is no crash");
 
     victim.crash(how);
     let mut second = victim.start(None, true);
-    victim.await_answer();
-    let pid = second.0.as_ref().unwrap().id();
-    victim.wait("no report", || !victim.reports().is_empty());
-    victim.wait("processes are left", || children(pid).is_empty());
-    victim.wait("descriptors are left", || descriptors(pid) <= held);
+    victim.lab.answers();
+    let pid = second.id();
+    victim.until("a report", || !victim.reports().is_empty());
+    victim.until("no process is left", || children(pid).is_empty());
+    victim.until("descriptors are left", || descriptors(pid) <= held);
     let reports = victim.reports();
     assert_eq!(reports.len(), 1, "{how:?}: {reports:?}");
     assert_eq!(reports[0].metadata().unwrap().mode() & 0o777, 0o600);
@@ -146,7 +144,7 @@ fn crash_and_start(how: Crash) {
 }
 
 #[test]
-fn each_crash_leaves_a_recorder_that_tells_it_one_report_and_nothing_else() {
+fn each_crash_leaves_a_recorder_that_explains_it_one_report_and_nothing_else() {
     let _alone = alone();
     let crashes = std::env::var("NPCC_CRASHES").ok();
     let crashes = crashes.map_or(Crash::ALL.len(), |number| number.parse().unwrap());
@@ -157,22 +155,21 @@ fn each_crash_leaves_a_recorder_that_tells_it_one_report_and_nothing_else() {
 }
 
 #[test]
-fn an_end_by_a_second_signal_is_told_and_is_no_crash() {
+fn an_end_by_a_second_signal_is_reported_and_is_no_crash() {
     let _alone = alone();
     let victim = victim();
     for (second, code) in [("TERM", 143), ("INT", 130)] {
         let mut switch = victim.start(Some("stop"), true);
-        victim.await_answer();
-        let child = switch.0.as_mut().unwrap();
-        run(&format!("kill {}", child.id()));
+        victim.lab.answers();
+        switch.signal("TERM");
         std::thread::sleep(std::time::Duration::from_millis(300));
-        assert_eq!(child.try_wait().unwrap(), None, "the stop hangs");
-        signal_until_dead(child, second);
-        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(switch.try_wait().unwrap(), None, "the stop hangs");
+        signal_until_dead(&mut switch, second);
+        assert_eq!(switch.wait().unwrap().code(), Some(code));
         assert_eq!(recorder(&victim, &[])["ending"], "second-signal");
     }
     let mut next = victim.start(None, true);
-    victim.await_answer();
+    victim.lab.answers();
     assert_eq!(
         recorder(&victim, &["--previous"])["ending"],
         "second-signal"
@@ -189,11 +186,10 @@ fn an_end_by_a_second_signal_is_told_and_is_no_crash() {
     assert!(victim.reports().is_empty(), "{:?}", victim.reports());
     // A stop that hangs and is killed from outside is examined as a crash.
     let mut hung = victim.start(Some("stop"), true);
-    victim.await_answer();
-    let child = hung.0.as_mut().unwrap();
-    run(&format!("kill {}", child.id()));
+    victim.lab.answers();
+    hung.signal("TERM");
     std::thread::sleep(std::time::Duration::from_millis(300));
-    signal_until_dead(child, "KILL");
+    signal_until_dead(&mut hung, "KILL");
     assert_eq!(recorder(&victim, &[])["ending"], "unknown");
 }
 
@@ -205,11 +201,11 @@ fn a_burst_of_crashes_has_one_report_of_the_first() {
     let first = recorder(&victim, &[]);
     for _ in 0..3 {
         let mut next = victim.start(None, true);
-        victim.await_answer();
-        victim.wait("no report", || !victim.reports().is_empty());
-        let child = next.0.as_mut().unwrap();
-        victim.wait("processes are left", || children(child.id()).is_empty());
-        signal_until_dead(child, "KILL");
+        victim.lab.answers();
+        victim.until("a report", || !victim.reports().is_empty());
+        let pid = next.id();
+        victim.until("no process is left", || children(pid).is_empty());
+        signal_until_dead(&mut next, "KILL");
     }
     let reports = victim.reports();
     assert_eq!(reports.len(), 1, "{reports:?}");
@@ -298,8 +294,7 @@ fn no_packets_in_the_core(dpdk: &str) {
     }
     let _alone = alone();
     let net = two_hosts(1500, [2, 3]);
-    let lab = Lab::new();
-    lab.config(&format!(
+    let lab = Lab::with(&format!(
         "version: 1
 dpdk: {dpdk}
 ports:
@@ -316,7 +311,7 @@ qos: {{ profile: lossy }}
     ));
     let victim = Victim::of(lab);
     let mut switch = victim.start(None, false);
-    victim.await_answer();
+    victim.lab.answers();
     let child = switch.0.as_mut().unwrap();
     run(&format!("prlimit --pid {} --core=unlimited", child.id()));
     let pattern: String = MARKER.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -22,8 +22,7 @@ qos: { profile: lossy }
 
 /// Creates a host whose core 1 is slow, and whose core 0 is not isolated.
 fn host() -> Lab {
-    let lab = Lab::new();
-    lab.config(CONFIG);
+    let lab = Lab::with(CONFIG);
     let file = |path: &str, text: &str| {
         let path = lab.path("host").join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -49,7 +48,7 @@ fn doctor(lab: &Lab, more: &[&str]) -> Output {
 }
 
 #[test]
-fn the_binary_tells_people_scripts_and_shells_and_its_exit_code_says_whether_all_is_well() {
+fn doctor_prints_for_people_scripts_and_shells_and_its_exit_code_is_the_verdict() {
     let lab = host();
     let json = doctor(&lab, &["--json"]);
     assert_eq!(json.status.code(), Some(1));
@@ -90,9 +89,8 @@ fn the_binary_tells_people_scripts_and_shells_and_its_exit_code_says_whether_all
 
 /// Guards `doctor` on the real machine: whatever its state, the findings are well-formed.
 #[test]
-fn the_binary_examines_the_machine_it_runs_on() {
-    let lab = Lab::new();
-    lab.config(CONFIG);
+fn doctor_examines_the_machine_it_runs_on() {
+    let lab = Lab::with(CONFIG);
     let output = lab
         .command(&["doctor", "switch.yaml", "--json"])
         .output()

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use common::frr::Frr;
 use common::net::{Net, Space, run};
-use common::rack::wait;
 use common::{Lab, Running, alone, assert_success, root};
+use npcc_testkit::wait;
 use serde_json::Value;
 
 /// One of two parallel switches between the client's host and the server's.
@@ -56,9 +56,7 @@ linux: {{ integrate: true, netns: {} }}
             space,
             frr: None,
         };
-        wait("it answers", Duration::from_secs(30), || {
-            !beside.show("ports").is_null()
-        });
+        beside.lab.answers();
         let neighbors = [("11", 65101), ("12", 65102)].map(|(subnet, other)| {
             let peer = format!(" neighbor 10.{subnet}.{number}.3");
             format!("{peer} remote-as {other}\n{peer} timers connect 1\n{peer} advertisement-interval 0\n")
@@ -71,15 +69,9 @@ linux: {{ integrate: true, netns: {} }}
         beside
     }
 
-    fn show(&self, table: &str) -> Value {
-        let all = ["show", table, "--json", "--socket", "switch.sock"];
-        let output = self.lab.command(&all).output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
-    }
-
     /// Returns the number of frames received that were not for Linux.
     fn frames(&self) -> u64 {
-        let ports = self.show("ports");
+        let ports = self.lab.show("ports");
         let count = |port: &Value, key: &str| port[key]["packets"].as_u64().unwrap();
         let all = ports.as_array().unwrap().iter();
         all.map(|port| count(port, "rx") - count(port, "punted"))
@@ -192,7 +184,7 @@ fn a_switch_that_is_drained_and_stopped_loses_no_frame() {
             .matches("nexthop")
             .count()
     };
-    wait("two ways each", long, || {
+    wait::until("two ways each", long, || {
         ways("c", "10.102.0.1") == 2 && ways("s", "10.101.0.1") == 2
     });
     for _ in 0..3 {
@@ -218,7 +210,7 @@ fn a_switch_that_is_drained_and_stopped_loses_no_frame() {
     let (a, b) = ("10.101.0.1", "10.102.0.1");
     let senders = [("c", a, b), ("s", b, a)]
         .map(|(side, from, to)| frames(&net, side, &["send", from, to, "32", "300"]));
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(1));
     let before = [first.frames(), second.frames()];
     std::thread::sleep(Duration::from_secs(1));
     let now = [first.frames(), second.frames()];
@@ -233,20 +225,20 @@ fn a_switch_that_is_drained_and_stopped_loses_no_frame() {
     );
     println!("{said}");
     assert!(said.contains("drained after"), "{said}");
-    assert!(first.show("linux")["draining_s"].is_u64());
+    assert!(first.lab.show("linux")["draining_s"].is_u64());
     first.order("undrain", "no bgp graceful-shutdown", &[]);
-    assert!(first.show("linux")["draining_s"].is_null());
-    wait("two ways again", long, || {
+    assert!(first.lab.show("linux")["draining_s"].is_null());
+    wait::until("two ways again", long, || {
         ways("c", b) == 2 && ways("s", a) == 2
     });
     let before = first.frames();
-    wait("frames come again", long, || first.frames() > before + 50);
+    wait::until("frames come again", long, || first.frames() > before + 50);
 
     let said = first.order("drain", "bgp graceful-shutdown", &["--stop"]);
     println!("{said}");
     let switch = first.switch.0.take().unwrap();
     assert_success(&switch.wait_with_output().unwrap());
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(1));
     let sent: u64 = senders.into_iter().map(total).sum();
     std::thread::sleep(Duration::from_millis(500));
     let counted: u64 = counters.into_iter().map(total).sum();

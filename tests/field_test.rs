@@ -52,6 +52,11 @@ echo ' #bytes        #iterations       t_avg[usec]    tps average'
 echo ' 2             29410          48.31           20700'
 ";
 
+/// Stand-in for `sleep`: nothing here needs a second to start.
+const SLEEP: &str = "#!/bin/sh
+exec /bin/sleep 0.02
+";
+
 /// Stand-in for the switch's command line, as far as the script uses it.
 const SWITCH: &str = "#!/bin/sh
 echo \"$*\" >> $LAB/asked
@@ -106,6 +111,7 @@ fn field(counters: &[&str], handled: u32, worked: u32) -> Lab {
     write("bin/ib_write_bw", BANDWIDTH);
     write("bin/ib_send_lat", LATENCY);
     write("bin/npcc-switch", SWITCH);
+    write("bin/sleep", SLEEP);
     write("bin/ethtool", "#!/bin/sh\necho '     rx_prio3_pause: 5'\n");
     write("bin/mlnx_qos", "#!/bin/sh\nexit 1\n");
     for server in ["left", "right"] {
@@ -201,7 +207,7 @@ const MLX5: [&str; 4] = [
 ];
 
 #[test]
-fn a_card_that_answers_is_told_from_one_that_is_deaf_and_one_that_hears_without_effect() {
+fn a_card_that_responds_one_that_is_deaf_and_one_that_hears_without_effect_have_their_verdicts() {
     let answers = report(&field(&MLX5, 990, 95));
     assert_eq!(answers["verdict"], "answers", "{answers:#}");
     assert_eq!(answers["result.cnps_sent"], 1000);
@@ -237,7 +243,7 @@ fn a_card_that_answers_is_told_from_one_that_is_deaf_and_one_that_hears_without_
 }
 
 #[test]
-fn the_names_of_other_drivers_are_known_and_a_card_that_counts_nothing_is_judged_by_its_rate() {
+fn counters_of_every_driver_are_read_and_a_card_without_any_is_judged_by_its_rate() {
     let irdma = report(&field(&["cnpHandled", "cnpIgnored", "cnpSent"], 990, 95));
     assert_eq!(
         (&irdma["verdict"], &irdma["result.cnps_handled"]),
@@ -279,7 +285,7 @@ fn a_dry_run_prints_every_command_and_runs_none() {
 }
 
 #[test]
-fn it_stops_before_it_changes_anything_and_puts_back_what_it_changed() {
+fn the_script_stops_before_it_changes_anything_and_restores_what_it_changed() {
     let lab = field(&MLX5, 990, 95);
     fs::write(
         lab.path("switch.yaml"),

@@ -16,15 +16,15 @@ use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use common::forge::{self, Packet, RECEIVER, SENDER, Script, Switch};
+use common::forge::{self, Packet, RECEIVER, SENDER, Script};
 use common::net::Net;
-use common::{Lab, Running, alone, assert_success, seconds};
+use common::switch::Switch;
+use common::{Lab, Running, alone, seconds};
 use npcc_appliance::report::model::Snapshot;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::icrc;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};
-use serde_json::Value;
 
 /// MAC address of the port that a flood comes in by.
 const FLOOD: Mac = Mac([2, 0, 0, 0, 3, 1]);
@@ -93,12 +93,13 @@ neighbors:\n  - { address: 10.0.4.2",
 
 /// Returns the number of frames received by the port of the flood.
 fn flooded(lab: &Lab) -> u64 {
-    let args = ["show", "ports", "--json", "--socket", "switch.sock"];
-    let output = lab.command(&args).output().unwrap();
-    assert_success(&output);
-    let ports: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let ports = ports.as_array().unwrap().clone();
-    let port = ports.iter().find(|port| port["name"] == "flood").unwrap();
+    let ports = lab.show("ports");
+    let port = ports
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|port| port["name"] == "flood")
+        .unwrap();
     port["rx"]["packets"].as_u64().unwrap()
 }
 
@@ -113,7 +114,7 @@ fn goes_on(lab: &Lab) -> bool {
 fn play_in_flood(
     net: &Net,
     lab: &Lab,
-    switch: Switch<'_>,
+    mut switch: Switch,
     script: Script,
 ) -> (BTreeSet<u32>, Snapshot) {
     let before = flooded(lab);
@@ -144,7 +145,7 @@ fn new_connections_are_signalled_in_a_flood_of_new_flows() {
     let net = forge::net();
     for (sources, is_captured) in [(1, false), (10_000, false), (10_000, true)] {
         let lab = lab(&net, new_flow, 2_000_000 * played(), sources);
-        let switch = Switch::start(&lab);
+        let switch = Switch::start(lab.clone());
         let _capture = is_captured.then(|| Running::of(captures(&lab)));
         let mut script = Script::default();
         // Six begin, one a round; all of them go on for three rounds more.
@@ -173,7 +174,7 @@ fn a_connection_is_paired_in_a_flood_of_requests() {
     let _alone = alone();
     let net = forge::net();
     let lab = lab(&net, request, 700_000 * played(), 10_000);
-    let switch = Switch::start(&lab);
+    let switch = Switch::start(lab.clone());
     let mut script = Script::default();
     let [req, rep] = forge::connect(7, SENDER, RECEIVER);
     script.packet(&req);

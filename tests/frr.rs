@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use common::frr::{Frr, bgp_host};
 use common::net::run;
-use common::rack::{Rack, wait};
+use common::rack::Rack;
 use common::{Running, alone};
+use npcc_testkit::wait;
 use serde_json::Value;
 
 /// BGP configuration of the switch's namespace: numbered towards `dc`, unnumbered towards `wan`.
@@ -52,10 +53,10 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         "interface remote-as external",
     );
     let long = Duration::from_secs(30);
-    wait("BGP is established", long, || {
+    wait::until("BGP is established", long, || {
         own.established(&["10.0.1.3", "wan0"])
     });
-    wait("BFD is up", long, || own.bfd_up(2));
+    wait::until("BFD is up", long, || own.bfd_up(2));
     let installed = |prefix: &str| {
         let rows = rack.show(&format!("routes --host {prefix}"));
         let rows = rows.as_array().cloned().unwrap_or_default();
@@ -68,7 +69,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         "2001:db8:101::/48",
         "2001:db8:102::/48",
     ] {
-        wait(&format!("{prefix} is forwarded"), long, || {
+        wait::until(&format!("{prefix} is forwarded"), long, || {
             installed(prefix)
         });
     }
@@ -77,7 +78,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         ("wan", "2001:db8:102::1", "2001:db8:101::1"),
     ] {
         let ping = format!("ping -n -c 1 -W 1 -I {from} {to}");
-        wait(&format!("{from} reaches {to}"), long, || {
+        wait::until(&format!("{from} reaches {to}"), long, || {
             rack.host(side, &ping).0
         });
     }
@@ -90,7 +91,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         "address-family ipv4 unicast",
         "no network 10.101.0.0/16",
     ]);
-    let took = wait("a withdrawn prefix is gone", Duration::from_secs(5), || {
+    let took = wait::until("a withdrawn prefix is gone", Duration::from_secs(5), || {
         !installed("10.101.0.0/16")
     });
     println!("withdrawn and gone within {took:?}");
@@ -100,19 +101,19 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         "address-family ipv4 unicast",
         "network 10.101.0.0/16",
     ]);
-    wait("and back", long, || installed("10.101.0.0/16"));
+    wait::until("and back", long, || installed("10.101.0.0/16"));
 
     // BFD sees a dead peer long before BGP's hold time.
     let times = own.times("10.0.1.3");
     dc.signal("bfdd", "STOP");
-    let took = wait(
+    let took = wait::until(
         "BFD's loss takes the routes",
         Duration::from_secs(3),
         || !installed("10.101.0.0/16"),
     );
     println!("BFD 3 x 300 ms: routes gone after {took:?}");
     dc.signal("bfdd", "CONT");
-    wait("and they come back", long, || {
+    wait::until("and they come back", long, || {
         installed("10.101.0.0/16") && own.times("10.0.1.3") > times
     });
 
@@ -132,7 +133,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
     for daemon in ["zebra", "bgpd", "bfdd"] {
         own.launch(daemon);
     }
-    wait("BGP is back", long, || {
+    wait::until("BGP is back", long, || {
         own.established(&["10.0.1.3", "wan0"]) && installed("10.102.0.0/16")
     });
     rack.agrees("after zebra came back");
@@ -160,41 +161,53 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
 fn ospf_runs_through_linux() {
     let _alone = alone();
     let rack = Rack::new("ospf", "");
-    let ospf = |id: &str, net: &str, link: &str| {
-        format!(
-            "interface {link}
+    // Both versions run from the beginning, as each waits for its dead interval.
+    let start = |space: &str, id: &str, links: &[&str], nets: &[&str]| {
+        let ospf = |link: &&str| {
+            format!(
+                "interface {link}
  ip ospf hello-interval 1
- ip ospf dead-interval 4
+ ip ospf dead-interval 2
  ip ospf mtu-ignore
-router ospf
- ospf router-id {id}
- network {net} area 0
- redistribute connected
 "
-        )
+            )
+        };
+        let ospf6 = |link: &&str| {
+            format!(
+                "interface {link}
+ ipv6 ospf6 area 0
+ ipv6 ospf6 hello-interval 1
+ ipv6 ospf6 dead-interval 2
+ ipv6 ospf6 mtu-ignore
+"
+            )
+        };
+        let mut text: String = links.iter().map(ospf).collect();
+        text += &format!("router ospf\n ospf router-id {id}\n redistribute connected\n");
+        text.extend(nets.iter().map(|net| format!(" network {net} area 0\n")));
+        let mut frr = Frr::start(space, "! none\n", "", &text);
+        let router = format!("router ospf6\n ospf6 router-id {id}\n redistribute connected\n");
+        frr.write("ospf6d.conf", links.iter().map(ospf6).chain([router]));
+        frr.launch("ospf6d");
+        frr
     };
-    let mut own = Frr::start(
-        &rack.space.0,
-        "! none\n",
-        "",
-        &(ospf("10.0.1.1", "10.0.1.0/24", "dc0")
-            + "interface wan0\n ip ospf hello-interval 1\n ip ospf dead-interval 4\n ip ospf mtu-ignore\nrouter ospf\n network 10.0.2.0/24 area 0\n"),
-    );
-    let side = |side: &str, number: u8, net: &str| {
+    let host = |side: &str, number: u8, net: &str| {
         let (space, link) = (rack.net.space(side), rack.net.link(&format!("h{side}")));
-        run(&format!("ip -n {space} route del default"));
-        run(&format!("ip -n {space} addr add 10.{number}.0.1/24 dev lo"));
-        Frr::start(
-            &space,
-            "! none\n",
-            "",
-            &ospf(&format!("10.{number}.0.1"), net, &link),
-        )
+        for command in [
+            "route del default".to_owned(),
+            "-6 route del default".to_owned(),
+            format!("addr add 10.{number}.0.1/24 dev lo"),
+            format!("addr add 2001:db8:{number}::1/128 dev lo"),
+        ] {
+            run(&format!("ip -n {space} {command}"));
+        }
+        start(&space, &format!("10.{number}.0.1"), &[&link], &[net])
     };
-    let mut dc = side("dc", 101, "10.0.1.0/24");
-    let mut wan = side("wan", 102, "10.0.2.0/24");
+    let nets = ["10.0.1.0/24", "10.0.2.0/24"];
+    let own = start(&rack.space.0, "10.0.1.1", &["dc0", "wan0"], &nets);
+    let (dc, wan) = (host("dc", 101, nets[0]), host("wan", 102, nets[1]));
     let ping = "ping -n -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
-    wait(
+    wait::until(
         "hosts learn of each other by OSPF",
         Duration::from_secs(60),
         || rack.host("dc", ping).0,
@@ -203,34 +216,8 @@ router ospf
     assert_eq!(rows[0]["next_hops"][0]["gateway"], "10.0.2.3", "{rows:#}");
     rack.agrees("with OSPF");
 
-    for (side, number) in [("dc", 101), ("wan", 102)] {
-        let space = rack.net.space(side);
-        run(&format!("ip -n {space} -6 route del default"));
-        run(&format!(
-            "ip -n {space} addr add 2001:db8:{number}::1/128 dev lo"
-        ));
-    }
-    let host = |side: &str| vec![rack.net.link(&format!("h{side}"))];
-    for (frr, id, links) in [
-        (
-            &mut own,
-            "10.0.1.1",
-            vec!["dc0".to_owned(), "wan0".to_owned()],
-        ),
-        (&mut dc, "10.101.0.1", host("dc")),
-        (&mut wan, "10.102.0.1", host("wan")),
-    ] {
-        let on = |link: &String| {
-            format!(
-                "interface {link}\n ipv6 ospf6 area 0\n ipv6 ospf6 hello-interval 1\n ipv6 ospf6 dead-interval 4\n ipv6 ospf6 mtu-ignore"
-            )
-        };
-        let router = format!("router ospf6\n ospf6 router-id {id}\n redistribute connected");
-        frr.write("ospf6d.conf", links.iter().map(on).chain([router]));
-        frr.launch("ospf6d");
-    }
     let ping = "ping -n -c 1 -W 1 -I 2001:db8:101::1 2001:db8:102::1";
-    wait(
+    wait::until(
         "hosts learn of each other by OSPFv3",
         Duration::from_secs(60),
         || rack.host("dc", ping).0,
@@ -269,7 +256,7 @@ impl Bird {
 }
 
 #[test]
-fn bird_does_as_well() {
+fn bgp_of_bird_runs_through_linux() {
     let _alone = alone();
     let rack = Rack::new("bird", "");
     let bird = |id: &str, own: u32, own_address: &str, peers: &[(&str, u32)], more: &str| {
@@ -328,7 +315,7 @@ protocol kernel {{ ipv4 {{ export all; }}; }}
         ),
     );
     let ping = "ping -n -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
-    wait(
+    wait::until(
         "hosts reach each other by BIRD's routes",
         Duration::from_secs(40),
         || rack.host("dc", ping).0,

@@ -21,6 +21,7 @@ use nix::pty::{Winsize, openpty};
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::manage::query::End;
 use npcc_appliance::report::model::Snapshot;
+use npcc_testkit::wait;
 
 const TOP: &[&str] = &["top"];
 const WATCH: &[&str] = &["show", "ports", "--watch"];
@@ -118,23 +119,13 @@ impl Session {
     }
 
     fn signal(&self, signal: i32) {
-        let id = self.running.0.as_ref().unwrap().id().to_string();
-        let mut kill = Command::new("kill");
-        let sent = kill.arg(format!("-{signal}")).arg(id).status().unwrap();
-        assert!(sent.success());
+        self.running.signal(&signal.to_string());
     }
 
-    /// Waits, at most 30 s, for its end and returns the exit status.
+    /// Waits for its end and returns the exit status.
     fn end(mut self) -> ExitStatus {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        let child = self.running.0.as_mut().unwrap();
-        loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "it does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let awaited = || "its end".to_owned();
+        wait::value(wait::LONG, awaited, || self.running.try_wait().unwrap())
     }
 
     /// Closes the other end of the terminal, as a cut SSH session does.
@@ -206,7 +197,7 @@ fn a_second_signal_ends_top_at_once() {
     let top = Session::new(TOP, false, 2);
     // The first one waits for half a second, as the switch does not answer.
     std::thread::sleep(Duration::from_millis(1_500));
-    let id = top.running.0.as_ref().unwrap().id();
+    let id = top.running.id();
     let twice = format!("kill {id}; sleep 0.1; kill {id}");
     let mut kill = Command::new("sh");
     assert!(kill.args(["-c", &twice]).status().unwrap().success());
@@ -223,10 +214,10 @@ fn a_watch_ends_when_the_reader_of_its_pipe_does() {
     let args = ["show", "ports", "--watch", "--socket", socket];
     let child = lab.command(&args).stdout(Stdio::piped()).spawn().unwrap();
     let mut running = Running::of(child);
-    let output = running.0.as_mut().unwrap().stdout.take().unwrap();
+    let output = running.stdout.take().unwrap();
     let mut first = String::new();
     BufReader::new(output).read_line(&mut first).unwrap();
     assert!(first.contains("PORT"), "{first}");
-    let status = running.0.as_mut().unwrap().wait().unwrap();
+    let status = running.wait().unwrap();
     assert_eq!(status.code(), Some(0), "{status}");
 }

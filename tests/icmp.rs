@@ -9,9 +9,10 @@
 
 mod common;
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use common::net::{Space, run, two_hosts};
+use common::net::{self as netns, Space, two_hosts};
+use common::switch::Switch;
 use common::{Lab, alone, assert_success, python, root};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
@@ -67,7 +68,7 @@ linux: { integrate: true, netns: SPACE }
 ";
 
 #[test]
-fn scapy_reads_the_errors() {
+fn icmp_errors_are_valid_by_scapy() {
     let _alone = alone();
     let lab = Lab::new();
     let craft = |src: &str, dst: &str, ttl, len| Craft {
@@ -212,8 +213,7 @@ fn traceroute_and_path_mtu_discovery_work_through_the_switch() {
     let _alone = alone();
     let net = two_hosts(9000, [3, 3]);
     let space = Space::of("trace");
-    let lab = Lab::new();
-    lab.config(&format!(
+    let lab = Lab::with(&format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
 ports:
@@ -232,31 +232,13 @@ linux: {{ integrate: true, netns: {} }}
         net.jumbo_device(1, "wan"),
         space.0
     ));
-    let switch = lab.start(&["--stats-json", "stats.json"]);
-    let host = Command::new("ip")
-        .args([
-            "netns",
-            "exec",
-            &net.space("dc"),
-            "/usr/bin/python3",
-            "-c",
-            HOST,
-        ])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let shown = lab
-        .command(&["show", "punt", "--socket"])
-        .arg(lab.path("switch.sock"))
-        .output();
-    run(&format!("kill -TERM {}", switch.id()));
-    assert_success(&switch.wait_with_output().unwrap());
+    let mut switch = Switch::start(lab);
+    let host = netns::python(&net.space("dc"), HOST).output().unwrap();
+    let text = switch.done(&["show", "punt"]);
+    switch.stop();
     assert_success(&host);
-    let shown = shown.unwrap();
-    assert_success(&shown);
-    let text = String::from_utf8(shown.stdout).unwrap();
     assert!(text.contains("icmp_errors"), "{text}");
-    let text = std::fs::read_to_string(lab.path("stats.json")).unwrap();
+    let text = std::fs::read_to_string(switch.path("stats.json")).unwrap();
     let stats: Value = serde_json::from_str(&text).unwrap();
     let count = |name: &str| stats["punt"]["workers"][name].as_u64().unwrap();
     assert!(

@@ -17,14 +17,15 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use common::busy::{BUSY, busy};
-use common::{Lab, alone, assert_success, root, switch};
+use common::switch::Switch;
+use common::{Lab, NULL_PORTS, alone, assert_distribution, assert_success, root, switch};
 use npcc_appliance::manage::protocol::Reply;
 use npcc_appliance::manage::tables;
 use npcc_appliance::report::lossless::Group;
 use npcc_appliance::report::model::{Port, Snapshot};
+use npcc_testkit::wait;
 use serde_json::Value;
 
 fn file(name: &str) -> PathBuf {
@@ -216,15 +217,6 @@ fn the_schema_of_the_configuration() {
     check("schema.json", &String::from_utf8(output.stdout).unwrap());
 }
 
-const NULL_PORTS: &str = "version: 1
-dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
-ports:
-  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
-  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
-buffer: { pool: 4MB }
-qos: { profile: lossy }
-";
-
 /// Command lines whose exit codes are fixed: 0 success, 1 runtime failure, 2 bad usage or configuration.
 const EXITS: &[&str] = &[
     "",
@@ -294,8 +286,7 @@ const EXITS: &[&str] = &[
 #[test]
 fn exit_codes() {
     let _alone = alone();
-    let lab = Lab::new();
-    lab.config(NULL_PORTS);
+    let lab = Lab::with(NULL_PORTS);
     let write = |name: &str, text: &str| std::fs::write(lab.path(name), text).unwrap();
     write("bad.yaml", "version: 1\nports: { dc0: [ }\n");
     write(
@@ -322,39 +313,18 @@ fn exit_codes() {
 #[test]
 fn keys_of_the_json() {
     let _alone = alone();
-    let lab = busy();
-    let mut child = lab.start(&["--stats-json", "stats.json"]);
-    let socket = lab.path("switch.sock");
-    let ask = |args: &[&str]| {
-        let socket = ["--socket", socket.to_str().unwrap()];
-        lab.command(&[args, &socket].concat()).output().unwrap()
-    };
-    let show = |what: &str| -> Value {
-        let output = ask(&["show", what, "--json"]);
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
-    };
-    let soon = |what: &str, holds: &dyn Fn() -> bool| {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !holds() {
-            assert!(Instant::now() < deadline, "{what}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    };
-    soon("the switch answers", &|| show("ports").is_array());
-    let ended = child.try_wait().unwrap();
-    assert_eq!(ended, None, "the switch ended");
-    assert_success(&ask(&[
-        "pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31",
-    ]));
-    soon("a CNP is sent", &|| {
+    let mut switch = Switch::start(busy());
+    let show = |what: &str| switch.show(what);
+    switch.done(&["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31"]);
+    wait::until("a CNP is sent", wait::LONG, || {
         show("log").as_array().is_some_and(|log| !log.is_empty())
     });
-    soon("a host is known", &|| {
+    wait::until("a host is known", wait::LONG, || {
         show("hosts")
             .as_array()
             .is_some_and(|hosts| !hosts.is_empty())
     });
-    soon("a storm is found", &|| {
+    wait::until("a storm is found", wait::LONG, || {
         show("pfc")[1]["flow"]["priorities"][4]["storms"].as_u64() > Some(0)
     });
     // Several tables print the ports.
@@ -372,21 +342,17 @@ fn keys_of_the_json() {
         check_keys(&format!("show-{of}.txt"), &[shown]);
     }
     // One change is applied, one needs a restart.
-    lab.config(
+    switch.config(
         &BUSY
             .replace("recovery: 3ms", "recovery: 4ms")
             .replace("tick: 2ms", "tick: 3ms"),
     );
-    assert_success(&ask(&["set", "npcc.wan0.3.few", "900"]));
-    let reloaded = ask(&["reload", "--json"]);
-    assert_success(&reloaded);
-    let reloaded: Value = serde_json::from_slice(&reloaded.stdout).unwrap();
-    check_keys("reload.txt", &[reloaded]);
+    switch.done(&["set", "npcc.wan0.3.few", "900"]);
+    let reloaded = switch.done(&["reload", "--json"]);
+    check_keys("reload.txt", &[serde_json::from_str(&reloaded).unwrap()]);
 
-    let kill = Command::new("kill").arg(child.id().to_string()).status();
-    assert!(kill.unwrap().success());
-    assert_success(&child.wait_with_output().unwrap());
-    let stats = std::fs::read_to_string(lab.path("stats.json")).unwrap();
+    switch.stop();
+    let stats = std::fs::read_to_string(switch.path("stats.json")).unwrap();
     let mut stats: Value = serde_json::from_str(&stats).unwrap();
     assert!(!stats["events"].as_array().unwrap().is_empty());
     // A table that is printed as part of the totals has its keys in its own snapshot.
@@ -402,7 +368,7 @@ fn keys_of_the_json() {
 }
 
 #[test]
-fn keys_of_what_bench_prints() {
+fn bench_measures_latency_at_shares_of_the_capacity_with_these_keys() {
     let _alone = alone();
     let args = ["--latency", "--frames", "62", "--seconds", "200ms"];
     let output = switch().args(["bench", "--json"]).args(args).output();
@@ -414,6 +380,13 @@ fn keys_of_what_bench_prints() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     check_keys("bench.txt", &lines);
+    let loads: Vec<_> = lines.iter().map(|line| line["load"].as_u64()).collect();
+    assert_eq!(loads, [None, Some(10), Some(50), Some(90)]);
+    for line in &lines[1..] {
+        assert_distribution(&line["latency_us"]);
+    }
+    let mpps = |line: usize| lines[line]["mpps"].as_f64().unwrap();
+    assert!(mpps(1) < mpps(3), "{lines:?}");
 }
 
 /// Answers requests, until the test ends, as a switch that lost frames of a lossless priority.

@@ -12,16 +12,18 @@
 mod common;
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::net::Net;
-use common::{Lab, Running, alone, assert_success, root};
+use common::net::{Net, python};
+use common::switch::Switch;
+use common::{Lab, alone, assert_success, root};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::events::Kind;
 use npcc_appliance::report::model::Snapshot;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
+use npcc_testkit::wait;
 use serde::Deserialize;
 
 /// Configuration with one prefix behind two uplinks; priority 3 is lossless and paused by frames.
@@ -39,42 +41,13 @@ dpdk: { eal_args: [--in-memory, --no-pci], link_wait: 2s }
 buffer: { pool: 16MB }
 ";
 
-/// A running switch and its lab.
-struct Switch {
-    lab: Lab,
-    child: Running,
+/// Starts the switch with these variables in its environment.
+fn start_with(lab: Lab, variables: &[(&str, &str)]) -> Switch {
+    lab.config(CONFIG);
+    Switch::start_with(lab, variables)
 }
 
 impl Switch {
-    fn start(lab: Lab) -> Switch {
-        Switch::start_with(lab, &[])
-    }
-
-    /// Starts the switch with these variables in its environment.
-    fn start_with(lab: Lab, variables: &[(&str, &str)]) -> Switch {
-        lab.config(CONFIG);
-        let mut command = lab.command(&["run", "-c", "switch.yaml", "--stats-json", "stats.json"]);
-        command.envs(variables.iter().copied());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = Running::of(command.spawn().unwrap());
-        let running = Switch { lab, child };
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while running.ask(&["show", "ports"]).is_none() {
-            assert!(Instant::now() < deadline, "the switch does not answer");
-            std::thread::sleep(Duration::from_millis(25));
-        }
-        running
-    }
-
-    fn ask(&self, args: &[&str]) -> Option<String> {
-        let socket = self.lab.path("switch.sock");
-        let mut all = args.to_vec();
-        all.extend(["--socket", socket.to_str().unwrap()]);
-        let output = self.lab.command(&all).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        output.status.success().then_some(text)
-    }
-
     fn snapshot(&self) -> Snapshot {
         let reply = client::ask(&self.lab.path("switch.sock"), &Request::Snapshot).unwrap();
         let Reply::Snapshot(snapshot) = reply else {
@@ -85,25 +58,12 @@ impl Switch {
 
     /// Waits, at most 2 s, until a port is up, or down.
     fn wait(&self, port: &str, up: bool) -> Snapshot {
-        let deadline = Instant::now() + Duration::from_secs(2);
-        loop {
+        let awaited = || format!("{port} up {up}: {:?}", self.snapshot().ports);
+        wait::value(Duration::from_secs(2), awaited, || {
             let snapshot = self.snapshot();
             let row = snapshot.ports.iter().find(|row| row.name == port).unwrap();
-            if row.up == up {
-                return snapshot;
-            }
-            assert!(Instant::now() < deadline, "{port}: {row:?}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn stop(self) -> Snapshot {
-        common::net::run(&format!("kill -TERM {}", self.child.id()));
-        assert_success(&self.child.wait_with_output().unwrap());
-        let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
-        let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
-        assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
-        snapshot
+            (row.up == up).then_some(snapshot)
+        })
     }
 }
 
@@ -167,7 +127,7 @@ fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
     for last in [false, false, true] {
         let net = Net::of(&["sw"], &[]);
         let space = net.space("sw");
-        let switch = Switch::start(Lab::inside(space.clone()));
+        let mut switch = start_with(Lab::inside(space.clone()), &[]);
         let seen = cut(&switch.lab, &space, ["4.5", "1.5", "3.0"]);
         let in_time = seen.lost_of_b == 0 && seen.withdrawn_after_ms <= 50.0;
         if !in_time && !last {
@@ -181,7 +141,7 @@ fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
     }
 }
 
-fn moved_its_own_and_paused_nobody(seen: &Seen, switch: Switch) {
+fn moved_its_own_and_paused_nobody(seen: &Seen, mut switch: Switch) {
     assert!(seen.flows_on_a >= 16 && seen.flows_on_b >= 16, "{seen:?}");
     assert_eq!(
         (seen.moved, seen.stayed),
@@ -230,7 +190,7 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
     assert_success(&Command::new("sh").args(["-c", &quiet]).output().unwrap());
     let lab = Lab::inside(space.clone());
     let go = lab.path("go");
-    let switch = Switch::start_with(
+    let mut switch = start_with(
         lab,
         &[
             ("NPCC_FAULT", "ready"),
@@ -242,26 +202,21 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
             "import socket\ns = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\ns.bind(('dc0', 0))\nfor _ in range({frames}): s.send(bytes.fromhex('{}'))",
             hex(&flow_frame(0))
         );
-        let output = Command::new("ip")
-            .args(["netns", "exec", &space, "/usr/bin/python3", "-c", &script])
-            .output();
-        assert_success(&output.unwrap());
+        assert_success(&python(&space, &script).output().unwrap());
     };
     send(100);
     assert_eq!(switch.snapshot().ports[0].counts.rx.packets, 0, "not yet");
     std::fs::write(&go, "").unwrap();
     // The first frame sent afterwards may come while the workers still discard.
-    let deadline = Instant::now() + Duration::from_secs(10);
     let mut sent = 0;
-    let row = loop {
+    let awaited = || "the first frame".to_owned();
+    let row = wait::value(Duration::from_secs(10), awaited, || {
         send(1);
         sent += 1;
         std::thread::sleep(Duration::from_millis(20));
         let row = switch.snapshot().ports.swap_remove(0);
-        if row.counts.rx.packets > 0 || Instant::now() > deadline {
-            break row;
-        }
-    };
+        (row.counts.rx.packets > 0).then_some(row)
+    });
     let rx = row.counts.rx.packets;
     assert!((1..=sent).contains(&rx), "{rx} of {sent}, and none of 100");
     assert_eq!(row.counts.lossless_lost, 0);
@@ -273,21 +228,21 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
 fn a_port_goes_down_and_up_by_order() {
     let _alone = alone();
     let net = Net::of(&["sw"], &[]);
-    let switch = Switch::start(Lab::inside(net.space("sw")));
+    let mut switch = start_with(Lab::inside(net.space("sw")), &[]);
     let row = &switch.snapshot().ports[2];
     assert_eq!(
         (row.link_speed, row.link_speed_from.as_str(), row.rate),
         (25_000_000_000, "link_speed", Some(10_000_000_000)),
         "the shaper is not the link"
     );
-    assert!(switch.ask(&["port", "wan1", "down"]).is_some());
+    switch.done(&["port", "wan1", "down"]);
     let snapshot = switch.wait("wan1", false);
     assert_eq!(snapshot.ports[2].down_reason, "admin");
-    let shown = switch.ask(&["show", "ports"]).unwrap();
+    let shown = switch.done(&["show", "ports"]);
     assert!(shown.contains("down (admin)"), "{shown}");
-    assert!(switch.ask(&["port", "wan1", "up"]).is_some());
+    switch.done(&["port", "wan1", "up"]);
     let snapshot = switch.wait("wan1", true);
     assert_eq!(snapshot.ports[2].flaps, 1);
-    assert!(switch.ask(&["port", "wan7", "up"]).is_none());
+    assert!(!switch.ask(&["port", "wan7", "up"]).status.success());
     switch.stop();
 }

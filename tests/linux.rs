@@ -13,13 +13,14 @@ mod common;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::net::{Net, Space, run};
-use common::rack::{Rack, text, wait};
-use common::{Lab, Running, alone, assert_success};
+use common::net::{Net, Space, python, run};
+use common::rack::{Rack, text};
+use common::{Lab, Running, alone, assert_success, seconds};
+use npcc_testkit::wait;
 use serde_json::Value;
 
 #[test]
-fn hosts_that_nobody_wrote_down_reach_the_switch_and_each_other() {
+fn hosts_that_are_not_configured_reach_the_switch_and_each_other() {
     let _alone = alone();
     let rack = Rack::new("hosts", "");
     for (side, address) in [
@@ -99,37 +100,20 @@ sys.exit(back != data)";
 fn tcp_of_a_host_reaches_the_switch_and_the_host_behind_it() {
     let _alone = alone();
     let rack = Rack::new("tcp", "");
-    let python = |space: &str, code: &str, address: &str| {
-        let mut command = Command::new("ip");
-        command.args([
-            "netns",
-            "exec",
-            space,
-            "/usr/bin/python3",
-            "-c",
-            code,
-            address,
-        ]);
-        command.stdin(Stdio::null());
-        command
-    };
     let (dc, wan) = (rack.net.space("dc"), rack.net.space("wan"));
-    let _own = Running::of(python(&rack.space.0, ECHO, "").spawn().unwrap());
-    let _far = Running::of(python(&wan, ECHO, "").spawn().unwrap());
+    let _own = Running::of(python(&rack.space.0, ECHO).spawn().unwrap());
+    let _far = Running::of(python(&wan, ECHO).spawn().unwrap());
     for address in ["10.0.1.1", "2001:db8:1::1", "10.0.2.3", "2001:db8:2::3"] {
         rack.until(address, |_| {
-            python(&dc, TALK, address)
-                .output()
-                .unwrap()
-                .status
-                .success()
+            let output = python(&dc, TALK).arg(address).output().unwrap();
+            output.status.success()
         });
     }
     rack.end();
 }
 
 #[test]
-fn carrier_and_power_go_both_ways() {
+fn carrier_and_admin_state_go_both_ways() {
     let _alone = alone();
     let rack = Rack::new("power", "");
     let link = |rack: &Rack| rack.space.says("ip link show wan0");
@@ -174,6 +158,7 @@ fn a_link_that_is_lost_is_lost_in_linux_too() {
     lab.config(&format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"], link_wait: 1s }}
+cores: {{ control: 0, workers: [1], idle: adaptive }}
 ports:
   - {{ name: wan0, device: 'net_tap0,iface=peer', mac: '02:00:00:00:01:02', mtu: 1500, addresses: [10.0.2.1/24] }}
 routes: [ {{ prefix: 10.50.0.0/16, via: 10.0.2.3 }} ]
@@ -267,15 +252,13 @@ neighbors: [ { address: 10.0.2.77, port: wan0, mac: '02:00:00:00:77:77' } ]
         "10.0.2.3 }, { prefix: 127.0.0.0/8, via: 10.0.2.3 }",
     );
     rack.lab.config(&text(&rack.net, &rack.space, wan, &wrong));
-    let _ = rack
-        .lab
-        .command(&["reload", "--socket", "switch.sock"])
-        .output();
+    let _ = rack.lab.ask(&["reload"]);
     rack.agrees("after a reload that may have been refused");
     rack.end();
 }
 
-/// Guards the refresh of next hops, for 8 s or `NPCC_SECONDS`: the kernel sees none of the data, and would drop an unused neighbour.
+/// Guards the refresh of next hops, for 4 s or `NPCC_SECONDS`: the kernel sees none of the data, and would drop an unused neighbour.
+/// Its times are shorter than by default, for a short test.
 #[test]
 fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_followed() {
     let _alone = alone();
@@ -283,9 +266,17 @@ fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_follo
         "stays",
         "routes: [ { prefix: 10.102.0.0/16, via: 10.0.2.3 } ]\n",
     );
-    let seconds = std::env::var("NPCC_SECONDS").map_or(8, |text| text.parse().unwrap());
-    rack.space
-        .says("sysctl -w net.ipv4.neigh.wan0.gc_stale_time=1");
+    let seconds = seconds(4);
+    for time in [
+        "base_reachable_time_ms=1000",
+        "interval_probe_time_ms=1000",
+        "delay_first_probe_time=1",
+        "retrans_time_ms=200",
+        "gc_stale_time=1",
+    ] {
+        rack.space
+            .says(&format!("sysctl -w net.ipv4.neigh.wan0.{time}"));
+    }
     let hop = |rack: &Rack| {
         let rows = rack.show("routes --host 10.102.0.0/16");
         (
@@ -319,7 +310,7 @@ fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_follo
     run(&format!(
         "ip -n {space} link set {link} address 02:00:00:00:02:99"
     ));
-    let took = wait(
+    let took = wait::until(
         "the new MAC address is followed",
         Duration::from_secs(30),
         || hop(&rack) == forwards("02:00:00:00:02:99"),
@@ -381,14 +372,8 @@ fn lldp_tells_hosts_which_priority_is_roce() {
         host.says(&["show", "configuration"])
             .contains("Configuration")
     });
-    let signalled = rack
-        .lab
-        .command(&["show", "dcbx", "--socket", "switch.sock"])
-        .output()
-        .unwrap();
-    assert_success(&signalled);
     let commands = rack.lab.path("dcbx");
-    std::fs::write(&commands, &signalled.stdout).unwrap();
+    std::fs::write(&commands, rack.lab.done(&["show", "dcbx"])).unwrap();
     own.says(&["-c", commands.to_str().unwrap()]);
     for daemon in [&own, &host] {
         daemon.says(&["configure", "lldp", "tx-interval", "1"]);
@@ -427,7 +412,7 @@ print(sent)
 ";
 
 #[test]
-fn frames_of_every_odd_kind_from_linux_and_from_the_link_end_nothing() {
+fn malformed_frames_from_linux_and_from_the_link_end_nothing() {
     let _alone = alone();
     let rack = Rack::new("odd", "");
     rack.until("it answers", |rack| rack.pings("dc", "10.0.1.1"));
@@ -435,18 +420,7 @@ fn frames_of_every_odd_kind_from_linux_and_from_the_link_end_nothing() {
         (rack.space.0.clone(), "dc0".to_owned()),
         (rack.net.space("dc"), rack.net.link("hdc")),
     ] {
-        let output = Command::new("ip")
-            .args([
-                "netns",
-                "exec",
-                &space,
-                "/usr/bin/python3",
-                "-c",
-                ODD,
-                &link,
-            ])
-            .output()
-            .unwrap();
+        let output = python(&space, ODD).arg(&link).output().unwrap();
         assert_success(&output);
         let sent: u32 = String::from_utf8_lossy(&output.stdout)
             .trim()
@@ -466,8 +440,7 @@ fn frames_of_every_odd_kind_from_linux_and_from_the_link_end_nothing() {
 
 #[test]
 fn what_linux_has_none_of_is_refused_before_anything_starts() {
-    let lab = Lab::new();
-    lab.config(
+    let lab = Lab::with(
         "version: 1
 ports:
   - { name: lo, device: net_null0, vlans: [ { id: 4000 } ] }

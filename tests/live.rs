@@ -48,7 +48,7 @@ fn live_run(lab: &Lab) -> String {
 }
 
 #[test]
-fn the_switch_process_tells_model_senders() {
+fn the_switch_process_signals_model_senders() {
     let _alone = alone();
     let lab = Lab::new();
     std::fs::write(lab.path("short.yaml"), SCENARIO).unwrap();

@@ -11,6 +11,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
+use common::switch::Switch;
 use common::{Lab, alone, assert_success, root};
 use npcc_appliance::report::events::Kind;
 use npcc_testkit::capture;
@@ -121,7 +122,7 @@ fn a_slow_egress_pauses_the_sender_and_lets_it_go() {
 
 /// Guards `pfc: auto`: a capture has no peer, so no pause is sent, and the switch says why.
 #[test]
-fn a_capture_is_not_paused_unless_told() {
+fn a_capture_device_is_not_paused_unless_configured() {
     let _alone = alone();
     let lab = lab("pfc: auto");
     let snapshot = lab.run_for("300ms");
@@ -135,8 +136,7 @@ fn a_capture_is_not_paused_unless_told() {
 #[test]
 fn hardware_on_a_device_that_cannot_is_an_error() {
     let _alone = alone();
-    let lab = Lab::new();
-    lab.config(
+    let lab = Lab::with(
         "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
 ports:
@@ -163,27 +163,10 @@ buffer: { pool: 1MB }
 
 /// Guards `show`, `clear` and `set` of pause state on a running switch.
 #[test]
-fn the_operator_sees_and_changes() {
+fn pause_state_is_shown_and_changed_at_run_time() {
     let _alone = alone();
-    let lab = lab("pfc: send");
-    let mut running = lab.start(&["--for", "6s"]);
-    let socket = lab.path("switch.sock");
-    let ask = |args: &[&str]| {
-        let mut all = args.to_vec();
-        all.extend(["--socket", socket.to_str().unwrap()]);
-        lab.command(&all).output().unwrap()
-    };
-    let mut tries = 0;
-    while !ask(&["show", "ports"]).status.success() {
-        tries += 1;
-        assert!(tries < 100, "the switch does not answer");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    let text = |args: &[&str]| {
-        let output = ask(args);
-        assert_success(&output);
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let mut switch = Switch::start(lab("pfc: send"));
+    let text = |args: &[&str]| switch.done(args);
     let qos = text(&["show", "qos"]);
     assert!(
         qos.contains("roce-lossless") && qos.contains("lossless"),
@@ -208,19 +191,24 @@ fn the_operator_sees_and_changes() {
     let queue = &qos["priorities"][3];
     assert_eq!(queue["ecn"]["wan0"][1], 90_000);
     assert_eq!(queue["weight"], 20, "what was set before stays");
-    let refused = ask(&["set", "qos.priorities.3.ecn.kmax", "10KB"]);
+    let refused = switch.ask(&["set", "qos.priorities.3.ecn.kmax", "10KB"]);
     assert_eq!(refused.status.code(), Some(2));
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(why.contains("kmin") && why.contains("kmax"), "{why}");
     assert_eq!(
-        ask(&["set", "qos.priorities.3.weight", "0"]).status.code(),
+        switch
+            .ask(&["set", "qos.priorities.3.weight", "0"])
+            .status
+            .code(),
         Some(2)
     );
     assert_eq!(
-        ask(&["set", "qos.priorities.6.weight", "5"]).status.code(),
+        switch
+            .ask(&["set", "qos.priorities.6.weight", "5"])
+            .status
+            .code(),
         Some(2),
         "strict"
     );
-    let output = running.wait().unwrap();
-    assert!(output.success());
+    switch.stop();
 }

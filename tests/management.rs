@@ -13,16 +13,17 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Lab, Running, alone, assert_success};
+use common::switch::Switch;
+use common::{Lab, alone, assert_success};
 use serde_json::Value;
 
 const CONFIG: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+cores: { control: 0, workers: [1], idle: adaptive }
 ports:
-  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
+  - { name: dc0, device: \"net_null0,no-rx=1\", addresses: [10.0.1.1/24] }
   - { name: wan0, device: \"net_null1,no-rx=1\", speed: 10G, addresses: [10.0.12.1/24], npcc: { queues: [3], policy: npcc } }
 routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
 neighbors: [ { address: 10.0.12.2, port: wan0, mac: \"02:00:00:00:02:02\" } ]
@@ -38,69 +39,28 @@ fn changed() -> String {
         .replace("recovery: 3ms", "recovery: 9ms")
 }
 
-struct Switch {
-    lab: Lab,
-    child: Running,
+/// Starts a switch without waiting until it answers; `fault` is injected in a debug build.
+fn starting(fault: &str) -> Switch {
+    let lab = Lab::with(CONFIG);
+    Switch::starting(lab, &[("NPCC_FAULT", fault)])
+}
+
+fn with_fault(fault: &str) -> Switch {
+    let switch = starting(fault);
+    switch.answers();
+    switch
+}
+
+fn start() -> Switch {
+    with_fault("none")
 }
 
 impl Switch {
-    /// Starts a switch without waiting until it answers; `fault` is injected in a debug build.
-    fn starting(fault: &str) -> Switch {
-        let lab = Lab::new();
-        lab.config(CONFIG);
-        let log = std::fs::File::create(lab.path("log")).unwrap();
-        let mut command = lab.command(&["run", "-c", "switch.yaml"]);
-        command.env("NPCC_FAULT", fault).stdout(Stdio::null());
-        let child = Running::of(command.stderr(log).spawn().unwrap());
-        Switch { lab, child }
-    }
-
-    fn with_fault(fault: &str) -> Switch {
-        let mut switch = Switch::starting(fault);
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !switch.run(&["show", "ports"]).status.success() {
-            assert!(Instant::now() < deadline, "no answer: {}", switch.log());
-            assert_eq!(switch.child.try_wait().unwrap(), None, "{}", switch.log());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        switch
-    }
-
-    fn start() -> Switch {
-        Switch::with_fault("none")
-    }
-
-    /// Returns what it wrote to standard error.
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.lab.path("log")).unwrap()
-    }
-
-    fn ask(&self, socket: &str, args: &[&str]) -> Output {
-        let socket = self.lab.path(socket);
-        let mut all = args.to_vec();
-        all.extend(["--socket", socket.to_str().unwrap()]);
-        self.lab.command(&all).output().unwrap()
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.ask("switch.sock", args)
-    }
-
-    fn done(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        assert_success(&output);
-        String::from_utf8(output.stdout).unwrap()
-    }
-
     /// Runs a command that must fail with code 1; returns its error text.
     fn refused(&self, socket: &str, args: &[&str]) -> String {
-        let output = self.ask(socket, args);
+        let output = self.ask_by(socket, args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
         String::from_utf8(output.stderr).unwrap()
-    }
-
-    fn show(&self, what: &str) -> Value {
-        serde_json::from_str(&self.done(&["show", what, "--json"])).unwrap()
     }
 
     /// Returns the weight, and the parameters `recovery` and `few`, as workers and control core have them.
@@ -127,53 +87,15 @@ impl Switch {
             .collect()
     }
 
-    fn soon(&self, what: &str, holds: impl Fn() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !holds() {
-            assert!(Instant::now() < deadline, "{what}: {}", self.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     fn connect(&self) -> UnixStream {
         UnixStream::connect(self.lab.path("switch.sock")).unwrap()
-    }
-
-    fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let kill = std::process::Command::new("kill")
-            .args([name, &id])
-            .status();
-        assert!(kill.unwrap().success());
-    }
-
-    /// Waits, at most `within`, for the switch's end and returns its status.
-    fn ended(&mut self, within: Duration) -> ExitStatus {
-        let deadline = Instant::now() + within;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "it goes on: {}", self.log());
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Stops the switch with SIGTERM; it must end cleanly.
-    fn stop(&mut self) {
-        self.signal("-TERM");
-        let status = self.ended(Duration::from_secs(5));
-        assert_eq!(status.code(), Some(0), "{}", self.log());
-        for name in ["switch.sock", "switch-ro.sock"] {
-            assert!(!self.lab.path(name).exists(), "{name} is left");
-        }
     }
 }
 
 #[test]
 fn silent_and_slow_clients_delay_nobody_and_no_end() {
     let _alone = alone();
-    let mut switch = Switch::start();
+    let mut switch = start();
     let silent: Vec<UnixStream> = (0..3).map(|_| switch.connect()).collect();
     // One client sends its request a byte at a time, one does not read the answer to its request.
     let mut slow = switch.connect();
@@ -187,8 +109,8 @@ fn silent_and_slow_clients_delay_nobody_and_no_end() {
     std::thread::sleep(Duration::from_millis(100));
     let begun = Instant::now();
     switch.done(&["show", "ports"]);
-    switch.signal("-HUP");
-    switch.soon("SIGHUP is obeyed", || {
+    switch.signal("HUP");
+    switch.until("SIGHUP is obeyed", || {
         let audit = switch.audit();
         audit.iter().any(|(what, _)| what == "reload")
     });
@@ -210,9 +132,9 @@ fn silent_and_slow_clients_delay_nobody_and_no_end() {
 }
 
 #[test]
-fn clients_are_bounded_and_a_change_finds_a_place_among_those_that_hold_on() {
+fn clients_are_limited_and_a_change_has_a_reserved_place() {
     let _alone = alone();
-    let mut switch = Switch::start();
+    let mut switch = start();
     let set = ["set", "npcc.wan0.3.few", "900"];
     let silent: Vec<UnixStream> = (0..15).map(|_| switch.connect()).collect();
     std::thread::sleep(Duration::from_millis(100));
@@ -224,8 +146,8 @@ fn clients_are_bounded_and_a_change_finds_a_place_among_those_that_hold_on() {
     std::thread::sleep(Duration::from_millis(100));
     let why = switch.refused("switch.sock", &set);
     assert!(why.contains("16 others are being served"), "{why}");
-    switch.soon("the last place is free again", || {
-        switch.run(&set).status.success()
+    switch.until("the last place is free again", || {
+        switch.ask(&set).status.success()
     });
     assert!(
         switch
@@ -240,18 +162,18 @@ fn clients_are_bounded_and_a_change_finds_a_place_among_those_that_hold_on() {
         .set_read_timeout(Some(Duration::from_secs(20)))
         .unwrap();
     assert_eq!(first.read(&mut [0]).unwrap(), 0);
-    switch.soon("places are free again", || {
-        switch.run(&["show", "ports"]).status.success()
+    switch.until("places are free again", || {
+        switch.ask(&["show", "ports"]).status.success()
     });
     switch.stop();
 }
 
 /// Guards against exhaustion of the read-only socket: one user held all its places, and 75 of 75 others were turned away.
 #[test]
-fn a_user_who_holds_on_to_the_socket_for_reading_turns_nobody_else_away() {
+fn a_user_who_fills_the_read_only_socket_locks_nobody_else_out() {
     let _alone = alone();
-    let mut switch = Switch::start();
-    let path = switch.lab.path("switch-ro.sock");
+    let mut switch = start();
+    let path = switch.path("switch-ro.sock");
     let silent: Vec<UnixStream> = (0..16)
         .map(|_| UnixStream::connect(&path).unwrap())
         .collect();
@@ -265,7 +187,7 @@ fn a_user_who_holds_on_to_the_socket_for_reading_turns_nobody_else_away() {
     };
     mode(path.parent().unwrap(), 0o711);
     mode(&path, 0o666);
-    let program = switch.lab.path("program");
+    let program = switch.path("program");
     std::fs::copy(env!("CARGO_BIN_EXE_npcc-switch"), &program).unwrap();
     let mut other = std::process::Command::new(&program);
     other.args(["show", "ports", "--socket"]).arg(&path);
@@ -278,8 +200,8 @@ fn a_user_who_holds_on_to_the_socket_for_reading_turns_nobody_else_away() {
 #[test]
 fn a_reload_of_what_is_no_file_is_refused_at_once() {
     let _alone = alone();
-    let mut switch = Switch::start();
-    let path = switch.lab.path("switch.yaml");
+    let mut switch = start();
+    let path = switch.path("switch.yaml");
     std::fs::remove_file(&path).unwrap();
     let fifo = std::process::Command::new("mkfifo").arg(&path).status();
     assert!(fifo.unwrap().success());
@@ -289,14 +211,14 @@ fn a_reload_of_what_is_no_file_is_refused_at_once() {
         &["reload", "--dry-run"],
         &["show", "config", "--diff"],
     ] {
-        let output = switch.run(args);
+        let output = switch.ask(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         let why = String::from_utf8(output.stderr).unwrap();
         assert!(why.contains("a FIFO and no regular file"), "{why}");
     }
     switch.done(&["set", "npcc.wan0.3.few", "900"]);
     let check = ["check", "-c", path.to_str().unwrap()];
-    let check = switch.lab.command(&check).output().unwrap();
+    let check = switch.command(&check).output().unwrap();
     assert_eq!(check.status.code(), Some(2));
     assert!(begun.elapsed() < Duration::from_secs(4));
     switch.stop();
@@ -307,7 +229,7 @@ fn a_reload_of_what_is_no_file_is_refused_at_once() {
 #[cfg(debug_assertions)]
 fn a_reload_that_waits_for_its_file_holds_no_other_change() {
     let _alone = alone();
-    let mut switch = Switch::with_fault("reload-reads");
+    let mut switch = with_fault("reload-reads");
     let reload = switch.connect();
     (&reload)
         .write_all(b"{\"reload\":{\"confirm_ms\":null}}\n")
@@ -328,16 +250,16 @@ fn a_reload_that_waits_for_its_file_holds_no_other_change() {
 #[test]
 fn the_socket_for_reading_changes_nothing() {
     let _alone = alone();
-    let mut switch = Switch::start();
+    let mut switch = start();
     let mode = |name: &str| {
-        let file = std::fs::metadata(switch.lab.path(name)).unwrap();
+        let file = std::fs::metadata(switch.path(name)).unwrap();
         file.permissions().mode() & 0o007
     };
     assert_eq!((mode("switch.sock"), mode("switch-ro.sock")), (0, 0));
-    let ports = switch.ask("switch-ro.sock", &["show", "ports", "--json"]);
+    let ports = switch.ask_by("switch-ro.sock", &["show", "ports", "--json"]);
     assert_success(&ports);
     // The same by the variable, and in the singular.
-    let mut command = switch.lab.command(&["show", "port", "--json"]);
+    let mut command = switch.command(&["show", "port", "--json"]);
     let output = command
         .env("NPCC_SOCKET", "switch-ro.sock")
         .output()
@@ -366,7 +288,7 @@ fn the_socket_for_reading_changes_nothing() {
 #[test]
 fn changes_are_logged_with_time_user_and_process() {
     let _alone = alone();
-    let mut switch = Switch::start();
+    let mut switch = start();
     // A login UID of 1234, where the system has login UIDs and lets them be set.
     let mut shell = std::process::Command::new("sh");
     let login = "echo 1234 > /proc/self/loginuid; cat /proc/self/loginuid > login; exec \"$@\"";
@@ -377,8 +299,8 @@ fn changes_are_logged_with_time_user_and_process() {
         .args(["-c", login, "sh"])
         .arg(set.get_program())
         .args(set.get_args());
-    assert_success(&set.current_dir(switch.lab.dir.path()).output().unwrap());
-    let login = std::fs::read_to_string(switch.lab.path("login")).unwrap_or_default();
+    assert_success(&set.current_dir(switch.dir.path()).output().unwrap());
+    let login = std::fs::read_to_string(switch.path("login")).unwrap_or_default();
     let login = login
         .trim()
         .parse::<u32>()
@@ -390,7 +312,7 @@ fn changes_are_logged_with_time_user_and_process() {
             format!("{{\"src\":\"10.0.1.3\",\"dst\":\"10.0.2.2\",\"dest_qp\":{qp},\"sender_qp\":{qp}}}\n")
         })
         .collect();
-    std::fs::write(switch.lab.path("pairs.jsonl"), pairs).unwrap();
+    std::fs::write(switch.path("pairs.jsonl"), pairs).unwrap();
     switch.done(&["pair", "import", "pairs.jsonl"]);
     switch.done(&["reload"]);
     let audit = switch.show("audit");
@@ -437,12 +359,12 @@ fn changes_are_logged_with_time_user_and_process() {
 #[test]
 fn a_reload_that_is_not_confirmed_is_rolled_back() {
     let _alone = alone();
-    let mut switch = Switch::start();
+    let mut switch = start();
     switch.done(&["set", "npcc.wan0.3.few", "900"]);
     switch.done(&["set", "qos.priorities.3.weight", "40"]);
     let before = [40, 3_000_000, 900];
     assert_eq!(switch.holds(), before);
-    switch.lab.config(&changed());
+    switch.config(&changed());
     // The client exits as soon as it has its answer.
     let said = switch.done(&["reload", "--confirm", "2s"]);
     assert!(said.contains("rolled back in 2 s"), "{said}");
@@ -452,7 +374,7 @@ fn a_reload_that_is_not_confirmed_is_rolled_back() {
     let why = switch.refused("switch.sock", &["reload"]);
     assert!(why.contains("waits for its commit"), "{why}");
     switch.done(&["set", "npcc.wan0.3.few", "700"]);
-    switch.soon("it is rolled back", || switch.holds() == before);
+    switch.until("it is rolled back", || switch.holds() == before);
     assert!(switch.show("audit")["pending"].is_null());
     let last = switch.audit().pop().unwrap();
     assert!(
@@ -482,10 +404,10 @@ fn a_reload_that_is_not_confirmed_is_rolled_back() {
 #[cfg(debug_assertions)]
 fn a_reload_that_fails_half_way_leaves_the_old_settings() {
     let _alone = alone();
-    let mut switch = Switch::with_fault("reload");
+    let mut switch = with_fault("reload");
     switch.done(&["set", "npcc.wan0.3.few", "900"]);
     let before = switch.holds();
-    switch.lab.config(&changed());
+    switch.config(&changed());
     let why = switch.refused("switch.sock", &["reload", "--confirm", "60s"]);
     assert!(why.contains("nothing was changed"), "{why}");
     assert_eq!(switch.holds(), before);
@@ -506,13 +428,13 @@ fn a_panic_of_any_thread_stops_all_in_order_and_exits_1() {
         ("worker", "a worker panicked"),
         ("launch", "asked for at `launch`"),
     ] {
-        let mut switch = Switch::starting(place);
+        let mut switch = starting(place);
         let status = switch.ended(Duration::from_secs(30));
         let log = switch.log();
         assert_eq!(status.code(), Some(1), "{place}: {status}\n{log}");
         assert!(log.contains(said), "{place}: {log}");
         for name in ["switch.sock", "switch-ro.sock"] {
-            assert!(!switch.lab.path(name).exists(), "{place}: {name} is left");
+            assert!(!switch.path(name).exists(), "{place}: {name} is left");
         }
     }
 }
@@ -521,7 +443,7 @@ fn a_panic_of_any_thread_stops_all_in_order_and_exits_1() {
 #[cfg(debug_assertions)]
 fn a_request_that_panics_is_answered_and_the_switch_goes_on() {
     let _alone = alone();
-    let mut switch = Switch::with_fault("request");
+    let mut switch = with_fault("request");
     let why = switch.refused("switch.sock", &["clear", "counters"]);
     assert!(why.contains("the request panicked"), "{why}");
     switch.done(&["show", "ports"]);
@@ -534,9 +456,9 @@ fn a_request_that_panics_is_answered_and_the_switch_goes_on() {
 #[cfg(debug_assertions)]
 fn a_second_signal_ends_at_once() {
     let _alone = alone();
-    for (signal, code) in [("-TERM", 143), ("-INT", 130)] {
-        let mut switch = Switch::with_fault("stop");
-        switch.signal("-TERM");
+    for (signal, code) in [("TERM", 143), ("INT", 130)] {
+        let mut switch = with_fault("stop");
+        switch.signal("TERM");
         std::thread::sleep(Duration::from_millis(300));
         assert_eq!(switch.child.try_wait().unwrap(), None, "the stop hangs");
         switch.signal(signal);

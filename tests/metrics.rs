@@ -16,6 +16,7 @@ use std::process::{Command, Output, Stdio};
 
 use common::http::{Watched, get};
 use common::{alone, assert_success, root};
+use npcc_testkit::wait;
 use serde_json::Value;
 
 fn read(file: &str) -> String {
@@ -102,7 +103,7 @@ fn first_column(text: &str, header: &str) -> BTreeSet<String> {
 fn a_scrape_is_clean_and_its_names_are_those_of_documents_dashboard_and_alerts() {
     let _alone = alone();
     let watched = Watched::new();
-    watched.soon("a storm is found", |watched| {
+    wait::until("a storm is found", wait::LONG, || {
         watched.sample("npcc_pfc_storms_total{port=\"wan0\",priority=\"4\"}") > Some(0.0)
     });
     let scrape = watched.scrape();
@@ -151,7 +152,7 @@ fn a_scrape_is_clean_and_its_names_are_those_of_documents_dashboard_and_alerts()
 }
 
 #[test]
-fn alerts_are_sound_each_is_tried_and_each_is_explained() {
+fn every_alert_is_valid_tested_and_documented() {
     let checked = promtool(&["check", "rules", "alerts.yml"], "");
     assert_success(&checked);
     assert_success(&promtool(&["test", "rules", "alerts_test.yml"], ""));
@@ -170,7 +171,7 @@ fn alerts_are_sound_each_is_tried_and_each_is_explained() {
 }
 
 #[test]
-fn open_metrics_come_to_who_asks_for_them_and_counters_never_go_back() {
+fn openmetrics_is_served_on_request_and_counters_never_go_back() {
     let _alone = alone();
     let watched = Watched::new();
     let accept =
@@ -184,10 +185,8 @@ fn open_metrics_come_to_who_asks_for_them_and_counters_never_go_back() {
     assert!(body.ends_with("# EOF\n"), "{body}");
     let series = "npcc_port_receive_frames_total{port=\"dc0\"}";
     let before = watched.sample(series).unwrap();
-    let socket = watched.lab.path("switch.sock");
-    let clear = ["clear", "counters", "--socket", socket.to_str().unwrap()];
-    assert_success(&watched.lab.command(&clear).output().unwrap());
-    watched.soon("frames come in", |watched| {
+    watched.lab.done(&["clear", "counters"]);
+    wait::until("frames come in", wait::LONG, || {
         watched.sample(series).unwrap() > before
     });
 }
@@ -196,20 +195,11 @@ fn open_metrics_come_to_who_asks_for_them_and_counters_never_go_back() {
 fn the_rows_of_show_come_as_json_and_hostile_clients_end_nothing() {
     let _alone = alone();
     let watched = Watched::new();
-    let socket = watched.lab.path("switch.sock");
     for table in npcc_appliance::manage::tables::ALL {
         let (head, body) = get(watched.address, &format!("/api/{}", table.name), "").unwrap();
         assert!(head.starts_with("HTTP/1.1 200"), "{}: {head}", table.name);
         let json: Value = serde_json::from_str(&body).unwrap();
-        let show = [
-            "show",
-            table.name,
-            "--json",
-            "--socket",
-            socket.to_str().unwrap(),
-        ];
-        let shown = watched.lab.command(&show).output().unwrap();
-        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let shown = watched.lab.show(table.name);
         // A row of the log has the keys of its kind, and another row may be the first by the second read.
         let kinds = |value: &Value| -> BTreeSet<Vec<String>> {
             let rows = match value {
@@ -243,7 +233,7 @@ fn the_rows_of_show_come_as_json_and_hostile_clients_end_nothing() {
     assert!(watched.sample("npcc_uptime_seconds").is_some());
     let frames = "npcc_port_receive_frames_total{port=\"dc0\"}";
     let before = watched.sample(frames).unwrap();
-    watched.soon("it forwards", |watched| {
+    wait::until("it forwards", wait::LONG, || {
         watched.sample(frames).unwrap() > before
     });
     drop(held);

@@ -12,12 +12,11 @@
 
 mod common;
 
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::net::{Net, run, two_hosts};
-use common::{Lab, Running, alone, assert_success};
-use npcc_appliance::report::model::Snapshot;
+use common::net::{Net, python, two_hosts};
+use common::switch::Switch;
+use common::{Lab, alone, assert_success};
 
 /// Script that echoes datagrams and reports the TTL of each.
 const ECHO: &str = "
@@ -60,8 +59,7 @@ print('all came back')
 
 /// Creates the lab of a switch between the two hosts.
 fn lab(net: &Net, idle: &str) -> Lab {
-    let lab = Lab::new();
-    lab.config(&format!(
+    Lab::with(&format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
 cores: {{ idle: {idle} }}
@@ -78,26 +76,7 @@ buffer: {{ pool: 8MB }}
 ",
         net.jumbo_device(0, "dc"),
         net.jumbo_device(1, "wan")
-    ));
-    lab
-}
-
-fn python(space: &str, code: &str) -> Command {
-    let mut command = Command::new("ip");
-    command
-        .args(["netns", "exec", space, "/usr/bin/python3", "-c", code])
-        .stdin(Stdio::null());
-    command
-}
-
-/// Stops the switch; the account of all frames must close.
-fn stop(lab: &Lab, switch: Running) -> Snapshot {
-    run(&format!("kill -TERM {}", switch.id()));
-    assert_success(&switch.wait_with_output().unwrap());
-    let text = std::fs::read_to_string(lab.path("stats.json")).unwrap();
-    let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
-    assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
-    snapshot
+    ))
 }
 
 #[test]
@@ -105,12 +84,12 @@ fn kernel_hosts_talk_through_the_switch() {
     let _alone = alone();
     let net = two_hosts(9100, [2, 3]);
     let lab = lab(&net, "poll");
-    let switch = lab.start(&["--stats-json", "stats.json"]);
+    let mut switch = Switch::start(lab);
     let mut echo = python(&net.space("wan"), ECHO).spawn().unwrap();
     let client = python(&net.space("dc"), CLIENT).output().unwrap();
     echo.kill().unwrap();
     echo.wait().unwrap();
-    stop(&lab, switch);
+    switch.stop();
     assert_success(&client);
 }
 
@@ -157,13 +136,13 @@ fn tcp_passes_with_the_offloads_of_a_veth_as_they_are() {
     let _alone = alone();
     let net = two_hosts(1500, [2, 3]);
     let lab = lab(&net, "poll");
-    let switch = lab.start(&["--stats-json", "stats.json"]);
+    let mut switch = Switch::start(lab);
     let mut sink = python(&net.space("wan"), SINK).spawn().unwrap();
     let mut source = python(&net.space("dc"), SOURCE);
     let source = source.args(["10.0.2.3", "2001:db8:2::3"]).output().unwrap();
     sink.kill().unwrap();
     sink.wait().unwrap();
-    let stats = stop(&lab, switch);
+    let stats = switch.stop();
     assert_success(&source);
     for port in &stats.ports {
         assert!(port.counts.checksums_completed > 1000, "{:?}", port.counts);
@@ -215,7 +194,7 @@ fn a_switch_with_nothing_to_do_sleeps_until_a_frame_wakes_it() {
     let mut medians = Vec::new();
     for idle in ["poll", "adaptive"] {
         let lab = lab(&net, idle);
-        let switch = lab.start(&["--stats-json", "stats.json"]);
+        let mut switch = Switch::start(lab);
         let client = python(&net.space("dc"), SELDOM).output().unwrap();
         assert_success(&client);
         let times = String::from_utf8(client.stdout).unwrap();
@@ -224,10 +203,10 @@ fn a_switch_with_nothing_to_do_sleeps_until_a_frame_wakes_it() {
             .map(|time| time.parse().unwrap())
             .collect();
         let quiet = Duration::from_secs(2);
-        let before = cpu(switch.id());
+        let before = cpu(switch.child.id());
         std::thread::sleep(quiet);
-        let share = 100.0 * (cpu(switch.id()) - before) / quiet.as_secs_f64();
-        let worker = &stop(&lab, switch).workers[0];
+        let share = 100.0 * (cpu(switch.child.id()) - before) / quiet.as_secs_f64();
+        let worker = &switch.stop().workers[0];
         println!(
             "{idle}: all threads {share:.1} % of a core with nothing to do; there and back p50 {} us, p90 {} us; {} naps, {} woken",
             times[50], times[90], worker.naps, worker.woken

@@ -12,13 +12,14 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::process::Output;
 use std::time::{Duration, Instant};
 
-use common::{Lab, Running, alone, assert_success, tshark_cnps};
+use common::switch::Switch;
+use common::{Lab, alone, assert_success, tshark_cnps};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};
+use npcc_testkit::wait;
 use serde_json::Value;
 
 const CONFIG: &str = "version: 1
@@ -61,56 +62,27 @@ fn capture(lab: &Lab) {
     capture::write(&lab.path("in.pcap"), frames.iter(), 1).unwrap();
 }
 
-struct Switch {
-    lab: Lab,
-    child: Running,
+/// Starts a switch with this configuration and the capture.
+fn start_with(config: &str) -> Switch {
+    let lab = Lab::new();
+    capture(&lab);
+    lab.config(config);
+    Switch::start(lab)
+}
+
+fn start() -> Switch {
+    start_with(CONFIG)
 }
 
 impl Switch {
-    fn start() -> Switch {
-        Switch::start_with(CONFIG)
-    }
-
-    fn start_with(config: &str) -> Switch {
-        let lab = Lab::new();
-        capture(&lab);
-        lab.config(config);
-        let child = lab.start(&[]);
-        let mut switch = Switch { lab, child };
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !switch.run(&["show", "ports"]).status.success() {
-            assert!(Instant::now() < deadline, "the switch does not answer");
-            assert_eq!(switch.child.try_wait().unwrap(), None, "the switch ended");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        switch
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let socket = self.lab.path("switch.sock");
-        let mut all = args.to_vec();
-        all.extend(["--socket", socket.to_str().unwrap()]);
-        self.lab.command(&all).output().unwrap()
-    }
-
-    fn done(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        assert_success(&output);
-        String::from_utf8(output.stdout).unwrap()
-    }
-
     /// Runs a command that must fail with this code and print all of `parts`.
     fn refused(&self, args: &[&str], code: i32, parts: &[&str]) {
-        let output = self.run(args);
+        let output = self.ask(args);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
         for part in parts {
             assert!(text.contains(part), "{args:?}: {part} in\n{text}");
         }
-    }
-
-    fn show(&self, what: &str) -> Value {
-        serde_json::from_str(&self.done(&["show", what, "--json"])).unwrap()
     }
 
     fn queue(&self) -> Value {
@@ -141,15 +113,6 @@ impl Switch {
             .collect()
     }
 
-    /// Waits, at most 10 s, until `holds` returns true.
-    fn soon(&self, what: &str, holds: impl Fn() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while !holds() {
-            assert!(Instant::now() < deadline, "{what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     /// Returns the number of ticks of the control core per second.
     fn looks(&self) -> f64 {
         let ticks = || self.show("npcc")["ticks"].as_f64().unwrap();
@@ -158,29 +121,17 @@ impl Switch {
         (ticks() - before) / start.elapsed().as_secs_f64()
     }
 
-    fn signal(&self, name: &str) {
-        let kill = std::process::Command::new("kill")
-            .args([name, &self.child.id().to_string()])
-            .status();
-        assert!(kill.unwrap().success());
-    }
-
     fn no_route(&self) -> u64 {
         self.show("ports")[0]["drops"]["no_route"]
             .as_u64()
             .unwrap_or(0)
     }
-
-    fn stop(self) -> (Lab, Output) {
-        self.signal("-TERM");
-        (self.lab, self.child.wait_with_output().unwrap())
-    }
 }
 
 #[test]
-fn pairs_are_given_imported_and_taken_back() {
+fn pairs_are_added_imported_and_deleted() {
     let _alone = alone();
-    let switch = Switch::start();
+    let mut switch = start();
     let add = |qpns: [&'static str; 2]| ["pair", "add", "10.0.1.3", "10.0.2.2", qpns[0], qpns[1]];
     switch.refused(&add(["0x11", "0"]), 1, &["0 is no queue pair"]);
     switch.refused(
@@ -188,7 +139,7 @@ fn pairs_are_given_imported_and_taken_back() {
         1,
         &["no such pair"],
     );
-    switch.soon("three flows", || switch.senders().len() == 3);
+    wait::until("three flows", wait::LONG, || switch.senders().len() == 3);
     assert_eq!(
         switch.show("npcc")["cnps_sent"],
         0,
@@ -198,17 +149,17 @@ fn pairs_are_given_imported_and_taken_back() {
 
     switch.done(&add(["0x11", "0x31"]));
     let lines = r#"{"src":"10.0.1.3","dst":"10.0.2.2","dest_qp":18,"sender_qp":50}"#;
-    std::fs::write(switch.lab.path("pairs.jsonl"), lines).unwrap();
+    std::fs::write(switch.path("pairs.jsonl"), lines).unwrap();
     switch.done(&["pair", "import", "pairs.jsonl"]);
     let rdma = r#"[{"ifname":"rxe0","lqpn":1,"type":"GSI"},{"ifname":"rxe0","lqpn":51,"rqpn":19,"type":"RC"}]"#;
-    std::fs::write(switch.lab.path("rdma.json"), rdma).unwrap();
+    std::fs::write(switch.path("rdma.json"), rdma).unwrap();
     switch.refused(&["pair", "import", "rdma.json"], 2, &["--local"]);
     let hosts = ["--local", "10.0.1.3", "--remote", "10.0.2.2"];
     switch.done(&[&["pair", "import", "rdma.json"], &hosts[..]].concat());
     // The output of `rdma` is only a suggestion, and nobody answers here to confirm it.
     let all = [(0x11, Some(0x31)), (0x12, Some(50)), (0x13, None)];
-    switch.soon("two are paired", || switch.senders() == all);
-    switch.soon("both are told", || {
+    wait::until("two are paired", wait::LONG, || switch.senders() == all);
+    wait::until("both are told", wait::LONG, || {
         let flows = switch.show("flows");
         let signalled = |flow: &&Value| flow["cnps"].as_u64() > Some(0);
         flows.as_array().unwrap().iter().filter(signalled).count() == 2
@@ -233,12 +184,13 @@ fn pairs_are_given_imported_and_taken_back() {
     );
 
     switch.done(&["pair", "del", "10.0.1.3", "10.0.2.2", "0x11"]);
-    switch.soon("the first is not paired any more", || {
+    wait::until("the first is not paired any more", wait::LONG, || {
         switch.senders()[0] == (0x11, None)
     });
-    let (lab, output) = switch.stop();
-    assert_success(&output);
-    let signalled: BTreeSet<_> = tshark_cnps(&lab.path("dc-out.pcap")).into_iter().collect();
+    switch.stop();
+    let signalled: BTreeSet<_> = tshark_cnps(&switch.path("dc-out.pcap"))
+        .into_iter()
+        .collect();
     let sender = |qp| ("10.0.1.3".to_owned(), qp);
     assert_eq!(signalled, [0x31, 50].map(sender).into_iter().collect());
 }
@@ -253,7 +205,7 @@ fn cnps(switch: &Switch) -> (u64, u64) {
 /// Waits until CNPs leave, or would; returns true if they leave.
 fn leave(switch: &Switch) -> bool {
     let before = cnps(switch);
-    switch.soon("CNPs that leave or would", || {
+    wait::until("CNPs that leave or would", wait::LONG, || {
         let (sent, would) = cnps(switch);
         sent + would > before.0 + before.1 + 3
     });
@@ -268,10 +220,10 @@ fn leave(switch: &Switch) -> bool {
 const PAIR: [&str; 6] = ["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31"];
 
 #[test]
-fn a_dry_run_sends_nothing_until_it_is_told_to() {
+fn nothing_is_sent_while_the_action_is_observe() {
     let _alone = alone();
     let observe = "npcc: { action: observe, hosts: { answering: [10.0.1.0/24] }, ";
-    let switch = Switch::start_with(&CONFIG.replace("npcc: { tick", &format!("{observe}tick")));
+    let mut switch = start_with(&CONFIG.replace("npcc: { tick", &format!("{observe}tick")));
     switch.done(&PAIR);
     assert!(!leave(&switch));
     let npcc = switch.show("npcc");
@@ -334,15 +286,14 @@ fn a_dry_run_sends_nothing_until_it_is_told_to() {
         "{said}"
     );
     assert!(!leave(&switch));
-    let (_, output) = switch.stop();
-    assert_success(&output);
+    switch.stop();
 }
 
 /// Guards `action` at each level: each alone holds CNPs back, by `set` and by `reload`.
 #[test]
 fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
     let _alone = alone();
-    let switch = Switch::start();
+    let mut switch = start();
     switch.done(&PAIR);
     assert!(leave(&switch));
     switch.done(&["set", "npcc.wan0.3.action", "observe"]);
@@ -373,7 +324,7 @@ fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
             "host",
         ),
     ] {
-        switch.lab.config(&file);
+        switch.config(&file);
         let said = switch.done(&["reload"]);
         assert!(said.contains("applied"), "{why}: {said}");
         assert!(!leave(&switch), "{why}");
@@ -381,11 +332,11 @@ fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
             switch.show("hosts")[0]["action"] == "observe",
             why == "host"
         );
-        switch.lab.config(CONFIG);
+        switch.config(CONFIG);
         switch.done(&["reload"]);
         assert!(leave(&switch), "{why}");
     }
-    switch.lab.config(&CONFIG.replace(
+    switch.config(&CONFIG.replace(
         "{ queues: [3], policy: npcc }",
         "{ queues: [3], enable: false }",
     ));
@@ -398,10 +349,10 @@ fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
     let before = cnps(&switch);
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(cnps(&switch), before, "nothing is decided");
-    switch.lab.config(CONFIG);
+    switch.config(CONFIG);
     switch.done(&["reload"]);
     assert!(leave(&switch), "and it can be taken up again");
-    assert_success(&switch.stop().1);
+    switch.stop();
 }
 
 /// Guards ECN as a fallback: with `ecn: off` CNPs are the senders' only signal, so a queue whose CNPs do not leave is marked.
@@ -410,36 +361,36 @@ fn a_queue_without_marks_has_them_while_nothing_is_sent() {
     let _alone = alone();
     let priorities = "profile: lossy, priorities: { 3: { ecn: { kmin: 1KB, kmax: 2KB } } }";
     let file = CONFIG.replace("profile: lossy", priorities);
-    let switch = Switch::start_with(&file.replace("npcc: { tick", "npcc: { ecn: off, tick"));
+    let mut switch = start_with(&file.replace("npcc: { tick", "npcc: { ecn: off, tick"));
     let marked = || {
         switch.show("queues")[1]["queues"][3]["ecn_marked"]
             .as_u64()
             .unwrap()
     };
-    switch.soon("a queue", || {
+    wait::until("a queue", wait::LONG, || {
         switch.queue()["depth"].as_u64() > Some(10_000)
     });
     assert_eq!(marked(), 0);
     switch.done(&["set", "npcc.wan0.3.action", "observe"]);
-    switch.soon("marks", || marked() > 0);
+    wait::until("marks", wait::LONG, || marked() > 0);
     switch.done(&["set", "npcc.wan0.3.action", "send"]);
     std::thread::sleep(Duration::from_millis(50));
     let before = marked();
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(marked(), before);
-    assert_success(&switch.stop().1);
+    switch.stop();
 }
 
 #[test]
 fn flows_are_picked_paged_and_exported() {
     let _alone = alone();
-    let switch = Switch::start();
-    switch.soon("three flows that nobody has answered", || {
+    let mut switch = start();
+    wait::until("three flows that nobody has answered", wait::LONG, || {
         let cold = switch.done(&["show", "flows", "--jsonl", "--cold"]);
         cold.lines().count() == 3
     });
     switch.done(&PAIR);
-    switch.soon("three flows, one paired", || {
+    wait::until("three flows, one paired", wait::LONG, || {
         let senders = switch.senders();
         senders.len() == 3 && senders[0].1 == Some(0x31)
     });
@@ -487,18 +438,22 @@ fn flows_are_picked_paged_and_exported() {
         (&pair["sender_qp"], &pair["evidence"]),
         (&0x31.into(), &"cm".into())
     );
-    std::fs::write(switch.lab.path("pairs.jsonl"), exported).unwrap();
+    std::fs::write(switch.path("pairs.jsonl"), exported).unwrap();
     switch.done(&["pair", "del", "10.0.1.3", "10.0.2.2", "0x11"]);
-    switch.soon("it is forgotten", || switch.senders()[0].1.is_none());
+    wait::until("it is forgotten", wait::LONG, || {
+        switch.senders()[0].1.is_none()
+    });
     switch.done(&["pair", "import", "pairs.jsonl"]);
-    switch.soon("it is known again", || switch.senders()[0].1 == Some(0x31));
-    assert_success(&switch.stop().1);
+    wait::until("it is known again", wait::LONG, || {
+        switch.senders()[0].1 == Some(0x31)
+    });
+    switch.stop();
 }
 
 #[test]
 fn settings_change_while_running_or_are_refused_with_a_reason() {
     let _alone = alone();
-    let switch = Switch::start();
+    let mut switch = start();
     for (args, parts) in [
         (
             ["set", "npcc.lan9.3.policy", "npcc"],
@@ -542,7 +497,7 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     assert_eq!(switch.queue()["policy"], "npcc");
     switch.done(&["set", "qos.priorities.3.weight", "7"]);
     assert_eq!(switch.show("qos")["priorities"][3]["weight"], 7);
-    assert_success(&switch.stop().1);
+    switch.stop();
 }
 
 /// Returns the bits per second that leave by wan0, over 500 ms.
@@ -557,10 +512,10 @@ fn rate(switch: &Switch) -> f64 {
 fn a_ports_speed_is_set_and_its_thresholds_follow() {
     let _alone = alone();
     let file = CONFIG.replace("shallow: 20KB, deep: 100KB", "shallow: 2ms, deep: 8ms");
-    let switch = Switch::start_with(&file);
+    let mut switch = start_with(&file);
     let thresholds = || switch.queue()["shallow"].as_u64().unwrap();
     assert_eq!(thresholds(), 25_000, "2 ms of 100M");
-    switch.soon("a full queue", || {
+    wait::until("a full queue", wait::LONG, || {
         switch.queue()["depth"].as_u64() > Some(10_000)
     });
     let before = rate(&switch);
@@ -577,22 +532,24 @@ fn a_ports_speed_is_set_and_its_thresholds_follow() {
     );
     // The setting survives a link flap.
     switch.done(&["port", "wan0", "down"]);
-    switch.soon("down", || switch.show("ports")[1]["up"] == false);
+    wait::until("down", wait::LONG, || {
+        switch.show("ports")[1]["up"] == false
+    });
     switch.done(&["port", "wan0", "up"]);
-    switch.soon("up", || switch.show("ports")[1]["up"] == true);
+    wait::until("up", wait::LONG, || switch.show("ports")[1]["up"] == true);
     let flapped = rate(&switch);
     assert!(flapped < before / 2.0, "{before} then {flapped} bit/s");
     let said = switch.done(&["unset", "--all"]);
     assert!(said.contains("ports.wan0.speed: 20M -> 100M"), "{said}");
     assert_eq!(thresholds(), 25_000);
     assert!(rate(&switch) > before / 2.0);
-    assert_success(&switch.stop().1);
+    switch.stop();
 }
 
 #[test]
 fn what_was_set_stays_over_a_reload_is_listed_and_goes_with_unset() {
     let _alone = alone();
-    let switch = Switch::start();
+    let mut switch = start();
     switch.done(&["set", "npcc.wan0.3.few", "70"]);
     switch.done(&["set", "qos.priorities.3.weight", "9"]);
     switch.done(&["set", "npcc.recovery", "5ms"]);
@@ -600,7 +557,7 @@ fn what_was_set_stays_over_a_reload_is_listed_and_goes_with_unset() {
     assert_eq!(held(), (70, 5_000_000));
 
     // The file has another value for one of them.
-    switch.lab.config(
+    switch.config(
         &CONFIG
             .replace("recovery: 3ms", "recovery: 4ms, tick: 3ms")
             .replace("tick: 2ms, ", ""),
@@ -621,13 +578,13 @@ fn what_was_set_stays_over_a_reload_is_listed_and_goes_with_unset() {
         "still set      ports.wan0.npcc.parameters.3: none -> ",
         "needs restart  npcc.tick: 2ms -> 3ms",
     ];
-    let dry = switch.run(&["reload", "--dry-run", "--exit-code"]);
+    let dry = switch.ask(&["reload", "--dry-run", "--exit-code"]);
     assert_eq!(dry.status.code(), Some(3));
     let said = String::from_utf8(dry.stdout).unwrap();
     assert!(said.contains("nothing was changed"), "{said}");
     assert_eq!(switch.done(&["show", "config"]), before);
     assert_eq!(held(), (70, 5_000_000));
-    let applied = switch.run(&["reload", "--exit-code"]);
+    let applied = switch.ask(&["reload", "--exit-code"]);
     assert_eq!(applied.status.code(), Some(3));
     for part in parts {
         assert!(said.contains(part), "{part} in\n{said}");
@@ -645,31 +602,31 @@ fn what_was_set_stays_over_a_reload_is_listed_and_goes_with_unset() {
     assert_eq!(switch.show("qos")["priorities"][3]["weight"], 50);
     switch.done(&["unset", "--all"]);
     assert_eq!(held(), (50, 4_000_000));
-    switch.lab.config(CONFIG);
+    switch.config(CONFIG);
     assert_eq!(
-        switch.run(&["reload", "--exit-code"]).status.code(),
+        switch.ask(&["reload", "--exit-code"]).status.code(),
         Some(0)
     );
     let same = switch.done(&["show", "config", "--diff"]);
-    let file = switch.lab.path("switch.yaml");
+    let file = switch.path("switch.yaml");
     let expected = format!("what runs is as in {}\n", file.display());
     assert_eq!(same, expected);
     // The output is a valid configuration.
     let printed = switch.done(&["show", "config"]);
-    std::fs::write(switch.lab.path("printed.yaml"), printed).unwrap();
+    std::fs::write(switch.path("printed.yaml"), printed).unwrap();
     let check = switch
         .lab
         .command(&["check", "-c", "printed.yaml"])
         .output();
     assert_success(&check.unwrap());
-    assert_success(&switch.stop().1);
+    switch.stop();
 }
 
 /// Guards settings over a link flap: a link that came up again gave its queues the policy and the parameters of the file.
 #[test]
 fn a_link_that_flaps_keeps_what_was_set() {
     let _alone = alone();
-    let switch = Switch::start();
+    let mut switch = start();
     for (key, value) in [
         ("npcc.wan0.3.policy", "model"),
         ("npcc.wan0.3.dead_band", "77"),
@@ -694,9 +651,9 @@ fn a_link_that_flaps_keeps_what_was_set() {
     );
     let up = |up: bool| switch.show("ports")[1]["up"] == up;
     switch.done(&["port", "wan0", "down"]);
-    switch.soon("the link is down", || up(false));
+    wait::until("the link is down", wait::LONG, || up(false));
     switch.done(&["port", "wan0", "up"]);
-    switch.soon("the link is up", || up(true));
+    wait::until("the link is up", wait::LONG, || up(true));
     assert_eq!(held(), before);
     // A reload still reports that these are not the file's.
     let said = switch.done(&["reload"]);
@@ -707,7 +664,7 @@ fn a_link_that_flaps_keeps_what_was_set() {
     assert_eq!(held(), before);
     switch.done(&["unset", "--all"]);
     assert_eq!(switch.queue()["policy"], "npcc");
-    assert_success(&switch.stop().1);
+    switch.stop();
 }
 
 /// Returns the configuration with changes of which some apply and some wait for a restart.
@@ -729,9 +686,9 @@ fn changed_everywhere() -> String {
 }
 
 #[test]
-fn the_file_is_read_again() {
+fn a_reload_applies_the_file_and_lists_what_needs_a_restart() {
     let _alone = alone();
-    let switch = Switch::start();
+    let mut switch = start();
     assert!(switch.done(&["reload"]).contains("nothing differs"));
 
     // A mistake changes nothing, though the rest of the file has changes.
@@ -739,7 +696,7 @@ fn the_file_is_read_again() {
         "{ queues: [3], policy: npcc }",
         "{ queues: [3], policy: model, deeep: 1ms }",
     );
-    switch.lab.config(&wrong);
+    switch.config(&wrong);
     switch.refused(
         &["reload"],
         2,
@@ -748,8 +705,10 @@ fn the_file_is_read_again() {
     assert_eq!(switch.queue()["policy"], "npcc");
 
     switch.done(&["set", "npcc.wan0.3.few", "900"]);
-    switch.soon("frames without a route", || switch.no_route() > 0);
-    switch.lab.config(&changed_everywhere());
+    wait::until("frames without a route", wait::LONG, || {
+        switch.no_route() > 0
+    });
+    switch.config(&changed_everywhere());
     let outcome: Value = serde_json::from_str(&switch.done(&["reload", "--json"])).unwrap();
     let keys = |part: &str| -> Vec<String> {
         let changes = outcome[part].as_array().unwrap().iter();
@@ -778,8 +737,10 @@ fn the_file_is_read_again() {
     assert_eq!(qos["priorities"][3]["weight"], 20);
     assert_eq!(qos["priorities"][3]["ecn"]["wan0"][0], 1_000);
     let marked = |switch: &Switch| switch.show("queues")[1]["queues"][3]["ecn_marked"].as_u64();
-    switch.soon("all frames are marked now", || marked(&switch) > Some(0));
-    switch.soon("10.0.3.9 has a route", || {
+    wait::until("all frames are marked now", wait::LONG, || {
+        marked(&switch) > Some(0)
+    });
+    wait::until("10.0.3.9 has a route", wait::LONG, || {
         let before = switch.no_route();
         std::thread::sleep(Duration::from_millis(30));
         switch.no_route() == before
@@ -790,20 +751,21 @@ fn the_file_is_read_again() {
             .contains("needs restart  npcc.tick: 2ms -> 3ms")
     );
 
-    switch.lab.config(&CONFIG.replace(
+    switch.config(&CONFIG.replace(
         "{ queues: [3], policy: npcc }",
         "{ queues: [3], policy: model }",
     ));
-    switch.signal("-HUP");
-    switch.soon("SIGHUP reloads", || switch.queue()["policy"] == "model");
-    switch.soon("the old route is back", || {
+    switch.signal("HUP");
+    wait::until("SIGHUP reloads", wait::LONG, || {
+        switch.queue()["policy"] == "model"
+    });
+    wait::until("the old route is back", wait::LONG, || {
         let before = switch.no_route();
         std::thread::sleep(Duration::from_millis(30));
         switch.no_route() > before
     });
-    let (_, output) = switch.stop();
-    assert_success(&output);
-    let said = String::from_utf8_lossy(&output.stderr);
+    switch.stop();
+    let said = switch.log();
     assert!(
         said.contains("applied        ports.wan0.npcc.policy: npcc -> model"),
         "{said}"

@@ -95,7 +95,7 @@ fn hand_on(mut stream: TcpStream, switch: SocketAddr, most: usize, requested: &M
 }
 
 #[test]
-fn the_page_shows_a_live_depth_and_a_flow_and_asks_nobody_else() {
+fn the_page_shows_a_live_depth_and_a_flow_and_contacts_the_switch_only() {
     let _alone = alone();
     let watched = Watched::new();
     let (head, served) = get(watched.address, "/", "").unwrap();
@@ -161,11 +161,16 @@ fn the_page_shows_a_live_depth_and_a_flow_and_asks_nobody_else() {
 }
 
 #[test]
-fn a_switch_that_dies_is_shown_as_dead_with_what_it_said_last() {
+fn a_switch_that_dies_is_shown_as_dead_with_its_last_values() {
     let _alone = alone();
     let mut watched = Watched::new();
-    let (address, _) = between(watched.address, 3);
-    let Some(died) = dom(address) else { return };
+    // Beside it a switch that is dead from the beginning, except for the page itself.
+    let [dies, dead] = [3, 0].map(|most| between(watched.address, most).0);
+    let never = std::thread::spawn(move || dom(dead));
+    let died = dom(dies);
+    let (Some(died), Some(never)) = (died, never.join().unwrap()) else {
+        return;
+    };
     assert!(died.contains("data-state=\"dead\""), "{died}");
     assert!(died.contains("has not answered since"), "{died}");
     let card = died
@@ -173,10 +178,8 @@ fn a_switch_that_dies_is_shown_as_dead_with_what_it_said_last() {
         .unwrap_or_else(|| panic!("{died}"))
         .1;
     assert!(after(card, "data-depth=\"").parse::<u64>().unwrap() > 0);
-    // A switch that is dead from the beginning, except for the page itself.
-    let (address, _) = between(watched.address, 0);
-    let never = dom(address).unwrap();
     assert!(never.contains("The switch does not answer."), "{never}");
-    watched.kill();
+    watched.running.kill().unwrap();
+    watched.running.wait().unwrap();
     assert!(get(watched.address, "/", "").is_none());
 }

@@ -16,7 +16,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use common::net::{Net, peer, run};
-use common::{Lab, Running, alone, assert_success};
+use common::switch::Switch;
+use common::{Lab, alone, assert_success};
 use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 use serde::Deserialize;
@@ -90,54 +91,6 @@ impl Drop for Tap {
         // Gone already unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// A running switch and its lab.
-struct Switch {
-    lab: Lab,
-    child: Running,
-}
-
-impl Switch {
-    fn start(lab: Lab) -> Switch {
-        let child = lab.start(&["--stats-json", "stats.json"]);
-        let socket = lab.path("switch.sock");
-        let running = Switch { lab, child };
-        for _ in 0..400 {
-            if std::os::unix::net::UnixStream::connect(&socket).is_ok() && running.shown().is_some()
-            {
-                return running;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(25));
-        }
-        run(&format!("kill -TERM {}", running.child.id()));
-        panic!(
-            "the switch does not answer: {:?}",
-            running.child.wait_with_output().unwrap()
-        );
-    }
-
-    fn shown(&self) -> Option<String> {
-        let socket = self.lab.path("switch.sock");
-        let output = self
-            .lab
-            .command(&["show", "pfc", "--socket", socket.to_str().unwrap()])
-            .output()
-            .unwrap();
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8(output.stdout).unwrap())
-    }
-
-    fn stop(self) -> Snapshot {
-        run(&format!("kill -TERM {}", self.child.id()));
-        assert_success(&self.child.wait_with_output().unwrap());
-        let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
-        let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
-        assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
-        snapshot
     }
 }
 
@@ -245,7 +198,7 @@ fn tshark_counts(path: &Path, xoff: bool) -> usize {
 fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
     let _alone = alone();
     let net = net();
-    let a = switch(
+    let mut a = switch(
         &net,
         "a",
         [("dc0", "a0", A0), ("wan0", "a1", A1)],
@@ -253,7 +206,7 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
             "routes: [{{ prefix: 10.0.2.0/24, via: 10.9.0.2 }}]\nneighbors: [{{ address: 10.9.0.2, port: wan0, mac: \"{B0}\" }}]\n"
         ),
     );
-    let b = switch(
+    let mut b = switch(
         &net,
         "b",
         [("wan0", "b0", B0), ("dc0", "b1", B1)],

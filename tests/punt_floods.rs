@@ -52,36 +52,8 @@ fn punts() -> Vec<Captured> {
                 lldp
             }
             1 => {
-                let question = [
-                    0,
-                    1,
-                    8,
-                    0,
-                    6,
-                    4,
-                    0,
-                    1,
-                    2,
-                    0,
-                    0,
-                    0,
-                    3,
-                    2 + host,
-                    10,
-                    0,
-                    3,
-                    2 + host,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    10,
-                    0,
-                    3,
-                    1,
-                ];
+                let head = [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 3, 2 + host];
+                let question = [&head[..], &[10, 0, 3, 2 + host], &[0; 6], &[10, 0, 3, 1]].concat();
                 let mut arp = ethernet([8, 6], &question, host);
                 arp[..6].copy_from_slice(&[0xff; 6]);
                 arp
@@ -89,12 +61,10 @@ fn punts() -> Vec<Captured> {
             2 => ip(host, 1, 64, &[8, 0, 0xf7, 0xfe, 0, 0, 0, 1]),
             // From hosts that do not answer ARP.
             5 => ip(200 + host % 8, 1, 64, &[8, 0, 0xf7, 0xfe, 0, 0, 0, 1]),
-            3 => ip(
-                host,
-                17,
-                255,
-                &[0xc0, 0, 0x0e, 0xc8, 0, 12, 0, 0, 0, 0, 0, 0],
-            ),
+            3 => {
+                let bfd = [0xc0, 0, 0x0e, 0xc8, 0, 12, 0, 0, 0, 0, 0, 0];
+                ip(host, 17, 255, &bfd)
+            }
             4 => ip(
                 host,
                 6,

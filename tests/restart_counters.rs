@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 
 use common::busy::{BUSY, busy};
 use common::manager::Manager;
-use common::{Lab, alone, assert_success, http};
+use common::{Lab, alone, http};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_pipeline::wire::mac_control;
 use npcc_testkit::capture::{self, Captured};
+use npcc_testkit::wait;
 
 /// Creates a lab with data of one connection to a slow queue and its answers, all by one UDP port; only evidence as strong as the connection
 /// manager's is trusted.
@@ -82,14 +83,7 @@ fn counters(address: std::net::SocketAddr) -> Option<BTreeMap<String, f64>> {
 
 /// Waits for a scrape, asserts that no counter went down, and returns it.
 fn next(address: std::net::SocketAddr, before: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let now = loop {
-        if let Some(all) = counters(address) {
-            break all;
-        }
-        assert!(Instant::now() < deadline, "no scrape");
-        std::thread::sleep(Duration::from_millis(20));
-    };
+    let now = wait::value(wait::LONG, || "a scrape".to_owned(), || counters(address));
     for (series, value) in before {
         let now = now.get(series);
         assert!(
@@ -101,7 +95,7 @@ fn next(address: std::net::SocketAddr, before: &BTreeMap<String, f64>) -> BTreeM
 }
 
 #[test]
-fn counters_never_go_back_and_the_same_senders_are_told() {
+fn counters_never_go_back_and_the_same_senders_are_signalled_after_restarts() {
     let _alone = alone();
     let (lab, address, cnps) = telling();
     let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
@@ -110,18 +104,7 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
     std::thread::sleep(Duration::from_millis(500));
     all = next(address, &all);
     assert!(signalled(&all) < 0.5, "nobody said who sends");
-    let socket = lab.path("switch.sock");
-    let pair = [
-        "pair",
-        "add",
-        "10.0.1.3",
-        "10.0.2.2",
-        "0x11",
-        "0x31",
-        "--socket",
-        socket.to_str().unwrap(),
-    ];
-    assert_success(&lab.command(&pair).output().unwrap());
+    lab.done(&["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31"]);
     while signalled(&all) < 3.0 {
         all = next(address, &all);
     }
@@ -188,26 +171,10 @@ fn counters_never_go_back_and_the_same_senders_are_told() {
     manager.stop();
 }
 
-/// Returns the output of `show audit --json`, once the switch answers.
-fn audit(lab: &Lab, manager: &Manager) -> Vec<serde_json::Value> {
-    let socket = lab.path("switch.sock");
-    let args = [
-        "show",
-        "audit",
-        "--json",
-        "--socket",
-        socket.to_str().unwrap(),
-    ];
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        let output = lab.command(&args).output().unwrap();
-        if output.status.success() {
-            let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-            return all["changes"].as_array().unwrap().clone();
-        }
-        assert!(Instant::now() < deadline, "no answer: {}", manager.said());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+/// Returns the changes of `show audit`, once the switch answers.
+fn audit(lab: &Lab) -> Vec<serde_json::Value> {
+    lab.answers();
+    lab.show("audit")["changes"].as_array().unwrap().clone()
 }
 
 #[test]
@@ -215,22 +182,15 @@ fn the_audit_is_there_with_keys_and_counts_after_a_restart_and_a_kill() {
     let _alone = alone();
     let (lab, ..) = telling();
     let mut manager = Manager::start(lab.dir.path(), &lab.command(&["run", "-c", "switch.yaml"]));
-    assert_eq!(audit(&lab, &manager).len(), 0);
-    let socket = lab.path("switch.sock");
-    let ask = |args: &[&str]| {
-        let args = [args, &["--socket", socket.to_str().unwrap()]].concat();
-        let output = lab.command(&args).output().unwrap();
-        assert_success(&output);
-        String::from_utf8(output.stdout).unwrap()
-    };
-    ask(&["set", "npcc.wan0.3.few", "70"]);
+    assert_eq!(audit(&lab).len(), 0);
+    lab.done(&["set", "npcc.wan0.3.few", "70"]);
     let path = lab.path("switch.yaml");
     let text = std::fs::read_to_string(&path).unwrap();
     let deeper = text.replace("deep: 100KB", "deep: 120KB");
     assert_ne!(deeper, text);
     std::fs::write(&path, deeper).unwrap();
-    ask(&["reload"]);
-    let before = audit(&lab, &manager);
+    lab.done(&["reload"]);
+    let before = audit(&lab);
     let whats: Vec<&str> = before
         .iter()
         .filter_map(|one| one["what"].as_str())
@@ -241,22 +201,22 @@ fn the_audit_is_there_with_keys_and_counts_after_a_restart_and_a_kill() {
     ]);
     assert_eq!(before[1]["keys"], keys);
     manager.restart();
-    assert_eq!(audit(&lab, &manager), before);
+    assert_eq!(audit(&lab), before);
     // A change at the last moment is kept, too.
-    ask(&["clear", "counters"]);
+    lab.done(&["clear", "counters"]);
     manager.kill();
-    let after = audit(&lab, &manager);
+    let after = audit(&lab);
     assert_eq!(after[..2], before);
     assert_eq!(
         (after.len(), &after[2]["what"]),
         (3, &"clear counters".into())
     );
-    let text = ask(&["show", "audit"]);
+    let text = lab.done(&["show", "audit"]);
     assert!(
         text.contains("\n    applied npcc.deep: 100KB -> 120KB\n"),
         "{text}"
     );
-    let log = ask(&["show", "log"]);
+    let log = lab.done(&["show", "log"]);
     assert!(log.contains(" clear counters (uid "), "{log}");
     manager.stop();
 }
@@ -308,15 +268,8 @@ fn a_pause_storm_goes_on_over_a_kill_and_ends_once_the_peer_is_quiet() {
         let mut lines = text.lines();
         lines.any(|line| line == "npcc_pfc_storm{port=\"wan0\",priority=\"4\"} 1")
     };
-    let wait = |what: &str, so: &dyn Fn() -> bool| {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !so() {
-            assert!(Instant::now() < deadline, "{what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
     next(address, &BTreeMap::new());
-    wait("no storm", &storm);
+    wait::until("a storm", wait::LONG, storm);
     // Time for a checkpoint.
     std::thread::sleep(Duration::from_millis(600));
     let slow = text.replace("detect: 100ms", "detect: 5s");
@@ -348,7 +301,7 @@ fn a_pause_storm_goes_on_over_a_kill_and_ends_once_the_peer_is_quiet() {
     peer(&pause(5));
     manager.kill();
     let after = next(address, &again);
-    wait("the storm has no end", &|| !storm());
+    wait::until("the end of the storm", wait::LONG, || !storm());
     let end = next(address, &after);
     assert_eq!(of(&end, "storms"), Some(1.0));
     std::thread::sleep(Duration::from_millis(600));

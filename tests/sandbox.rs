@@ -11,15 +11,14 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 
-use common::crash::{NULL_PORTS, Victim};
-use common::{Lab, alone};
+use common::crash::Victim;
+use common::{Lab, NULL_PORTS, alone};
 
 /// Bit of CAP_NET_ADMIN in a capability set.
 const NET_ADMIN: u64 = 1 << 12;
 
 fn victim(sandbox: &str) -> Victim {
-    let lab = Lab::new();
-    lab.config(&format!("{NULL_PORTS}{sandbox}"));
+    let lab = Lab::with(&format!("{NULL_PORTS}{sandbox}"));
     Victim::of(lab)
 }
 
@@ -47,11 +46,11 @@ fn every_thread_is_in_the_sandbox_those_of_dpdk_too() {
     let _alone = alone();
     let victim = victim("");
     let switch = victim.start(None, false);
-    victim.await_answer();
-    victim.wait("no sandbox", || {
+    victim.lab.answers();
+    victim.until("the sandbox is closed", || {
         victim.said().contains("the sandbox is closed")
     });
-    let all = threads(switch.0.as_ref().unwrap().id());
+    let all = threads(switch.id());
     assert!(all.len() >= 5, "{all:?}");
     let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
     assert!(names.iter().any(|name| name.contains("intr")), "{names:?}");
@@ -73,12 +72,12 @@ fn what_the_sandbox_forbids_is_refused_and_the_switch_runs_on() {
     let _alone = alone();
     let victim = victim("");
     let _switch = victim.start(Some("forbidden"), false);
-    victim.await_answer();
-    victim.wait("no sandbox", || {
+    victim.lab.answers();
+    victim.until("the sandbox is closed", || {
         victim.said().contains("the sandbox is closed")
     });
     fs::write(victim.lab.path("now"), "").unwrap();
-    victim.wait("nothing was tried", || {
+    victim.until("what is forbidden is tried", || {
         victim.said().contains("forbidden: another root")
     });
     let said = victim.said();
@@ -89,15 +88,17 @@ fn what_the_sandbox_forbids_is_refused_and_the_switch_runs_on() {
     ] {
         assert!(said.contains(line), "{said}");
     }
-    victim.await_answer();
+    victim.lab.answers();
 }
 
 #[test]
 fn a_sandbox_that_cannot_be_closed_ends_the_start_unless_it_is_only_tried() {
     let _alone = alone();
-    let strict = victim("");
+    // Both try for the same five seconds.
+    let (strict, lenient) = (victim(""), victim("sandbox: try\n"));
+    let _tried = lenient.start(Some("sandbox"), false);
     let mut switch = strict.start(Some("sandbox"), false);
-    let status = switch.0.as_mut().unwrap().wait().unwrap();
+    let status = switch.wait().unwrap();
     let said = strict.said();
     assert_eq!(status.code(), Some(1), "{said}");
     for part in [
@@ -108,14 +109,12 @@ fn a_sandbox_that_cannot_be_closed_ends_the_start_unless_it_is_only_tried() {
         assert!(said.contains(part), "{said}");
     }
 
-    let lenient = victim("sandbox: try\n");
-    let _switch = lenient.start(Some("sandbox"), false);
-    lenient.wait("it does not say so", || {
+    lenient.until("a note", || {
         lenient
             .said()
             .contains("note: the sandbox is not closed: capabilities were not given away")
     });
-    lenient.await_answer();
+    lenient.lab.answers();
 }
 
 #[test]
@@ -123,17 +122,15 @@ fn without_the_sandbox_the_same_is_let_through_and_the_switch_says_so() {
     let _alone = alone();
     let victim = victim("sandbox: off\n");
     let switch = victim.start(Some("forbidden"), false);
-    victim.await_answer();
+    victim.lab.answers();
     let said = || victim.said();
-    victim.wait("it does not say so", || {
-        said().contains("note: the sandbox is off")
-    });
+    victim.until("a note", || said().contains("note: the sandbox is off"));
     fs::write(victim.lab.path("now"), "").unwrap();
-    victim.wait("nothing was tried", || {
+    victim.until("what is forbidden is tried", || {
         said().contains("forbidden: another root")
     });
     assert!(said().contains("forbidden: a program: Ok("), "{}", said());
-    let all = threads(switch.0.as_ref().unwrap().id());
+    let all = threads(switch.id());
     assert!(
         all.iter().all(|(_, status)| status["Seccomp"] == 0),
         "{all:?}"

@@ -11,39 +11,23 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::net::Space;
-use common::{Lab, alone, assert_success, http};
+use common::{Lab, NULL_PORTS, Running, alone, assert_success, http};
+use npcc_testkit::wait;
 
-const NULL_PORTS: &str = "version: 1
-dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
-ports:
-  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
-  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
-buffer: { pool: 4MB }
-qos: { profile: lossy }
-";
-
-/// A running switch; the test acts as its service manager. It ends with the test.
+/// A running switch; the test acts as its service manager.
 struct Service {
     lab: Lab,
     socket: UnixDatagram,
-    child: Child,
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    child: Running,
 }
 
 impl Service {
     fn start(fault: Option<&str>) -> Service {
-        let lab = Lab::new();
-        lab.config(NULL_PORTS);
+        let lab = Lab::with(NULL_PORTS);
         Service::of(lab, fault)
     }
 
@@ -64,7 +48,7 @@ impl Service {
         Service {
             lab,
             socket,
-            child: child.unwrap(),
+            child: Running::of(child.unwrap()),
         }
     }
 
@@ -93,26 +77,28 @@ impl Service {
         lines
     }
 
+    /// Waits until this is in what it wrote to standard error; its notifications are read meanwhile.
+    fn until(&self, line: &str) {
+        let awaited = || format!("{line}: {}", self.said());
+        wait::value(wait::LONG, awaited, || {
+            self.hear(wait::STEP, "never");
+            self.said().contains(line).then_some(())
+        });
+    }
+
     fn said(&self) -> String {
         std::fs::read_to_string(self.lab.path("stderr")).unwrap()
     }
 }
 
-fn terminate(child: &Child) {
-    let kill = Command::new("kill").arg(child.id().to_string()).status();
-    assert!(kill.unwrap().success());
-}
-
 #[test]
-fn the_service_manager_hears_that_it_is_ready_alive_how_it_is_and_that_it_stops() {
+fn the_service_manager_is_notified_of_start_heartbeats_status_and_stop() {
     let _alone = alone();
     let mut service = Service::start(None);
     let lines = service.await_line("READY=1");
     assert!(!lines.iter().any(|line| line == "WATCHDOG=1"), "{lines:?}");
     // Ready means that the switch answers.
-    let socket = service.lab.path("switch.sock");
-    let shown = ["show", "ports", "--socket", socket.to_str().unwrap()];
-    assert_success(&service.lab.command(&shown).output().unwrap());
+    service.lab.done(&["show", "ports"]);
     let lines = service.hear(Duration::from_secs(3), "never");
     let alive = lines.iter().filter(|line| *line == "WATCHDOG=1").count();
     assert!(alive >= 4, "{lines:?}");
@@ -120,7 +106,7 @@ fn the_service_manager_hears_that_it_is_ready_alive_how_it_is_and_that_it_stops(
         .iter()
         .any(|line| line.starts_with("STATUS=2 ports up"));
     assert!(status, "{lines:?}");
-    terminate(&service.child);
+    service.child.signal("TERM");
     service.await_line("STOPPING=1");
     assert!(service.child.wait().unwrap().success());
 }
@@ -129,21 +115,12 @@ fn the_service_manager_hears_that_it_is_ready_alive_how_it_is_and_that_it_stops(
 fn stuck(lab: Lab, fault: &str, name: &str) -> Service {
     let service = Service::of(lab, Some(fault));
     service.await_line("READY=1");
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !service
-        .said()
-        .contains(&format!("the {name} has not moved for 1 s"))
-    {
-        assert!(Instant::now() < deadline, "{}", service.said());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    service.until(&format!("the {name} has not moved for 1 s"));
     service
 }
 
 fn null_ports(more: &str) -> Lab {
-    let lab = Lab::new();
-    lab.config(&format!("{NULL_PORTS}{more}"));
-    lab
+    Lab::with(&format!("{NULL_PORTS}{more}"))
 }
 
 /// Asserts that heartbeats stop while a thread hangs, that the thread is named, and that heartbeats resume when it does.
@@ -175,46 +152,50 @@ fn a_link_thread_that_is_stuck_is_named_and_no_keep_alive_is_sent() {
     is_noticed(null_ports(""), "link-stuck", "link thread");
 }
 
-#[test]
-fn threads_between_the_switch_and_linux_that_are_stuck_are_named_and_no_keep_alive_is_sent() {
+/// Asserts [`is_noticed`] of a thread between the switch and Linux.
+fn is_noticed_with_linux(fault: &str, name: &str) {
     let _alone = alone();
-    for (fault, name) in [
-        ("linux-stuck", "linux thread"),
-        ("netlink-stuck", "netlink thread"),
-    ] {
-        let space = Space::of("stuck");
-        let linux = format!("linux: {{ integrate: true, netns: {} }}\n", space.0);
-        is_noticed(null_ports(&linux), fault, name);
-    }
+    let space = Space::of(fault);
+    let linux = format!("linux: {{ integrate: true, netns: {} }}\n", space.0);
+    is_noticed(null_ports(&linux), fault, name);
 }
 
-/// Guards against needless restarts: a restart would cost frames, and the switch forwards without these threads.
 #[test]
-fn a_thread_that_forwarding_does_without_is_named_and_keep_alives_go_on() {
+fn a_linux_thread_that_is_stuck_is_named_and_no_keep_alive_is_sent() {
+    is_noticed_with_linux("linux-stuck", "linux thread");
+}
+
+#[test]
+fn a_netlink_thread_that_is_stuck_is_named_and_no_keep_alive_is_sent() {
+    is_noticed_with_linux("netlink-stuck", "netlink thread");
+}
+
+/// Asserts that a thread that forwarding does without is named while it hangs, and that heartbeats go on: a restart would cost frames.
+fn is_named_only(fault: &str, name: &str) {
     let _alone = alone();
-    for (fault, name) in [
-        ("http-stuck", "HTTP thread"),
-        ("keeping-stuck", "keeping thread"),
-    ] {
-        let lab = Lab::new();
-        lab.config(&format!(
-            "{NULL_PORTS}telemetry: {{ socket: {}, http: \"{}\" }}\n",
-            lab.path("switch.sock").display(),
-            http::free()
-        ));
-        let service = stuck(lab, fault, name);
-        service.hear(Duration::from_millis(500), "never");
-        let lines = service.hear(Duration::from_secs(2), "never");
-        let alive = lines.iter().filter(|line| *line == "WATCHDOG=1").count();
-        assert!(alive >= 4, "{fault}: {lines:?}");
-        std::fs::write(service.lab.path("goes-on"), "").unwrap();
-        let deadline = Instant::now() + Duration::from_secs(30);
-        let again = format!("the {name} moves again");
-        while !service.said().contains(&again) {
-            assert!(Instant::now() < deadline, "{}", service.said());
-            service.hear(Duration::from_millis(100), "never");
-        }
-    }
+    let lab = Lab::new();
+    lab.config(&format!(
+        "{NULL_PORTS}telemetry: {{ socket: {}, http: \"{}\" }}\n",
+        lab.path("switch.sock").display(),
+        http::free()
+    ));
+    let service = stuck(lab, fault, name);
+    service.hear(Duration::from_millis(500), "never");
+    let lines = service.hear(Duration::from_secs(2), "never");
+    let alive = lines.iter().filter(|line| *line == "WATCHDOG=1").count();
+    assert!(alive >= 4, "{fault}: {lines:?}");
+    std::fs::write(service.lab.path("goes-on"), "").unwrap();
+    service.until(&format!("the {name} moves again"));
+}
+
+#[test]
+fn an_http_thread_that_is_stuck_is_named_and_keep_alives_go_on() {
+    is_named_only("http-stuck", "HTTP thread");
+}
+
+#[test]
+fn a_checkpoint_thread_that_is_stuck_is_named_and_keep_alives_go_on() {
+    is_named_only("keeping-stuck", "keeping thread");
 }
 
 /// Parses the fields of an entry as the journal's socket takes them.
@@ -239,10 +220,9 @@ fn fields(mut entry: &[u8]) -> BTreeMap<String, String> {
 
 /// Guards the journal entry of a change, in a mount namespace of its own, whose /run is the test's.
 #[test]
-fn under_systemd_a_change_is_an_entry_of_the_journal_with_who_made_it() {
+fn under_systemd_a_change_is_a_journal_entry_with_its_user_and_process() {
     let _alone = alone();
-    let lab = Lab::new();
-    lab.config(NULL_PORTS);
+    let lab = Lab::with(NULL_PORTS);
     std::fs::create_dir_all(lab.path("run/systemd/journal")).unwrap();
     let journal = UnixDatagram::bind(lab.path("run/systemd/journal/socket")).unwrap();
     let timeout = Some(Duration::from_secs(30));
@@ -271,21 +251,15 @@ fn under_systemd_a_change_is_an_entry_of_the_journal_with_who_made_it() {
     let mut service = Service {
         socket: UnixDatagram::unbound().unwrap(),
         lab,
-        child,
+        child: Running::of(child),
     };
     let lab = &service.lab;
     let socket = lab.path("switch.sock");
-    let deadline = Instant::now() + Duration::from_secs(30);
     let port = ["port", "wan0", "down", "--socket", socket.to_str().unwrap()];
-    let client = loop {
-        let child = lab.command(&port).stderr(Stdio::null()).spawn().unwrap();
-        let pid = child.id();
-        if child.wait_with_output().unwrap().status.success() {
-            break pid;
-        }
-        assert!(Instant::now() < deadline, "{}", service.said());
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    lab.answers();
+    let mut client = lab.command(&port).spawn().unwrap();
+    assert!(client.wait().unwrap().success());
+    let client = client.id();
     let mut buffer = [0; 65536];
     let (mut change, mut link) = (None, None);
     while change.is_none() || link.is_none() {
@@ -311,7 +285,7 @@ fn under_systemd_a_change_is_an_entry_of_the_journal_with_who_made_it() {
         (link["NPCC_PORT"].as_str(), link["PRIORITY"].as_str()),
         ("wan0", "4")
     );
-    terminate(&service.child);
+    service.child.signal("TERM");
     assert!(service.child.wait().unwrap().success());
     // The entry went to the journal only.
     assert!(
@@ -387,7 +361,7 @@ fn techsupport_has_every_table_the_configuration_and_the_doctors_findings() {
     assert!(parts["MANIFEST"].contains("recorder-previous.txt: absent: "));
 
     // The archive is needed most when the switch does not answer.
-    terminate(&service.child);
+    service.child.signal("TERM");
     assert!(service.child.wait().unwrap().success());
     collect("dead.tar.gz");
     let parts = unpacked(&service.lab.path("dead.tar.gz"));

@@ -9,7 +9,8 @@
 
 mod common;
 
-use common::{Lab, alone, assert_success, root};
+use common::switch::Switch;
+use common::{Lab, alone, root};
 use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 
@@ -198,36 +199,20 @@ fn a_port_with_two_queues_is_shared() {
         "speed: 400G, pfc: off, worker: 0",
         DEEP,
     );
-    let running = lab.start(&["--for", "3s", "--stats-json", "stats.json"]);
-    let socket = lab.path("switch.sock");
-    let ask = |what: &str| {
-        lab.command(&["show", what, "--socket", socket.to_str().unwrap()])
-            .output()
-            .unwrap()
-    };
-    let mut tries = 0;
-    let table = loop {
-        let output = ask("workers");
-        if output.status.success() {
-            break String::from_utf8(output.stdout).unwrap();
-        }
-        tries += 1;
-        assert!(tries < 100, "the switch does not answer");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    };
+    let mut switch = Switch::start(lab);
+    let table = switch.done(&["show", "workers"]);
     let rows: Vec<Vec<&str>> = table
         .lines()
         .map(|line| line.split_whitespace().collect())
         .collect();
     assert_eq!(rows[0][..3], ["CORE", "OWNS", "RECEIVES"]);
     assert_eq!(rows[2][..5], ["0", "dc0", "wan0", "dc0", "wan0"], "{table}");
-    let output = running.wait_with_output().unwrap();
-    assert_success(&output);
-    let text = std::fs::read_to_string(lab.path("stats.json")).unwrap();
-    let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
-    assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
+    let each = frames(&switch, "dc-in.pcap").len() as u64;
+    switch.until("all frames have left", || {
+        switch.show("ports")[1]["tx"]["packets"] == 2 * each
+    });
+    let snapshot = switch.stop();
     assert_eq!(snapshot.ports[0].workers, [0, 1]);
-    let each = frames(&lab, "dc-in.pcap").len() as u64;
     assert_eq!(
         (snapshot.ports[0].rx.packets, drops(&snapshot)),
         (2 * each, 0)

@@ -13,6 +13,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use common::switch::Switch;
 use common::{Lab, alone, root, scapy_cnps, tshark_cnps};
 use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
@@ -92,7 +93,7 @@ fn check(
 }
 
 #[test]
-fn write_four_qps() {
+fn writes_of_four_qps_are_signalled_and_explained() {
     let _alone = alone();
     let lab = lab(
         "softroce-write-4qp.pcap",
@@ -100,33 +101,13 @@ fn write_four_qps() {
         ("10.0.1.2", "02:00:00:00:01:02"),
         "10M",
     );
-    let mut child = lab.start(&["--for", "2500ms", "--stats-json", "stats.json"]);
+    let mut switch = Switch::start(lab);
     std::thread::sleep(std::time::Duration::from_millis(1800));
-    let socket = lab.path("switch.sock");
-    let flows = lab
-        .command(&[
-            "show",
-            "flows",
-            "--json",
-            "--socket",
-            socket.to_str().unwrap(),
-        ])
-        .output()
-        .unwrap();
-    let log = lab
-        .command(&["show", "log", "--socket", socket.to_str().unwrap()])
-        .output()
-        .unwrap();
-    let hosts = lab
-        .command(&["show", "hosts", "--socket", socket.to_str().unwrap()])
-        .output()
-        .unwrap();
-    assert!(child.wait().unwrap().success());
-    let snapshot: Snapshot =
-        serde_json::from_str(&std::fs::read_to_string(lab.path("stats.json")).unwrap()).unwrap();
-    assert!(snapshot.conservation.holds(), "{:?}", snapshot.conservation);
+    let flows = switch.done(&["show", "flows", "--json"]);
+    let [log, hosts] = ["log", "hosts"].map(|table| switch.done(&["show", table]));
+    let snapshot = switch.stop();
     check(
-        &lab,
+        &switch,
         &snapshot,
         "10.0.1.3",
         "10.0.1.2",
@@ -134,21 +115,14 @@ fn write_four_qps() {
     );
 
     // Every CNP can be explained, and is counted for its host.
-    let log = String::from_utf8(log.stdout).unwrap();
     assert!(
         log.contains("of 10.0.1.3 got CNP") && log.contains("known by port-hash"),
         "{log}"
     );
-    assert!(
-        String::from_utf8(hosts.stdout)
-            .unwrap()
-            .contains("10.0.1.3")
-    );
+    assert!(hosts.contains("10.0.1.3"));
 
     // Each sender's QP is matched to the right flow: soft-RoCE numbers both ends in the order of creation.
-    common::assert_success(&flows);
-    let flows: Vec<npcc_appliance::report::model::Flow> =
-        serde_json::from_slice(&flows.stdout).unwrap();
+    let flows: Vec<npcc_appliance::report::model::Flow> = serde_json::from_str(&flows).unwrap();
     let pairs: BTreeSet<_> = flows
         .iter()
         .map(|flow| (flow.dest_qp, flow.sender_qp))
@@ -163,7 +137,7 @@ fn write_four_qps() {
 }
 
 #[test]
-fn read_four_qps() {
+fn reads_of_four_qps_are_signalled_at_the_responder() {
     let _alone = alone();
     // Most frames are READ RESPONSES: 10.0.1.2 is the sender of data, and dc0 is on its side.
     let lab = lab(

@@ -9,15 +9,16 @@ mod common;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::http::Watched;
 use common::{alone, root};
+use npcc_testkit::wait;
 
 /// Escape sequences that leave the alternate screen and show the cursor.
 const BACK: [&str; 2] = ["\x1b[?1049l", "\x1b[?25h"];
 
-/// Runs `top` on a pseudo-terminal, and presses these keys after 2.5 s; `fault` is injected in a debug build.
+/// Runs `top` on a pseudo-terminal, and presses these keys after 2.5 s unless it has ended before; `fault` is injected in a debug build.
 fn top(watched: &Watched, keys: &str, fault: &str) -> Output {
     let socket = watched.lab.path("switch.sock");
     let program = env!("CARGO_BIN_EXE_npcc-switch");
@@ -35,7 +36,10 @@ fn top(watched: &Watched, keys: &str, fault: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(2_500));
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(2_500) && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(wait::STEP);
+    }
     // A `top` that has already ended reads no key.
     let _ = child.stdin.take().unwrap().write_all(keys.as_bytes());
     child.wait_with_output().unwrap()
@@ -46,7 +50,7 @@ fn shown(output: &Output) -> String {
 }
 
 #[test]
-fn it_shows_queues_and_flows_and_restores_the_terminal_at_q_and_at_a_panic() {
+fn top_shows_queues_and_flows_and_restores_the_terminal_at_q_and_at_a_panic() {
     let _alone = alone();
     let watched = Watched::new();
     let output = top(&watched, "sq", "");
@@ -69,7 +73,7 @@ fn it_shows_queues_and_flows_and_restores_the_terminal_at_q_and_at_a_panic() {
 }
 
 #[test]
-fn without_a_terminal_it_says_so() {
+fn top_without_a_terminal_is_refused_with_a_hint() {
     let _alone = alone();
     let watched = Watched::new();
     let socket = watched.lab.path("switch.sock");

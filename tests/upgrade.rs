@@ -10,12 +10,10 @@ mod common;
 
 use std::io::Read;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use common::manager::Manager;
 use common::net::Space;
-use common::{Lab, alone, assert_success, root};
-use serde_json::Value;
+use common::{Lab, alone, root};
 
 /// Oldest version whose configurations and state must start this one.
 const OLD: &str = "7c7eca1";
@@ -23,6 +21,7 @@ const OLD: &str = "7c7eca1";
 /// Configuration with ports named as those of the run that left the state.
 const PORTS: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+cores: { control: 0, workers: [1], idle: adaptive }
 ports:
   - { name: dc0, device: \"net_null0,no-rx=1\", addresses: [10.0.1.1/24] }
   - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24], speed: 10M, npcc: { queues: [3] } }
@@ -32,20 +31,6 @@ qos: { profile: lossy }
 
 fn left(name: &str) -> PathBuf {
     root().join("tests/upgrade").join(OLD).join(name)
-}
-
-fn json(lab: &Lab, arguments: &[&str]) -> Value {
-    let mut command = lab.command(arguments);
-    let output = command.args(["--json", "--socket", "switch.sock"]).output();
-    serde_json::from_slice(&output.unwrap().stdout).unwrap_or_default()
-}
-
-fn answers(lab: &Lab) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while json(lab, &["show", "ports"]).is_null() {
-        assert!(Instant::now() < deadline, "the switch does not answer");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]
@@ -76,26 +61,21 @@ fn counters_pairs_drain_and_recorder_of_the_old_version_are_taken_over() {
     std::fs::write(lab.path("switch.recorder"), recorder).unwrap();
     let run = lab.command(&["run", "-c", "switch.yaml"]);
     let mut manager = Manager::start(lab.dir.path(), &run);
-    answers(&lab);
+    lab.answers();
 
     // The recorder belongs to the run before this one.
-    let output = lab
-        .command(&["recorder", "--previous", "--socket", "switch.sock"])
-        .output()
-        .unwrap();
-    assert_success(&output);
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = lab.done(&["recorder", "--previous"]);
     assert!(text.contains("npcc-switch"), "{text}");
 
     for name in ["counters", "facts", "pairs"] {
         manager.seal(name, &left(&format!("{name}.gz")));
     }
     manager.kill();
-    answers(&lab);
-    let ports = json(&lab, &["show", "ports"]);
+    lab.answers();
+    let ports = lab.show("ports");
     let received = |port: usize| ports[port]["rx"]["packets"].as_u64().unwrap();
     assert_eq!((received(0), received(1)), (867, 193), "{ports:#}");
-    assert!(!json(&lab, &["show", "linux"])["draining_s"].is_null());
+    assert!(!lab.show("linux")["draining_s"].is_null());
     let said = manager.said();
     assert!(!said.contains("is not used"), "{said}");
     manager.stop();

@@ -115,7 +115,7 @@ fn nothing_is_allocated_per_packet() {
 
 /// Guards zero allocation for Linux: punting, neighbour requests, ICMP errors, and frames that Linux sends.
 #[test]
-fn nothing_is_allocated_for_linux_either() {
+fn nothing_is_allocated_per_packet_with_linux_integrated() {
     let (_writer, mut readers) = two_ports::routes(&[(IpAddr::from([10, 0, 0, 0]), 8)], 1);
     let (cache, _reader) = FlowCache::new(4096, 0b10, 1024, 1);
     let pool = PoolConfig {

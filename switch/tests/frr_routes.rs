@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use npcc_linux::tap::namespace;
 use npcc_pipeline::units::PortId;
+use npcc_testkit::wait;
 use rack::{Rack, v4};
 use tempfile::TempDir;
 
@@ -105,9 +106,8 @@ impl Frr {
             command.arg("-z").arg(at("zserv.api"));
             command.arg("--vty_socket").arg(folder.path());
             daemons.push(command.spawn().unwrap());
-            while !at(&format!("{daemon}.vty")).exists() {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            let socket = at(&format!("{daemon}.vty"));
+            wait::until(daemon, wait::LONG, || socket.exists());
         }
         let mut command = inside(&beside, "bird");
         command.arg("-f").arg("-c").arg(at("bird.conf"));

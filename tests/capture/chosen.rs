@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 use super::common::alone;
-use super::{LOSING, Switch, pause, roce, tshark, word};
+use super::{LOSING, Switch, pause, roce, start, tshark, word};
 
 #[test]
-fn what_comes_in_goes_out_and_is_made_is_captured_by_port_queue_and_filter() {
+fn received_sent_and_originated_frames_are_captured_by_port_queue_and_filter() {
     let _alone = alone();
     let frames = [
         roce("10.0.2.2", 26, 200).frame(),
         roce("10.0.4.9", 10, 64).frame(),
         roce("10.0.2.2", 8, 100).frame(),
     ];
-    let switch = Switch::start(LOSING, &frames, &[pause()]);
+    let switch = start(LOSING, &frames, &[pause()]);
     comes_in(&switch);
     goes_out(&switch);
     pauses_and_tags(&switch);
@@ -45,7 +45,7 @@ fn comes_in(switch: &Switch) {
         "frame.cap_len",
         "frame.packet_flags_direction",
     ];
-    let lines = tshark(&switch.lab.path("in.pcapng"), &fields);
+    let lines = tshark(&switch.path("in.pcapng"), &fields);
     assert_eq!(lines.len(), 50);
     for line in &lines {
         let [name, comment, dst, len, kept, direction] = &line[..] else {
@@ -78,7 +78,7 @@ fn goes_out(switch: &Switch) {
         "frame.packet_flags_direction",
         "frame.time_epoch",
     ];
-    let lines = tshark(&switch.lab.path("out.pcapng"), &fields);
+    let lines = tshark(&switch.path("out.pcapng"), &fields);
     assert_eq!(lines.len(), 100);
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -120,7 +120,7 @@ fn pauses_and_tags(switch: &Switch) {
         ("heard.pcapng", "received in=wan0"),
         ("told.pcapng", "sent in=switch out=dc0"),
     ] {
-        let lines = tshark(&switch.lab.path(name), &["frame.comment", "macc.opcode"]);
+        let lines = tshark(&switch.path(name), &["frame.comment", "macc.opcode"]);
         assert_eq!(lines.len(), 3, "{name}");
         for line in lines {
             assert!(line[0].starts_with(begin), "{line:?}");
@@ -129,7 +129,7 @@ fn pauses_and_tags(switch: &Switch) {
     }
     switch.capture(&["--filter", "vlan 300", "--count", "5"], "tagged.pcapng");
     let tagged = tshark(
-        &switch.lab.path("tagged.pcapng"),
+        &switch.path("tagged.pcapng"),
         &["frame.comment", "vlan.id", "ip.dst"],
     );
     assert_eq!(tagged.len(), 5);
@@ -149,7 +149,7 @@ fn is_made(switch: &Switch) {
         "cnp.pcapng",
     );
     let cnps = tshark(
-        &switch.lab.path("cnp.pcapng"),
+        &switch.path("cnp.pcapng"),
         &[
             "frame.comment",
             "infiniband.bth.opcode",
@@ -175,10 +175,10 @@ fn refuses(switch: &Switch) {
     assert!(said.starts_with("0 frames captured, 0 lost"), "{said}");
     assert!(begun.elapsed() >= Duration::from_millis(300));
     let refused = |args: &[&str]| {
-        let output = switch.output(&[&["capture", "-w", "x.pcapng"], args].concat());
+        let output = switch.ask(&[&["capture", "-w", "x.pcapng"], args].concat());
         assert!(!output.status.success());
         assert!(
-            !switch.lab.path("x.pcapng").exists(),
+            !switch.path("x.pcapng").exists(),
             "nothing is written where nothing begins"
         );
         (

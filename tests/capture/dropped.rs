@@ -7,7 +7,7 @@ use npcc_pipeline::wire::checksum;
 
 use super::common::net::Space;
 use super::common::{alone, assert_success};
-use super::{LOSING, Switch, losing, pause, tshark, word};
+use super::{LOSING, Switch, losing, pause, start, tshark, word};
 
 fn reasons(lines: &[Vec<String>]) -> BTreeSet<String> {
     let reason = |line: &Vec<String>| word(&line[0], "reason").map(str::to_owned);
@@ -15,13 +15,11 @@ fn reasons(lines: &[Vec<String>]) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_reason_for_which_frames_are_dropped_is_told_with_them_through_a_pipe() {
+fn every_drop_reason_is_captured_with_its_frames_through_a_pipe() {
     let _alone = alone();
-    let switch = Switch::start(LOSING, &losing(), &[pause()]);
+    let switch = start(LOSING, &losing(), &[pause()]);
     // A pause storm is detected, and queues are blocked.
-    switch.until("the storm", |switch| {
-        switch.drops().contains_key("pfc_storm")
-    });
+    switch.until("the storm", || switch.drops().contains_key("pfc_storm"));
     let lines = piped(&switch);
     let seen = reasons(&lines);
     let counted: BTreeSet<String> = switch.drops().into_keys().collect();
@@ -68,7 +66,7 @@ fn piped(switch: &Switch) -> Vec<Vec<String>> {
     );
     let output = Command::new("sh")
         .args(["-c", &script])
-        .current_dir(switch.lab.dir.path())
+        .current_dir(switch.dir.path())
         .output()
         .unwrap();
     assert_success(&output);
@@ -150,13 +148,13 @@ fn for_linux() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn frames_that_linux_is_not_given_for_their_rate_are_told_with_their_class() {
+fn frames_over_a_punt_rate_are_captured_with_their_class() {
     let _alone = alone();
     let space = Space::of("miserly");
-    let switch = Switch::start(&miserly(&space), &for_linux(), &[]);
+    let switch = start(&miserly(&space), &for_linux(), &[]);
     let classes = ["arp_nd", "bfd", "lldp", "routing", "to_us"];
     let all: BTreeSet<String> = classes.map(|class| format!("punt_{class}")).into();
-    switch.until("each class is over its rate", |switch| {
+    switch.until("each class is over its rate", || {
         let counted: BTreeSet<String> = switch.drops().into_keys().collect();
         counted.is_superset(&all)
     });
@@ -174,7 +172,7 @@ fn frames_that_linux_is_not_given_for_their_rate_are_told_with_their_class() {
 /// Checks that a link that goes down drops the frames queued for it.
 fn goes_down(switch: &Switch) {
     let mut capture = switch
-        .command(&[
+        .client(&[
             "capture",
             "--filter",
             "reason link_down",
@@ -185,10 +183,10 @@ fn goes_down(switch: &Switch) {
         ])
         .spawn()
         .unwrap();
-    switch.until("it captures", Switch::captures);
+    switch.until("it captures", || switch.captures());
     switch.done(&["port", "wan0", "down"]);
     assert!(capture.wait().unwrap().success());
-    let down = tshark(&switch.lab.path("down.pcapng"), &["frame.comment"]);
+    let down = tshark(&switch.path("down.pcapng"), &["frame.comment"]);
     assert_eq!(down.len(), 20);
     assert_eq!(reasons(&down), BTreeSet::from(["link_down".to_owned()]));
     assert!(!switch.captures(), "nothing stays on");

@@ -4,19 +4,19 @@ use std::process::{Child, Command, Stdio};
 
 use super::common::net::run;
 use super::common::{Running, alone, assert_success};
-use super::{LOSING, Switch, losing, pause, tshark};
+use super::{LOSING, losing, pause, start, tshark};
 
 #[test]
 fn a_capture_ends_with_its_client_however_that_goes() {
     let _alone = alone();
-    let switch = Switch::start(LOSING, &losing(), &[pause()]);
+    let switch = start(LOSING, &losing(), &[pause()]);
     let begin = || -> Running {
         let child = switch
-            .command(&["capture", "-w", "a.pcapng"])
+            .client(&["capture", "-w", "a.pcapng"])
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        switch.until("it captures", Switch::captures);
+        switch.until("it captures", || switch.captures());
         Running::of(child)
     };
     let said = |child: Child| {
@@ -25,14 +25,12 @@ fn a_capture_ends_with_its_client_however_that_goes() {
     };
     // One capture runs at a time, and a second is refused.
     let mut first = begin();
-    let second = switch.output(&["capture", "-w", "b.pcapng"]);
+    let second = switch.ask(&["capture", "-w", "b.pcapng"]);
     assert_eq!(second.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&second.stderr).contains("another capture runs"));
     // Killed: its capture ends, and the next may begin.
     first.0.as_mut().unwrap().kill().unwrap();
-    switch.until("a killed client's capture ends", |switch| {
-        !switch.captures()
-    });
+    switch.until("a killed client's capture ends", || !switch.captures());
     // SIGINT ends it cleanly: the file says what was lost.
     let mut third = begin();
     let child = third.0.take().unwrap();
@@ -40,14 +38,14 @@ fn a_capture_ends_with_its_client_however_that_goes() {
     let (status, text) = said(child);
     assert!(status.success(), "{text}");
     assert!(text.contains("frames captured, "), "{text}");
-    switch.until("an interrupted capture ends", |switch| !switch.captures());
+    switch.until("an interrupted capture ends", || !switch.captures());
     let whole = Command::new("capinfos")
         .arg("-M")
-        .arg(switch.lab.path("a.pcapng"))
+        .arg(switch.path("a.pcapng"))
         .output();
     // capinfos comes with tshark on some distributions only; tshark reads to the end in any case.
     assert!(whole.is_err() || whole.unwrap().status.success());
-    assert!(!tshark(&switch.lab.path("a.pcapng"), &["frame.number"]).is_empty());
+    assert!(!tshark(&switch.path("a.pcapng"), &["frame.number"]).is_empty());
     // A reader of the pipe goes away.
     let script = format!(
         "'{}' capture --socket switch.sock -w - | head -c 100000 >/dev/null",
@@ -55,19 +53,15 @@ fn a_capture_ends_with_its_client_however_that_goes() {
     );
     let piped = Command::new("sh")
         .args(["-c", &script])
-        .current_dir(switch.lab.dir.path())
+        .current_dir(switch.dir.path())
         .output()
         .unwrap();
     assert_success(&piped);
-    switch.until("a capture whose reader left ends", |switch| {
-        !switch.captures()
-    });
+    switch.until("a capture whose reader left ends", || !switch.captures());
     // A switch that ends notifies its client.
     let mut last = begin();
     let mut switch = switch;
-    let child = switch.run.0.take().unwrap();
-    run(&format!("kill -TERM {}", child.id()));
-    assert!(child.wait_with_output().unwrap().status.success());
+    switch.stop();
     let (status, text) = said(last.0.take().unwrap());
     assert!(
         status.success() && text.contains("the switch stopped"),

@@ -18,15 +18,14 @@ mod trace;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use common::{Lab, Running, assert_success};
+use common::switch::Switch;
+use common::{Lab, assert_success};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_pipeline::wire::{checksum, mac_control};
 use npcc_testkit::capture::{self, Captured};
-use serde_json::Value;
 
 /// Switch without Linux whose traffic meets every outcome possible there; wan0 is slow, and its peer pauses priority 4 without end.
 const LOSING: &str = "version: 1
@@ -118,74 +117,34 @@ fn losing() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A running switch, and the commands sent to it.
-struct Switch {
-    lab: Lab,
-    run: Running,
+/// Starts a switch that receives these frames by its first port, and those by its second.
+fn start(config: &str, frames: &[Vec<u8>], back: &[Vec<u8>]) -> Switch {
+    let lab = Lab::new();
+    for (name, frames) in [("in.pcap", frames), ("back.pcap", back)] {
+        let captured = |frame: &Vec<u8>| Captured {
+            time: 0,
+            frame: frame.clone(),
+        };
+        let all: Vec<Captured> = frames.iter().map(captured).collect();
+        capture::write(&lab.path(name), all.iter(), 1).unwrap();
+    }
+    lab.config(config);
+    Switch::start(lab)
 }
 
 impl Switch {
-    fn start(config: &str, frames: &[Vec<u8>], back: &[Vec<u8>]) -> Switch {
-        let lab = Lab::new();
-        for (name, frames) in [("in.pcap", frames), ("back.pcap", back)] {
-            let captured = |frame: &Vec<u8>| Captured {
-                time: 0,
-                frame: frame.clone(),
-            };
-            let all: Vec<Captured> = frames.iter().map(captured).collect();
-            capture::write(&lab.path(name), all.iter(), 1).unwrap();
-        }
-        lab.config(config);
-        let log = std::fs::File::create(lab.path("log")).unwrap();
-        let child = lab
-            .command(&["run", "-c", "switch.yaml", "--stats-json", "stats.json"])
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let switch = Switch {
-            lab,
-            run: Running::of(child),
-        };
-        switch.until("it answers", |switch| !switch.show("ports").is_null());
-        switch
-    }
-
-    fn until(&self, what: &str, holds: impl Fn(&Switch) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !holds(self) {
-            let log = std::fs::read_to_string(self.lab.path("log")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "{what}: not in time\n{log}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
+    /// Returns a command by the switch's socket.
+    fn client(&self, args: &[&str]) -> Command {
         let mut all = args.to_vec();
         all.extend(["--socket", "switch.sock"]);
         self.lab.command(&all)
     }
 
-    fn output(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    fn done(&self, args: &[&str]) -> Output {
-        let output = self.output(args);
-        assert_success(&output);
-        output
-    }
-
-    /// Returns a table of `show`; null while the switch does not answer.
-    fn show(&self, what: &str) -> Value {
-        let output = self.output(&["show", what, "--json"]);
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
-    }
-
     /// Captures to a file of this name; returns the summary printed at the end.
     fn capture(&self, args: &[&str], name: &str) -> String {
         let all = [&["capture", "-w", name], args].concat();
-        let output = self.done(&all);
+        let output = self.ask(&all);
+        assert_success(&output);
         String::from_utf8(output.stderr).unwrap()
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::common::net::run;
 use super::common::{Running, alone};
-use super::{Switch, roce};
+use super::{Switch, roce, start};
 
 /// Two ports without a rate limit: every frame is forwarded, as fast as a worker can.
 const FAST: &str = "version: 1
@@ -25,7 +25,7 @@ buffer: { pool: 16MB }
 fn at_full_rate_captures_are_lost_and_counted_and_no_frame_is() {
     let _alone = alone();
     let frames: Vec<Vec<u8>> = (0..8).map(|_| roce("10.0.2.2", 26, 1024).frame()).collect();
-    let mut switch = Switch::start(FAST, &frames, &[]);
+    let mut switch = start(FAST, &frames, &[]);
     let forwarded = |switch: &Switch| {
         let begun = Instant::now();
         let before = switch.show("ports")[1]["tx"]["packets"].as_u64().unwrap();
@@ -36,13 +36,13 @@ fn at_full_rate_captures_are_lost_and_counted_and_no_frame_is() {
     let off = forwarded(&switch);
     let mut capture = Running::of(
         switch
-            .command(&["capture", "-w", "-"])
+            .client(&["capture", "-w", "-"])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap(),
     );
-    switch.until("it captures", Switch::captures);
+    switch.until("it captures", || switch.captures());
     let on = forwarded(&switch);
     let child = capture.0.take().unwrap();
     run(&format!("kill -INT {}", child.id()));
@@ -65,12 +65,9 @@ fn at_full_rate_captures_are_lost_and_counted_and_no_frame_is() {
     );
     assert!(on > 0.0, "frames go on");
     // Every frame that came in left: none was dropped for the capture's sake.
-    let child = switch.run.0.take().unwrap();
-    run(&format!("kill -TERM {}", child.id()));
-    assert!(child.wait_with_output().unwrap().status.success());
+    switch.stop();
     let stats: Value =
-        serde_json::from_str(&std::fs::read_to_string(switch.lab.path("stats.json")).unwrap())
-            .unwrap();
+        serde_json::from_str(&std::fs::read_to_string(switch.path("stats.json")).unwrap()).unwrap();
     let (dc0, wan0) = (&stats["ports"][0], &stats["ports"][1]);
     assert_eq!(dc0["rx"]["packets"], wan0["tx"]["packets"], "{stats:#}");
     assert_eq!(

@@ -1,21 +1,20 @@
 //! Traces of single packets, stage by stage.
 
-use std::time::{Duration, Instant};
-
+use npcc_testkit::wait;
 use serde_json::Value;
 
 use super::common::alone;
-use super::{LOSING, Switch, pause, roce};
+use super::{LOSING, Switch, pause, roce, start};
 
 #[test]
-fn a_packets_way_is_told_stage_by_stage() {
+fn a_packet_is_traced_stage_by_stage() {
     let _alone = alone();
     let frames = [
         roce("10.0.2.2", 26, 200).frame(),
         roce("10.0.4.9", 10, 64).frame(),
         roce("10.0.9.9", 10, 64).frame(),
     ];
-    let switch = Switch::start(LOSING, &frames, &[pause()]);
+    let switch = start(LOSING, &frames, &[pause()]);
     through_a_vlan(&switch);
     through_a_queue(&switch);
     dropped_where_it_came_in(&switch);
@@ -23,7 +22,7 @@ fn a_packets_way_is_told_stage_by_stage() {
     assert_eq!(trace(&switch, "pfc", "1")[0]["outcome"], "consumed");
     made_here(&switch);
     // No packet matches.
-    let none = switch.output(&["trace", "packet", "--filter", "arp", "--for", "200ms"]);
+    let none = switch.ask(&["trace", "packet", "--filter", "arp", "--for", "200ms"]);
     assert_eq!(none.status.code(), Some(1));
     assert!(!switch.captures(), "nothing stays on");
 }
@@ -33,7 +32,7 @@ fn trace(switch: &Switch, filter: &str, count: &str) -> Vec<Value> {
         "trace", "packet", "--filter", filter, "--count", count, "--json",
     ];
     let output = switch.done(&args);
-    serde_json::from_slice(&output.stdout).unwrap()
+    serde_json::from_str(&output).unwrap()
 }
 
 /// Returns the step of a trace for a stage.
@@ -84,20 +83,17 @@ fn through_a_vlan(switch: &Switch) {
 
 /// Traces packets to wan0 until one has this outcome, and returns it.
 fn until(switch: &Switch, outcome: &str) -> Value {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
+    let awaited = || format!("a packet that is {outcome}");
+    wait::value(wait::LONG, awaited, || {
         let traces = trace(switch, "dst host 10.0.2.2", "16");
         assert_eq!(traces.len(), 16);
-        if let Some(found) = traces.into_iter().find(|one| one["outcome"] == outcome) {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "no packet was {outcome}");
-    }
+        traces.into_iter().find(|one| one["outcome"] == outcome)
+    })
 }
 
 /// Checks a packet that is routed to a blocked queue: it waits there, NPCC examines it, and it is marked; or there is no room left.
 fn through_a_queue(switch: &Switch) {
-    switch.until("the queue stands", |switch| {
+    switch.until("the queue stands", || {
         switch.drops().contains_key("headroom_full")
     });
     let sent = until(switch, "sent");
@@ -136,7 +132,6 @@ fn dropped_where_it_came_in(switch: &Switch) {
         ["received", "parsed", "classified", "routed", "dropped"]
     );
     let text = switch.done(&["trace", "packet", "--filter", "dst host 10.0.9.9"]);
-    let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("packet 1, 122 bytes: dropped"), "{text}");
     assert!(
         text.contains("dropped") && text.contains("reason=no_route"),

@@ -27,8 +27,7 @@ npcc: { tick: 2ms, recovery: 3ms, shallow: 20KB, deep: 100KB, gate: off, cnp: { 
 
 /// Creates a lab with [`BUSY`] and its captures.
 pub fn busy() -> Lab {
-    let lab = Lab::new();
-    lab.config(BUSY);
+    let lab = Lab::with(BUSY);
     let roce = |src: &str, dst: &str, opcode, qpn, len| {
         Craft::roce(src.parse().unwrap(), dst.parse().unwrap(), opcode, qpn, len)
     };

@@ -5,19 +5,10 @@ use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+
+use npcc_testkit::wait;
 
 use super::{Lab, Running};
-
-/// Configuration whose ports need nothing from the machine.
-pub const NULL_PORTS: &str = "version: 1
-dpdk: { eal_args: [\"--no-pci\"] }
-ports:
-  - { name: dc0, device: net_null0, addresses: [10.0.1.1/24] }
-  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
-buffer: { pool: 4MB }
-qos: { profile: lossy }
-";
 
 /// A way to crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,16 +91,16 @@ impl Victim {
         match how {
             Crash::Panic(_) => {}
             Crash::Abort => {
-                self.await_answer();
+                self.lab.answers();
                 fs::write(self.lab.path("now"), "").unwrap();
             }
             Crash::Signal(signal) => {
-                self.await_answer();
+                self.lab.answers();
                 signal_until_dead(child, signal);
             }
             Crash::Stuck(_) => {
                 let stuck = || self.said().contains("has not moved for 1 s");
-                self.wait("nobody is named as stuck", stuck);
+                self.until("a thread is named as stuck", stuck);
                 signal_until_dead(child, "ABRT");
             }
         }
@@ -118,23 +109,10 @@ impl Victim {
         let _ = fs::remove_file(self.lab.path("now"));
     }
 
-    /// Waits until the switch answers `show ports`.
-    pub fn await_answer(&self) {
-        let socket = self.lab.path("switch.sock");
-        let shown = ["show", "ports", "--socket", socket.to_str().unwrap()];
-        self.wait("it does not answer", || {
-            let output = self.lab.command(&shown).output().unwrap();
-            output.status.success()
-        });
-    }
-
-    /// Waits, at most 40 s, until `so` returns true; panics with `or` if it does not.
-    pub fn wait(&self, or: &str, mut so: impl FnMut() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(40);
-        while !so() {
-            assert!(Instant::now() < deadline, "{or}: {}", self.said());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+    /// Waits until `holds` returns true.
+    pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let awaited = || format!("{what}: {}", self.said());
+        wait::value(wait::LONG, awaited, || holds().then_some(()));
     }
 
     /// Returns what all runs wrote to standard error.
@@ -163,13 +141,11 @@ impl Victim {
 
 /// Sends a signal until the process is gone: a Rust program survives one SIGSEGV that no fault caused.
 pub fn signal_until_dead(child: &mut Child, signal: &str) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while child.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < deadline, "it survives {signal}");
-        let id = child.id().to_string();
+    let id = child.id().to_string();
+    wait::until(&format!("its end by {signal}"), wait::LONG, || {
         let _ = Command::new("kill").args(["-s", signal, &id]).status();
-        std::thread::sleep(Duration::from_millis(100));
-    }
+        child.try_wait().unwrap().is_some()
+    });
 }
 
 /// Returns the number of descriptors a process has open.

@@ -7,7 +7,6 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::process::Stdio;
 
-use npcc_appliance::report::model::Snapshot;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::craft::Craft;
@@ -17,7 +16,7 @@ use npcc_testkit::capture::Captured;
 use npcc_testkit::cnps;
 
 use super::net::{Net, peer, run};
-use super::{Lab, Running, assert_success};
+use super::{Lab, assert_success};
 
 /// Address of the host behind the near port; [`B`] is the one behind the far port.
 pub const A: [u8; 4] = [10, 0, 1, 3];
@@ -79,46 +78,6 @@ npcc: {{ shallow: 20KB, deep: 100KB, gate: off, cnp: {{ {cnp} }} }}
         device(1, "wan")
     ));
     lab
-}
-
-/// A running switch and its lab.
-pub struct Switch<'a> {
-    lab: &'a Lab,
-    child: Running,
-}
-
-impl Switch<'_> {
-    pub fn start(lab: &Lab) -> Switch<'_> {
-        let _ = std::fs::remove_file(lab.path("switch.sock"));
-        let child = lab.start(&["--stats-json", "stats.json"]);
-        let running = Switch { lab, child };
-        for _ in 0..400 {
-            if std::os::unix::net::UnixStream::connect(lab.path("switch.sock")).is_ok() {
-                // The socket listens before the switch's threads run.
-                std::thread::sleep(std::time::Duration::from_millis(500));
-                return running;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(25));
-        }
-        let Switch { child, .. } = running;
-        let _ = std::process::Command::new("kill")
-            .arg(child.id().to_string())
-            .status();
-        panic!("the switch does not answer: {:?}", child.wait_with_output());
-    }
-
-    /// Ends the switch with SIGKILL, as a crash does.
-    pub fn kill(self) {
-        run(&format!("kill -KILL {}", self.child.id()));
-        self.child.wait_with_output().unwrap();
-    }
-
-    pub fn stop(self) -> Snapshot {
-        run(&format!("kill -TERM {}", self.child.id()));
-        assert_success(&self.child.wait_with_output().unwrap());
-        let text = std::fs::read_to_string(self.lab.path("stats.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
 }
 
 /// Frames the hosts send, in order.

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use npcc_testkit::wait;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -91,12 +92,7 @@ impl Frr {
             .unwrap();
         // The others need zebra's socket.
         let up = self.path(&format!("{daemon}.vty"));
-        for _ in 0..200 {
-            if up.exists() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        wait::until(daemon, wait::LONG, || up.exists());
         self.daemons.push((daemon, child));
     }
 

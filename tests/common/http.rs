@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use npcc_testkit::wait;
 
 use super::Lab;
 use super::Running;
@@ -65,28 +67,16 @@ impl Watched {
             address,
             running,
         };
-        watched.soon("the page answers", |watched| {
-            get(watched.address, "/metrics", "").is_some()
+        wait::until("the page answers", wait::LONG, || {
+            get(address, "/metrics", "").is_some()
         });
-        let socket = socket.to_str().unwrap().to_owned();
-        let pair = [
-            "pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31", "--socket", &socket,
-        ];
-        super::assert_success(&watched.lab.command(&pair).output().unwrap());
-        watched.soon("a CNP is sent", |watched| {
+        let pair = ["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31"];
+        watched.lab.done(&pair);
+        wait::until("a CNP is sent", wait::LONG, || {
             let cnps = watched.sample("npcc_cnps_sent_total{port=\"wan0\",priority=\"3\"}");
             cnps > Some(0.0)
         });
         watched
-    }
-
-    /// Waits, at most 30 s, for something that must come.
-    pub fn soon(&self, what: &str, holds: impl Fn(&Watched) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !holds(self) {
-            assert!(Instant::now() < deadline, "{what}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
     }
 
     /// Returns a scrape in the classic text format.
@@ -99,10 +89,5 @@ impl Watched {
         let scrape = self.scrape();
         let line = scrape.lines().find(|line| line.starts_with(series))?;
         line.rsplit(' ').next()?.parse().ok()
-    }
-
-    /// Kills the switch.
-    pub fn kill(&mut self) {
-        drop(Running(self.running.0.take()));
     }
 }

@@ -10,17 +10,29 @@ pub mod http;
 pub mod manager;
 pub mod net;
 pub mod rack;
+pub mod switch;
 
 use std::fmt::Write as _;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use npcc_appliance::report::model::Snapshot;
 use serde::Deserialize;
 use tempfile::TempDir;
+
+/// Configuration whose ports need nothing from the machine and receive nothing.
+pub const NULL_PORTS: &str = "version: 1
+dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+cores: { control: 0, workers: [1], idle: adaptive }
+ports:
+  - { name: dc0, device: \"net_null0,no-rx=1\", addresses: [10.0.1.1/24] }
+  - { name: wan0, device: \"net_null1,no-rx=1\", addresses: [10.0.2.1/24] }
+buffer: { pool: 4MB }
+qos: { profile: lossy }
+";
 
 /// Serialises tests, as switches poll two cores: one at a time in this process (and in others by nextest's test group).
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -52,6 +64,11 @@ impl Running {
         Running(Some(child))
     }
 
+    /// Sends a signal, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        net::run(&format!("kill -{name} {}", self.id()));
+    }
+
     /// Waits until the process has ended by itself, or by a signal sent before.
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         self.0.take().unwrap().wait_with_output()
@@ -81,9 +98,10 @@ impl Drop for Running {
     }
 }
 
-/// A folder with a configuration in it.
+/// A folder with a configuration in it, which is removed with the last copy of this.
+#[derive(Clone)]
 pub struct Lab {
-    pub dir: TempDir,
+    pub dir: Arc<TempDir>,
     /// Network namespace its commands run in; `None` for this process's own.
     space: Option<String>,
 }
@@ -91,9 +109,16 @@ pub struct Lab {
 impl Lab {
     pub fn new() -> Lab {
         Lab {
-            dir: tempfile::tempdir().unwrap(),
+            dir: Arc::new(tempfile::tempdir().unwrap()),
             space: None,
         }
+    }
+
+    /// Creates a lab with this configuration.
+    pub fn with(yaml: &str) -> Lab {
+        let lab = Lab::new();
+        lab.config(yaml);
+        lab
     }
 
     /// Creates a lab whose commands run in a network namespace, as on a machine of their own.
@@ -165,19 +190,21 @@ impl Lab {
             .output()
             .unwrap();
         assert_success(&output);
-        let text = std::fs::read_to_string(self.path("stats.json")).unwrap();
-        let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
-        assert!(
-            snapshot.conservation.holds(),
-            "frames unaccounted for: {:?}",
-            snapshot.conservation
-        );
+        let snapshot = self.totals();
         assert_eq!(
             snapshot.conservation.held.packets, 0,
             "a stopped switch holds nothing"
         );
         snapshot
     }
+}
+
+/// Asserts that a distribution has samples, and that its quantiles do not decrease.
+pub fn assert_distribution(times: &serde_json::Value) {
+    let of = |name: &str| times[name].as_f64().unwrap();
+    assert!(of("count") >= 1.0 && of("p50") > 0.0, "{times}");
+    let all = ["p50", "p99", "p999", "max"].map(of);
+    assert!(all.is_sorted(), "{times}");
 }
 
 pub fn assert_success(output: &Output) {

@@ -131,6 +131,15 @@ pub fn strange_hosts() -> Net {
     net
 }
 
+/// Returns a command that runs this Python text in a namespace.
+pub fn python(space: &str, text: &str) -> Command {
+    let mut command = Command::new("ip");
+    command
+        .args(["netns", "exec", space, "/usr/bin/python3", "-c", text])
+        .stdin(Stdio::null());
+    command
+}
+
 /// Returns a command that runs a script of `tests/peer` in a namespace, with pipes.
 pub fn peer(space: &str, script: &str) -> Command {
     let mut command = Command::new("ip");

@@ -1,8 +1,8 @@
 //! A switch with Linux integrated, between two hosts of the kernel that know no MAC address of it.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
+use npcc_testkit::wait;
 use serde_json::Value;
 
 use super::manager::Manager;
@@ -22,8 +22,7 @@ impl Rack {
     pub fn new(test: &str, more: &str) -> Rack {
         let net = strange_hosts();
         let space = Space::of(test);
-        let lab = Lab::new();
-        lab.config(&text(&net, &space, "10.0.2.1/24, '2001:db8:2::1/64'", more));
+        let lab = Lab::with(&text(&net, &space, "10.0.2.1/24, '2001:db8:2::1/64'", more));
         Rack::start(net, space, lab)
     }
 
@@ -36,7 +35,7 @@ impl Rack {
             lab,
             switch,
         };
-        rack.answers();
+        rack.lab.answers();
         rack
     }
 
@@ -44,8 +43,7 @@ impl Rack {
     pub fn managed(test: &str, more: &str) -> (Rack, Manager) {
         let net = strange_hosts();
         let space = Space::of(test);
-        let lab = Lab::new();
-        lab.config(&text(&net, &space, "10.0.2.1/24, '2001:db8:2::1/64'", more));
+        let lab = Lab::with(&text(&net, &space, "10.0.2.1/24, '2001:db8:2::1/64'", more));
         let run = lab.command(&["run", "-c", "switch.yaml"]);
         let manager = Manager::start(lab.dir.path(), &run);
         let rack = Rack {
@@ -54,15 +52,8 @@ impl Rack {
             lab,
             switch: Running(None),
         };
-        rack.answers();
+        rack.lab.answers();
         (rack, manager)
-    }
-
-    /// Waits until the switch answers.
-    pub fn answers(&self) {
-        self.until("it answers", |rack| {
-            rack.lab.path("switch.sock").exists() && !rack.show("ports").is_null()
-        });
     }
 
     /// Runs a command in the namespace of a host; returns whether it succeeded, and its output.
@@ -88,32 +79,20 @@ impl Rack {
 
     /// Returns a table of `show`; null while the switch does not answer.
     pub fn show(&self, what: &str) -> Value {
-        let mut all = vec!["show"];
-        all.extend(what.split_whitespace());
-        all.extend(["--json", "--socket", "switch.sock"]);
-        let output = self.lab.command(&all).output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
+        self.lab.show(what)
     }
 
     /// Runs a command of the switch's CLI that must succeed.
     pub fn order(&self, what: &str) {
-        let mut all: Vec<&str> = what.split_whitespace().collect();
-        all.extend(["--socket", "switch.sock"]);
-        assert_success(&self.lab.command(&all).output().unwrap());
+        let words: Vec<&str> = what.split_whitespace().collect();
+        self.lab.done(&words);
     }
 
-    /// Waits, at most 20 s, until `holds` returns true.
+    /// Waits until `holds` returns true.
     pub fn until(&self, what: &str, holds: impl Fn(&Rack) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !holds(self) {
-            assert!(
-                Instant::now() < deadline,
-                "{what}: {:#}\n{:#}",
-                self.show("linux"),
-                self.show("routes")
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let tables = ["linux", "routes"];
+        let awaited = || format!("{what}: {:#?}", tables.map(|table| self.show(table)));
+        wait::value(wait::LONG, awaited, || holds(self).then_some(()));
     }
 
     /// Returns a text value of a port in `show ports`.
@@ -142,11 +121,12 @@ impl Rack {
     }
 }
 
-/// Returns the configuration of the switch; `wan` are the addresses of its second port, `more` is appended.
+/// Returns the configuration of the switch, whose threads sleep when idle; `wan` are the addresses of its second port, `more` is appended.
 pub fn text(net: &Net, space: &Space, wan: &str, more: &str) -> String {
     format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+cores: {{ control: 0, workers: [1], idle: adaptive }}
 ports:
   - {{ name: dc0, device: \"{}\", mac: \"02:00:00:00:01:01\", addresses: [10.0.1.1/24, \"2001:db8:1::1/64\"] }}
   - {{ name: wan0, device: \"{}\", mac: \"02:00:00:00:02:01\", mtu: 1500, addresses: [{wan}] }}
@@ -158,14 +138,4 @@ linux: {{ integrate: true, netns: {} }}
         net.jumbo_device(1, "wan"),
         space.0
     )
-}
-
-/// Waits, at most `most`, until `holds` returns true; returns the time it took.
-pub fn wait(what: &str, most: Duration, holds: impl Fn() -> bool) -> Duration {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < most, "{what}: not within {most:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    began.elapsed()
 }

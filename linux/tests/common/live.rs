@@ -18,6 +18,7 @@ use npcc_linux::netlink::wants::{StaticRoute, Wanted};
 use npcc_linux::tap::{Tap, TapPort, namespace};
 use npcc_linux::{Integration, Running, Settings};
 use npcc_pipeline::units::{Mac, PortId};
+use npcc_testkit::wait;
 
 use super::common::{Book, Shared};
 
@@ -168,31 +169,25 @@ impl Live {
     /// Waits until a condition holds for the book.
     pub fn until(&self, what: &str, holds: impl Fn(&Book) -> bool) -> Duration {
         let began = Instant::now();
-        while !holds(&self.book.0.lock().unwrap()) {
-            if began.elapsed() > Duration::from_secs(20) {
-                let notices = self.notices.lock().unwrap();
-                let tail = notices.iter().rev().take(4);
-                panic!(
-                    "{what}: not within 20 s; {:?}; {:#?}",
-                    self.handle().status(),
-                    tail.collect::<Vec<_>>()
-                );
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        let awaited = || {
+            let notices = self.notices.lock().unwrap();
+            let tail: Vec<_> = notices.iter().rev().take(4).collect();
+            format!("{what}: {:?}; {tail:#?}", self.handle().status())
+        };
+        let step = Duration::from_millis(2);
+        wait::every(step, wait::LONG, awaited, || {
+            holds(&self.book.0.lock().unwrap()).then_some(())
+        });
         began.elapsed()
     }
 
     /// Compares with the kernel: nothing differs, and the installed state is the desired one.
     pub fn equal(&self, when: &str) -> Report {
-        let mut report = self.handle().compare().unwrap();
-        for _ in 0..50 {
-            if report.settled && report.whole {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-            report = self.handle().compare().unwrap();
-        }
+        let awaited = || format!("{when}: a whole comparison: {:#?}", self.handle().compare());
+        let report = wait::value(wait::LONG, awaited, || {
+            let report = self.handle().compare().unwrap();
+            (report.settled && report.whole).then_some(report)
+        });
         assert_eq!(report.differences, 0, "{when}: {report:#?}");
         let wrong = self.handle().verify().unwrap();
         assert!(wrong.is_empty(), "{when}: {wrong:?}");

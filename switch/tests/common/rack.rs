@@ -17,6 +17,10 @@ use npcc_linux::{Integration, Running, Settings};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::units::{Mac, PortId};
+use npcc_testkit::wait;
+
+/// Time between two turns of the worker.
+const TURN: Duration = Duration::from_micros(100);
 
 /// Two ports in a namespace of this test's, a table that follows its routes, and a worker's view of that.
 pub struct Rack {
@@ -107,7 +111,7 @@ impl Rack {
         let load = self.ip_batch(lines);
         while !load.is_finished() {
             self.reader.refresh();
-            std::thread::sleep(Duration::from_micros(100));
+            std::thread::sleep(TURN);
         }
         load.join().unwrap()
     }
@@ -144,18 +148,13 @@ impl Rack {
     /// Reads the table as a worker does until something holds; how long that took.
     pub fn until(&mut self, holds: impl Fn(&Rack) -> bool) -> Duration {
         let began = Instant::now();
-        loop {
+        let handle = self.handle().clone();
+        let awaited = || format!("{:?}", handle.status());
+        wait::every(TURN, Duration::from_secs(120), awaited, || {
             self.reader.refresh();
-            if holds(self) {
-                return began.elapsed();
-            }
-            assert!(
-                began.elapsed() < Duration::from_secs(120),
-                "{:?}",
-                self.handle().status()
-            );
-            std::thread::sleep(Duration::from_micros(100));
-        }
+            holds(self).then_some(())
+        });
+        began.elapsed()
     }
 
     /// The port of each of some flows to an address.
@@ -175,7 +174,7 @@ impl Rack {
         loop {
             for _ in 0..300 {
                 self.reader.refresh();
-                std::thread::sleep(Duration::from_micros(100));
+                std::thread::sleep(TURN);
             }
             let now = self.handle().status().counts.messages;
             if now == last {
@@ -194,7 +193,7 @@ impl Rack {
                 std::thread::spawn(move || (handle.compare().unwrap(), handle.verify().unwrap()));
             while !requested.is_finished() {
                 self.reader.refresh();
-                std::thread::sleep(Duration::from_micros(100));
+                std::thread::sleep(TURN);
             }
             let (report, wrong) = requested.join().unwrap();
             if report.differences == 0 && report.settled && wrong.is_empty() {
