@@ -84,6 +84,12 @@ impl DcqcnModel {
         }
     }
 
+    /// Takes over the sender's state from the entry of the same flow in another queue: its card, and the delays to it.
+    pub(crate) const fn adopt_sender(&mut self, other: &DcqcnModel) {
+        self.cards = other.cards;
+        (self.feedback, self.near) = (other.feedback, other.near);
+    }
+
     /// Returns true if the model has recorded any CNP.
     #[cfg(test)]
     pub(crate) const fn was_signalled(&self) -> bool {

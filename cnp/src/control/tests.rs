@@ -1,4 +1,5 @@
 use super::*;
+use crate::control::config::QueueConfig;
 use crate::detector::Zone;
 use crate::key::Qpn;
 use crate::pair::Evidence;
@@ -7,7 +8,7 @@ use crate::plan::{Suppressed, Unpaired};
 use crate::policy::{Amount, Reason};
 use crate::response::Response;
 use crate::status::Row;
-use crate::traffic_tests::rig::{DC, Packet, QUEUE, Rig, WAN, config, with};
+use crate::traffic_tests::rig::{DC, Packet, QUEUE, RATE, Rig, WAN, config, queue, with};
 use crate::uncounted::Uncounted;
 
 const TICK: Nanos = Nanos::from_micros(20);
@@ -96,6 +97,30 @@ fn every_cell_sends_what_the_table_says() {
         (queue.depth.get(), queue.peak.get(), queue.zone()),
         (50_000, 650_000, Zone::Idle)
     );
+}
+
+/// Found as a failover in which hosts at a low alpha were taken for hosts that do not respond: the entry in the new queue began at alpha 1.
+#[test]
+fn a_flow_whose_route_changes_keeps_the_state_of_its_sender() {
+    let other = PortId(2);
+    let mut setup = with(TICK, |settings| settings.port_rates.push(RATE));
+    let second = QueueConfig {
+        port: other,
+        ..queue(TICK)
+    };
+    setup.settings.queues.push(second);
+    let mut rig = warm(1, &setup);
+    for depth in [500_000, 550_000, 600_000, 650_000] {
+        send(&mut rig, 1);
+        rig.tick(TICK, depth);
+    }
+    let cards = |rig: &Rig, index| rig.core.tracker.flows.get(index).unwrap().dcqcn.cards;
+    let before = cards(&rig, 0).lowest();
+    assert!(!rig.sent.is_empty() && before.iter().all(|rate| *rate < 1 << 15));
+    let packet = data(0x1_0018, 0x11);
+    rig.pass(&packet, DC, other);
+    rig.tick(TICK, 0);
+    assert_eq!(cards(&rig, 1).lowest(), before);
 }
 
 #[test]

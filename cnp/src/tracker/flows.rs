@@ -70,6 +70,11 @@ impl FlowTracker {
                 }
             },
         };
+        // The flow's entry in the queue that it left, where its route changed.
+        let left = self.connections.flow_hint(endpoint.0);
+        let is_left = left != index && self.flows.flow_key(left) == Some(key.key);
+        let sender = self.flows.get(left).filter(|_| is_left);
+        let sender = sender.map(|flow| flow.dcqcn);
         // A flow that never paused was read within this time.
         let round = self.tick.0 * (self.listed(queue) / LEAST_READS) as u64;
         let unheard = Nanos(2 * SLOW.0.max(2 * round));
@@ -81,6 +86,9 @@ impl FlowTracker {
             let paused = flow.window.read_at().since(flow.last_seen) > SLOW;
             if paused || record.time.since(flow.last_seen) > unheard {
                 flow.window.resume(record.time);
+            }
+            if let Some(sender) = sender {
+                flow.dcqcn.adopt_sender(&sender);
             }
             flow.ingress = record.ingress;
             flow.last_seen = record.time;

@@ -120,7 +120,11 @@ pub(crate) fn with(tick: Nanos, change: impl FnOnce(&mut Settings)) -> ControlCo
 
 impl Rig {
     pub(crate) fn new(config: &ControlConfig) -> Rig {
-        let (cache, reader) = FlowCache::new(32_768, WAN.bit(), 65_536, 11);
+        let queues = &config.settings.queues;
+        let watched = queues
+            .iter()
+            .fold(0, |ports, queue| ports | queue.port.bit());
+        let (cache, reader) = FlowCache::new(32_768, watched, 65_536, 11);
         let seen = reader.shared();
         let mut core = ControlCore::new(config);
         assert!(core.attach(reader));
