@@ -275,15 +275,18 @@ impl Mbuf {
         prefetch(unsafe { BUF_ADDR.get(raw).add(usize::from(DATA_OFF.get(raw))) });
     }
 
-    /// Prefetches the first cache line of the buffer's header, `struct rte_mbuf`. The call reads
-    /// no memory: the pointer is the address of the line.
+    /// Prefetches both cache lines of the buffer's header, `struct rte_mbuf`: lengths and address lie
+    /// in the first, and what freeing reads (`next`) in the second. The call reads no memory: the
+    /// pointer is the address of the lines.
     #[inline]
     pub fn prefetch_header(&self) {
-        prefetch(self.raw.as_ptr().cast());
+        let first: *const u8 = self.raw.as_ptr().cast();
+        prefetch(first);
+        prefetch(first.wrapping_add(64));
     }
 }
 
-/// The fields that [`Mbuf::prefetch`] and the lengths read lie in the line that
+/// The fields that [`Mbuf::prefetch`] and the lengths read lie in the first line that
 /// [`Mbuf::prefetch_header`] prefetches.
 const _: () = assert!(
     dpdk_sys::NPCC_MBUF_BUF_ADDR < 64

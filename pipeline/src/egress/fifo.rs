@@ -5,7 +5,8 @@
 //! has a note, a copyable summary, in an array beside the cells: the scheduler counts the frames that may leave by their
 //! notes, without touching the frames.
 
-const SEGMENT: usize = 32;
+/// Number of cells in a segment.
+pub(super) const SEGMENT: usize = 32;
 const NONE: u32 = u32::MAX;
 
 /// Cells for all queues of a worker.
@@ -199,6 +200,34 @@ impl Fifo {
         }
     }
 
+    /// Calls `each` with the items of the queue at the positions from `from`, counted from the oldest, up to `to`, and their notes.
+    #[inline]
+    pub fn ahead<T, N: Copy>(
+        &self,
+        store: &FifoStore<T, N>,
+        (from, to): (usize, usize),
+        mut each: impl FnMut(&T, &N),
+    ) {
+        let (mut segment, mut at) = (self.head, self.head_at + from);
+        let mut left = to.min(self.len).saturating_sub(from);
+        while left > 0 {
+            if at < SEGMENT {
+                let (first, count) = (segment as usize * SEGMENT + at, left.min(SEGMENT - at));
+                let cells = store.cells.get(first..first + count).unwrap_or_default();
+                let notes = store.notes.get(first..first + count).unwrap_or_default();
+                for (cell, note) in cells.iter().zip(notes) {
+                    if let Some(item) = cell {
+                        each(item, note);
+                    }
+                }
+                left -= count;
+                at += count;
+            }
+            at -= SEGMENT.min(at);
+            segment = store.next.get(segment as usize).copied().unwrap_or(NONE);
+        }
+    }
+
     /// Removes the first `taken` of the [`Fifo::oldest`] items, which the caller took out.
     #[inline]
     pub fn advance<T, N: Copy>(&mut self, store: &mut FifoStore<T, N>, taken: usize) {
@@ -269,6 +298,12 @@ mod tests {
                     prop_assert_eq!(popped, expected);
                 }
                 prop_assert_eq!(queues[queue].len(), models[queue].len());
+                let (mut ahead, from) = (Vec::new(), run / 2);
+                queues[queue].ahead(&store, (from, from + step % 80), |item, note| {
+                    assert_eq!(*note, !*item);
+                    ahead.push(*item);
+                });
+                prop_assert!(ahead.iter().eq(models[queue].iter().skip(from).take(step % 80)));
             }
         }
     }

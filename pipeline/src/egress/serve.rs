@@ -3,9 +3,11 @@
 //! Law: frames sent together in a turn would have been sent one by one in the same order. A turn ends with the queue's
 //! deficit, with its rate or the port's, or after each frame where a minimum rate may take precedence.
 
+use std::hint::black_box;
+
 use arrayvec::ArrayVec;
 
-use super::fifo::FifoStore;
+use super::fifo::{Fifo, FifoStore, SEGMENT};
 use super::marking::Marking;
 use super::port::EgressPort;
 use crate::buffer::{Amount, Buffer, Charge, GroupId, InFlight};
@@ -96,6 +98,22 @@ impl Lanes<'_> {
             self.buffer.release(gone);
         }
     }
+
+    /// Accounts for a row of frames that were handed to a transmit queue: at once if they are of one group.
+    #[inline]
+    fn add_row(&mut self, lane: Priority, go: Go, metas: &[Meta]) {
+        if go.alike {
+            let amount = Amount {
+                bytes: go.bytes.unsigned_abs(),
+                frames: go.frames as u64,
+            };
+            self.add(lane, go.group, amount);
+        } else {
+            for meta in metas {
+                self.add(lane, meta.group, Amount::frame(meta.wire_len()));
+            }
+        }
+    }
 }
 
 /// A queue's turn to send.
@@ -108,34 +126,76 @@ struct Turn {
     frames: usize,
 }
 
+/// Limits of a turn: its own, those of the rates, and that of the outlet.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Most frames.
+    frames: usize,
+    /// Most bytes on the wire.
+    bytes: i64,
+    /// Bytes on the wire from which no further frame follows.
+    credit: i64,
+}
+
 /// Part of a row of frames that may go.
 #[derive(Debug, Clone, Copy)]
 struct Go {
     frames: usize,
     /// Bytes on the wire.
     bytes: i64,
-    /// True if all frames are of the group in question.
+    /// Group of the first frame.
+    group: GroupId,
+    /// True if all frames are of that group.
     alike: bool,
 }
 
-/// Returns how much of a row of frames the rates and the turn allow.
-#[inline]
-fn allowed(row: &[Meta], rate: i64, turn: i64, group: GroupId) -> Go {
-    let (mut frames, mut bytes, mut alike) = (0, 0, true);
-    for meta in row {
-        let after = bytes + i64::from(meta.wire_len());
-        if bytes >= rate || after > turn {
-            break;
+impl Limits {
+    /// Returns how much of a row of frames may go after `sent` bytes.
+    #[inline]
+    fn allow(self, row: &[Meta], sent: i64) -> Go {
+        let (credit, most) = (self.credit - sent, self.bytes - sent);
+        let mut go = Go {
+            frames: 0,
+            bytes: 0,
+            group: row.first().map_or(GroupId::NONE, |first| first.group),
+            alike: true,
+        };
+        for meta in row {
+            let after = go.bytes + i64::from(meta.wire_len());
+            if go.bytes >= credit || after > most {
+                break;
+            }
+            go.alike &= meta.group == go.group;
+            go.bytes = after;
+            go.frames += 1;
         }
-        alike &= meta.group == group;
-        bytes = after;
-        frames += 1;
+        go
     }
-    Go {
-        frames,
-        bytes,
-        alike,
+}
+
+/// Distance from the head of a queue, in frames, at which descriptors are prefetched, and metadata with them: twice [`HEADERS`], as a
+/// header's address is in its descriptor.
+const DESCRIPTORS: usize = 2 * HEADERS;
+/// Distance from the head of a queue, in frames, at which headers are prefetched.
+const HEADERS: usize = SEGMENT;
+
+/// Prefetches what the departure of `gone` frames has brought within the two distances from the head: in a standing queue buffers have left
+/// the cache since they were queued. A queue shorter than that holds frames that came a moment ago.
+#[inline]
+fn prefetch<B: FrameBuf>(fifo: &Fifo, store: &FifoStore<B, Meta>, gone: usize, headers: bool) {
+    if fifo.len() + gone <= HEADERS {
+        return;
     }
+    let within = |distance: usize| (distance.saturating_sub(gone), distance);
+    if headers {
+        fifo.ahead(store, within(HEADERS), |buf, _| buf.prefetch());
+    }
+    let mut sum = 0;
+    fifo.ahead(store, within(DESCRIPTORS), |buf, meta| {
+        buf.prefetch_handle();
+        sum ^= meta.len;
+    });
+    black_box(sum);
 }
 
 impl EgressPort {
@@ -210,50 +270,26 @@ impl EgressPort {
         counters: &PortCounters,
     ) -> usize {
         let priority = turn.priority;
-        let queue = &mut self.queues[priority];
         let Some(counters) = counters.queues.get(priority.index()) else {
             return 0;
         };
-        let rate = self
-            .shaper
-            .allowance()
-            .min(queue.shaper.allowance())
-            .min(out.credit());
-        let red = queue.config.ecn.as_ref();
-        let mut depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
+        let limits = self.limits(turn, out);
+        let queue = &mut self.queues[priority];
         let [_, hard] = queue.config.watch;
-        let scope = marking.scope(red, hard);
+        let scope = marking.scope(queue.config.ecn.as_ref(), hard);
+        let mut depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
         let concerned = scope.concerns_any(depth);
         let lane = out.lane(priority);
-        let most = turn.frames.min(out.room());
         let (mut sent, mut frames) = (0, 0);
-        while frames < most && !queue.fifo.is_empty() {
+        while frames < limits.frames && !queue.fifo.is_empty() {
             let (cells, metas) = queue.fifo.oldest(store);
-            let places = metas.len().min(most - frames);
-            let may_go = metas.get(..places).unwrap_or_default();
-            let group = may_go.first().map_or(GroupId::NONE, |first| first.group);
-            let go = allowed(may_go, rate - sent, turn.bytes - sent, group);
-            let metas = metas.get(..go.frames).unwrap_or_default();
-            if concerned {
-                // Their handles were prefetched in the last turn.
-                for cell in cells.iter().take(go.frames).flatten() {
-                    cell.prefetch();
-                }
-            }
+            let row = metas.len().min(limits.frames - frames);
+            let go = limits.allow(metas.get(..row).unwrap_or_default(), sent);
             if go.frames == 0 {
                 break;
             }
-            if go.alike {
-                let amount = Amount {
-                    bytes: go.bytes.unsigned_abs(),
-                    frames: go.frames as u64,
-                };
-                lanes.add(lane, group, amount);
-            } else {
-                for meta in metas {
-                    lanes.add(lane, meta.group, Amount::frame(meta.wire_len()));
-                }
-            }
+            let metas = metas.get(..go.frames).unwrap_or_default();
+            lanes.add_row(lane, go, metas);
             for (cell, meta) in cells.iter_mut().zip(metas) {
                 let Some(mut buf) = cell.take() else { break };
                 if concerned {
@@ -265,17 +301,32 @@ impl EgressPort {
                 out.put(Queued { buf, meta: *meta });
             }
             queue.fifo.advance(store, go.frames);
+            prefetch(&queue.fifo, store, go.frames, concerned);
             sent += go.bytes;
             frames += go.frames;
-            if go.frames < places {
+            if go.frames < row {
                 break;
             }
         }
-        // Prefetch the next frames: in a standing queue the buffers have left the cache since they were queued.
-        let (next, _) = queue.fifo.oldest(store);
-        for cell in next.iter().flatten() {
-            cell.prefetch_handle();
+        self.charge_turn(priority, sent, frames);
+        frames
+    }
+
+    /// Returns the limits of a queue's turn.
+    #[inline]
+    fn limits<B>(&self, turn: Turn, out: &impl Outlet<B>) -> Limits {
+        let rate = self.queues[turn.priority].shaper.allowance();
+        Limits {
+            frames: turn.frames.min(out.room()),
+            bytes: turn.bytes,
+            credit: self.shaper.allowance().min(rate).min(out.credit()),
         }
+    }
+
+    /// Charges a turn of a queue, in which `frames` frames of `sent` bytes on the wire left, to shapers, scheduler and queue.
+    #[inline]
+    fn charge_turn(&mut self, priority: Priority, sent: i64, frames: usize) {
+        let queue = &mut self.queues[priority];
         if self.floored & priority.bit() != 0 && queue.floor.ready() {
             queue.floor.charge(sent);
         }
@@ -288,7 +339,6 @@ impl EgressPort {
             frames: frames as u64,
         };
         self.leave(priority, amount);
-        frames
     }
 
     /// Returns the highest queue that has not had its minimum rate.
@@ -320,3 +370,7 @@ impl EgressPort {
         held_back
     }
 }
+
+#[cfg(test)]
+#[path = "serve_tests.rs"]
+mod tests;
