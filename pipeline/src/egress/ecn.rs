@@ -36,13 +36,19 @@ impl Red {
         u64::try_from(part).unwrap_or(CERTAIN)
     }
 
-    /// Returns true with the probability at `depth`.
+    /// Returns true with the [probability](Red::probability) at `depth`, without its division. A random number is drawn if it is not 0.
     #[inline]
     pub fn strikes(&self, depth: u64, rng: &mut Xorshift) -> bool {
-        match self.probability(depth) {
-            0 => false,
-            probability => u64::from(rng.next_u32()) < probability,
+        if depth <= self.kmin {
+            return false;
         }
+        if depth > self.kmax {
+            rng.next_u32();
+            return true;
+        }
+        let span = u128::from(self.kmax - self.kmin);
+        let part = u128::from(self.pmax.min(CERTAIN)) * u128::from(depth - self.kmin);
+        part >= span && (u128::from(rng.next_u32()) + 1) * span <= part
     }
 }
 
@@ -105,6 +111,22 @@ mod tests {
             prop_assert!(red.probability(low) <= red.probability(high));
             prop_assert_eq!(red.probability(kmin), 0);
             prop_assert_eq!(red.probability(kmin + span + 1), CERTAIN);
+        }
+
+        /// A strike is a random number below the probability, and none is drawn where that is 0.
+        #[test]
+        fn strikes_equal_the_probability(kmin in 0u64..1_000_000, span in 0u64..1_000_000, pmax in prop_oneof![0u64..=CERTAIN, 0u64..3],
+                                         depth in 0u64..3_000_000, seed: u64) {
+            let red = Red { kmin, kmax: kmin + span, pmax };
+            let (mut rng, mut other) = (Xorshift::new(seed), Xorshift::new(seed));
+            for _ in 0..4 {
+                let expected = match red.probability(depth) {
+                    0 => false,
+                    probability => u64::from(other.next_u32()) < probability,
+                };
+                prop_assert_eq!(red.strikes(depth, &mut rng), expected);
+            }
+            prop_assert_eq!(rng.next_u32(), other.next_u32());
         }
 
         #[test]

@@ -104,6 +104,8 @@ pub(super) struct Scope<'a> {
     kmin: i64,
     /// Flags of frames that arrive marked and may lose the mark.
     marked: u8,
+    /// True if strikes on some flows are owed instead of written.
+    owes: bool,
     /// True if returned strikes wait for a frame.
     returned: bool,
 }
@@ -151,6 +153,7 @@ impl<T: FlowTap> Marking<'_, T> {
     #[inline]
     pub(super) fn scope<'a>(&self, red: Option<&'a Red>, hard: u64) -> Scope<'a> {
         let marks = self.config.mode != EcnMode::Off;
+        let owes = self.config.mode == EcnMode::Divert && self.tap.may_owe();
         Scope {
             red,
             hard,
@@ -158,7 +161,8 @@ impl<T: FlowTap> Marking<'_, T> {
                 .filter(|_| marks)
                 .and_then(|red| i64::try_from(red.kmin).ok())
                 .unwrap_or(i64::MAX),
-            marked: if self.config.answers_upstream() && self.tap.may_owe() {
+            owes,
+            marked: if self.config.answers_upstream() && owes {
                 MetaFlags::MARKED
             } else {
                 0
@@ -184,8 +188,7 @@ impl<T: FlowTap> Marking<'_, T> {
             let struck = scope
                 .red
                 .is_some_and(|red| red.strikes(depth.unsigned_abs(), rng));
-            let diverted =
-                struck && self.config.mode == EcnMode::Divert && self.tap.owe(meta, is_hard);
+            let diverted = struck && scope.owes && self.tap.owe(meta, is_hard);
             counters.ecn_struck.add(u64::from(struck));
             counters.ecn_diverted.add(u64::from(diverted));
             if !struck || diverted {
