@@ -23,7 +23,7 @@ use crate::route::image::View;
 use crate::route::nexthop::UNTAGGED;
 use crate::units::{BURST, MAX_PORTS};
 use crate::wire::bth::Traits;
-use crate::wire::ethernet;
+use crate::wire::{ethernet, ipv6};
 
 /// Largest IP packet of each port in bytes, by port index.
 pub type Mtus = [u16; MAX_PORTS];
@@ -73,6 +73,12 @@ pub fn run<B: FrameBuf>(
     if fib.is_large() {
         let known = records.iter().take(frames.len());
         fib.warm_v4(known.map(|record| low32(record.addresses)));
+        if !unread.is_empty() {
+            let v6 = unread
+                .iter()
+                .filter_map(|place| ipv6::network_of(frames.get(place)?.data()));
+            fib.warm_v6(v6);
+        }
     }
     let mut hops = Hops::new(fib, mtus);
     let (left, keys) = hops.send_on(port, unread, frames, records);
