@@ -1,6 +1,6 @@
 //! Counting the frames of a run: most packets of most flows are only counted, and those need a dozen words.
 //!
-//! Law: counts, records and slots are as if every packet had been looked at closely (a property in `run_tests.rs`).
+//! Law: counts, records and slots are as if every packet had been looked at closely, within the quota of the run (a property in `run_tests.rs`).
 
 use npcc_pipeline::burst::{Record, RunHead};
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, wire_len};
@@ -72,7 +72,8 @@ impl FlowCache {
         }
     }
 
-    /// Counts packets up to the first that needs more than counting; returns their number.
+    /// Counts packets up to the first that needs more than counting; returns their number. Once [`FlowCache::quota`] is used up, a packet that would be
+    /// shown as one of its flow's first is counted and leaves that to the next.
     #[inline]
     pub(super) fn count<B: FrameBuf>(
         &self,
@@ -98,6 +99,7 @@ impl FlowCache {
     ) -> usize {
         let (slots, refresh) = (&*self.shared.slots, self.pace.refresh);
         let (queue, age, now) = (watch.queue, watch.age, watch.now);
+        let details = self.quota > 0;
         let classes = watch.wanted & OFTEN | Traits::NEGATIVE | if V6 { 0 } else { Traits::V6 };
         let mut counted = 0;
         for (buf, record) in frames.iter().zip(records) {
@@ -120,7 +122,7 @@ impl FlowCache {
             };
             if !shared.is(&words)
                 || V6 && !self.holds(guess, &words)
-                || !shared.is_quiet(record.src_port, age, refresh)
+                || !shared.is_quiet(record.src_port, (age, refresh), details)
             {
                 break;
             }

@@ -47,7 +47,7 @@ impl Sign {
 }
 
 /// Reason for showing a packet.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     Notable,
     Any,
@@ -167,7 +167,7 @@ mod tests {
                 slot
             };
             let (quick, slow, entry) = (slot(), slot(), Entry::new(0));
-            prop_assume!(quick.is_quiet(PORT, now, refresh));
+            prop_assume!(quick.is_quiet(PORT, (now, refresh), true));
             let passes = quick.lets_pass(true, psn);
             let sign = Sign { port: Some(PORT), notable: Some(psn), urgent: false, round: false };
             prop_assert_eq!(passes, entry.turn(sign, now, refresh, &slow).is_none());

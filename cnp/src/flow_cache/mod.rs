@@ -30,7 +30,7 @@ mod woken;
 use std::sync::Arc;
 
 use npcc_pipeline::sync::AtomicU64;
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Nanos, PortId};
 use rtrb::{Producer, RingBuffer};
 
 use crate::cm::copy::CmCopy;
@@ -45,6 +45,7 @@ pub(crate) use rings::Quotas;
 use rings::Rings;
 use slot::Slot;
 pub use slot::{SlotControl, SlotReading};
+use tap::source;
 pub(crate) use woken::ASLEEP;
 use woken::Woken;
 
@@ -57,6 +58,10 @@ pub const BUSY: Nanos = Nanos::from_millis(10);
 pub const CNP_GAP: Nanos = Nanos::from_micros(4);
 /// Capacity of the ring of QP1 packets on their way to the control core, 400 bytes each.
 const MESSAGES: usize = 1_024;
+
+/// Number of packets of a run that may be shown or begin a flow while there are many flows: each costs as much as ten that are counted, so a run
+/// of 64 never costs twice as much. The others' flows are shown, or begin, with one of their next packets.
+const QUOTA: usize = 4;
 
 /// The value 1 in every octet.
 const ONES: u64 = u64::MAX / 0xff;
@@ -89,6 +94,9 @@ pub struct FlowCache {
     taken: usize,
     pace: Pace,
     budget: Budget,
+    /// Packets of the present run that may still be shown, and flows that may still begin: [`QUOTA`] at most while there are many flows, and none while
+    /// the ring of the ingress port is full.
+    quota: usize,
 }
 
 impl FlowCache {
@@ -122,6 +130,7 @@ impl FlowCache {
             taken: 0,
             pace: Pace::new(),
             budget: Budget::new(seed),
+            quota: usize::MAX,
         };
         (
             cache,
@@ -159,8 +168,14 @@ impl FlowCache {
         (place(hash, self.shared.slots.len() - 1), hash >> 56 | 1)
     }
 
-    /// Finds the slot of a key that is not at home: one of the same set, made for it if need be.
-    fn elsewhere(&mut self, home: usize, tag: u64, words: [u64; 5], now: Nanos) -> Option<usize> {
+    /// Finds the slot of a key that is not at home: one of the same set, made for it if need be and if the budget of its sender admits it.
+    fn elsewhere(
+        &mut self,
+        (home, tag): (usize, u64),
+        words: [u64; 5],
+        ingress: PortId,
+        now: Nanos,
+    ) -> Option<usize> {
         let set = home / WAYS;
         let tags = *self.tags.get(set)?;
         let mut matches = matching(tags, tag);
@@ -171,7 +186,20 @@ impl FlowCache {
             }
             matches &= matches - 1;
         }
+        let from = (ingress, source(&words));
+        if !self.take_quota() || !self.budget.admits_newcomer(from, now) {
+            self.shared.counters.cache_full.add(1);
+            return None;
+        }
         self.replace(home, tag, words, now)
+    }
+
+    /// Takes one from the quota of the present run; returns false if it is used up.
+    #[inline]
+    fn take_quota(&mut self) -> bool {
+        let left = self.quota > 0;
+        self.quota -= usize::from(left);
+        left
     }
 
     /// Gives a new key the free slot at home, or the one of its set that was longest unseen, unless all are busy: a flow of which a

@@ -1,7 +1,7 @@
 //! Pace at which each flow's packets are shown to the control core. The more flows send, the less often each is shown, so that a worker shows at most
 //! a quarter of a million packets a second, and the control core has time for its queues. Each packet shown costs the worker as much as ten that are
 //! only counted. (With more than 183,000 flows it is more, up to 1.3 million with a million flows not paired: see [`LONGEST`]. The first packets of a
-//! flow, CNPs and changes of port are shown whatever the pace is.)
+//! flow, CNPs and changes of port are shown whatever the pace is, within the [budget](super::budget).)
 //!
 //! A fast flow is also shown between its refreshes: see [`is_round`].
 

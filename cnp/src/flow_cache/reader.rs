@@ -37,7 +37,7 @@ counters! {
         sample_drops: Counter => metric("npcc_sample_drops"),
         /// Counters of packets other than data.
         seen: SeenCounters => nested(),
-        /// Frames not counted because every way of their set was busy; the report adds them to the samples that found no room.
+        /// Frames not counted because every way of their set was busy, or their sender began more flows than it may; the report adds them to the samples that found no room.
         #[serde(skip)] cache_full: Counter => no_metric(),
         /// Idle flows that made room for others.
         #[serde(skip)] replaced: Counter => no_metric(),

@@ -94,7 +94,7 @@ fn run(burst: &Burst) -> Run<HeapFrame> {
 }
 
 proptest! {
-    /// Law: counts, records and slots are as if every packet had been looked at closely.
+    /// Law: counts, records and slots are as if every packet had been looked at closely, within the quota of the run.
     #[test]
     fn a_run_is_counted_as_its_packets(bursts in bursts(), slots in prop_oneof![Just(8usize), Just(1024)]) {
         let [mut one, mut other] = [(); 2].map(|()| FlowCache::new(slots, WAN.bit(), 64, 3));
@@ -108,6 +108,7 @@ proptest! {
             let mut together = run(&burst);
             one.0.enqueued(&mut together, Nanos(now));
             let separate = run(&burst);
+            other.0.begin_run(separate.head.group.ingress(), Nanos(now));
             for (place, (buf, known)) in separate.frames.iter().zip(separate.known()).enumerate() {
                 let parsed = parse(buf.data()).unwrap();
                 let meta = separate.head.meta(known);

@@ -158,13 +158,18 @@ impl Slot {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Returns true if a packet with this UDP source port is surely not shown, if it is neither urgent nor notable. Almost every packet passes this
-    /// quick check.
+    /// Returns true if a packet with this UDP source port is surely not shown, if it is neither urgent nor notable; `details` is true if packets of
+    /// any kind still to be shown are shown now. Almost every packet passes this quick check.
     #[inline]
-    pub(super) fn is_quiet(&self, src_port: u16, now: u32, refresh: u32) -> bool {
+    pub(super) fn is_quiet(
+        &self,
+        src_port: u16,
+        (now, refresh): (u32, u32),
+        details: bool,
+    ) -> bool {
         let (sign, port) = (self.sign.load(Ordering::Relaxed), u32::from(src_port));
         now.wrapping_sub(self.refreshed()) < refresh
-            && (sign == port || sign & PORT == port && self.is_paired())
+            && (sign == port || sign & PORT == port && (!details || self.is_paired()))
     }
 
     /// Returns true if a packet of a flow that [is quiet](Slot::is_quiet) is surely not shown even if `notable`, and then counts it if it is.

@@ -13,7 +13,7 @@ use super::count::{Watch, asleep, contribution};
 use super::entry::{Sign, Turn};
 use super::pace::is_round;
 use super::slot::Slot;
-use super::{FlowCache, stamp};
+use super::{FlowCache, QUOTA, stamp};
 use crate::cm::copy::CmCopy;
 use crate::key::{FlowKey, Qpn, QueueFlow, low32, words_v4};
 use crate::sample::{Record, SlotRef};
@@ -34,7 +34,8 @@ impl FlowCache {
             return sighting(head, (buf, known), watch.now, |sighting| self.see(sighting));
         }
         let words = words_v4(known.addresses, known.dest_qp(), watch.queue);
-        let Some(slot) = self.find(&words, watch.now) else {
+        let ingress = head.group.ingress();
+        let Some(slot) = self.find(&words, ingress, watch.now) else {
             return FlowSlot::NONE;
         };
         let (Some(entry), Some(shared)) = (self.entries.get(slot), self.shared.slots.get(slot))
@@ -55,7 +56,7 @@ impl FlowCache {
         let counted = FlowSlot(low32(slot as u64));
         let turn = entry.turn(sign, watch.age, self.pace.refresh, shared);
         if let Some(turn) = turn
-            && !self.is_full(head.group.ingress(), watch.now)
+            && self.may_show(turn, (ingress, &words), known.len, watch.now)
         {
             sighting(head, (buf, known), watch.now, |sighting| {
                 self.show(sighting, words, counted, turn);
@@ -75,19 +76,57 @@ impl FlowCache {
         full
     }
 
-    /// Finds the slot of a packet with this key.
+    /// Sets the quota of a run that came in by port `ingress`.
     #[inline]
-    fn find(&mut self, words: &[u64; 5], now: Nanos) -> Option<usize> {
+    pub(super) fn begin_run(&mut self, ingress: PortId, now: Nanos) {
+        self.quota = match self.has_many() {
+            true if self.rings.is_full(ingress, now) => 0,
+            true => QUOTA,
+            false => usize::MAX,
+        };
+    }
+
+    /// Returns true if there is room and budget to show a packet of `len` bytes now, and takes the budget; counts a dropped sample otherwise.
+    fn may_show(
+        &mut self,
+        turn: Turn,
+        (ingress, words): (PortId, &[u64; 5]),
+        len: u16,
+        now: Nanos,
+    ) -> bool {
+        let is_paced = matches!(turn, Turn::Chosen | Turn::Refresh);
+        let is_first = !is_paced && turn != Turn::Cnp;
+        if is_first && !self.take_quota() {
+            // The flow's next packet is shown instead.
+            return false;
+        }
+        if self.is_full(ingress, now) {
+            return false;
+        }
+        if is_paced {
+            return true;
+        }
+        let may = self.budget.admits((ingress, source(words)), len, now);
+        if !may {
+            self.shared.counters.sample_drops.add(1);
+        }
+        may
+    }
+
+    /// Finds the slot of a packet with this key that came in by port `ingress`.
+    #[inline]
+    fn find(&mut self, words: &[u64; 5], ingress: PortId, now: Nanos) -> Option<usize> {
         let (home, tag) = self.home(words);
         if self.holds(home, words) {
             return Some(home);
         }
-        self.elsewhere(home, tag, *words, now)
+        self.elsewhere((home, tag), *words, ingress, now)
     }
 
     /// Counts a packet with this key, and shows it if due.
     fn count_and_show(&mut self, sighting: &Sighting<'_>, words: [u64; 5]) -> FlowSlot {
-        let Some(slot) = self.find(&words, sighting.now) else {
+        let ingress = sighting.meta.group.ingress();
+        let Some(slot) = self.find(&words, ingress, sighting.now) else {
             return FlowSlot::NONE;
         };
         if let Some(shared) = self.shared.slots.get(slot) {
@@ -115,9 +154,9 @@ impl FlowCache {
         let round = self.has_many() && is_round(shared.packets());
         let sign = Sign::of(&known(sighting), round);
         let counted = FlowSlot(low32(slot as u64));
-        let now = stamp(sighting.now);
+        let (now, meta) = (stamp(sighting.now), sighting.meta);
         if let Some(turn) = entry.turn(sign, now, self.pace.refresh, shared)
-            && !self.is_full(sighting.meta.group.ingress(), sighting.now)
+            && self.may_show(turn, (meta.group.ingress(), &words), meta.len, sighting.now)
         {
             self.show(sighting, words, counted, turn);
         }
@@ -138,12 +177,6 @@ impl FlowCache {
             sighting.meta.group.ingress(),
         );
         let counters = &self.shared.counters;
-        let is_paced = matches!(turn, Turn::Chosen | Turn::Refresh);
-        let from = (ingress, Source::of_words(key.src));
-        if !is_paced && !self.budget.admits(from, sighting.meta.len, sighting.now) {
-            counters.sample_drops.add(1);
-            return;
-        }
         let reference = SlotRef {
             slot: counted,
             generation: shared.generation(),
@@ -219,6 +252,7 @@ impl FlowTap for FlowCache {
         let (head, watch) = (run.head, self.watch(&run.head, now));
         let (frames, mut records) = run.parts_mut();
         let mut frames: &[B] = frames;
+        self.begin_run(head.group.ingress(), now);
         if watch.many {
             self.note(records, watch.queue);
             self.warm(records);
@@ -260,6 +294,11 @@ impl FlowTap for FlowCache {
     fn ports(&self) -> u32 {
         self.ports
     }
+}
+
+/// Sender of the packets with this key.
+pub(super) fn source(words: &[u64; 5]) -> Source {
+    Source::of_words(QueueFlow::from_words(*words).key.src)
 }
 
 /// Parses a frame again and shows it, if it is RoCEv2.
