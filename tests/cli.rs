@@ -289,6 +289,7 @@ fn bench_refuses_what_it_cannot_measure() {
         (&["--frames", "1083"], "steps of 4"),
         (&["--frames", "big"], "no frame length"),
         (&["--flows", "0"], "1 to 262144"),
+        (&["--flows", "1000001", "--stamped"], "1 to 1000000"),
         (&["--seconds", "0s"], "above 0"),
         (&["--rounds", "0"], "1 to 1000"),
         (&["--worker-core", "4000"], "core 4000"),

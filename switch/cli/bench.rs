@@ -17,8 +17,10 @@ use npcc_lab::prefixes;
 const LEAST: usize = 58;
 /// The bench's ports carry no longer frames.
 const MOST: usize = 9_100;
-/// Connections: each is a frame in the source's memory for every length.
-const FLOWS: std::ops::RangeInclusive<usize> = 1..=262_144;
+/// Most connections: each is a frame in the source's memory for every length.
+const MOST_FLOWS: usize = 262_144;
+/// Most connections of a stamping source, which holds few frames.
+const MOST_STAMPED: usize = 1_000_000;
 
 #[derive(Debug, Args)]
 pub(super) struct BenchArgs {
@@ -74,8 +76,8 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     if !args.json {
         say(&format!(
-            "{:>6}  {:>7}  {:>9}  {:>7}  {:>8}  {:>6}  drops\n",
-            "frame", "flows", "routes", "Mpps", "ns/frame", "busy"
+            "{:>6}  {:>7}  {:>9}  {:>7}  {:>8}  {:>6}  {:>7}  drops\n",
+            "frame", "flows", "routes", "Mpps", "ns/frame", "busy", "sampled"
         ))?;
     }
     for _ in 0..args.rounds {
@@ -170,13 +172,14 @@ fn shown(line: &Line, as_json: bool) -> Result<String, Failure> {
         return json(line);
     }
     Ok(format!(
-        "{:>6}  {:>7}  {:>9}  {:>7.2}  {:>8.1}  {:>5.1}%  {}\n",
+        "{:>6}  {:>7}  {:>9}  {:>7.2}  {:>8.1}  {:>5.1}%  {:>6.1}%  {}\n",
         line.frame,
         line.flows,
         line.routes,
         line.mpps,
         line.ns_per_frame,
         line.busy,
+        line.sampled,
         reasons(&line.drops)
     ))
 }
@@ -184,10 +187,19 @@ fn shown(line: &Line, as_json: bool) -> Result<String, Failure> {
 /// Refuses what cannot be measured before anything starts.
 fn plan(args: &BenchArgs) -> Result<Plan, Failure> {
     let wrong = |text: String| Failure::Config(format!("error: {text}"));
-    if !FLOWS.contains(&args.flows) {
-        let (low, high) = (FLOWS.start(), FLOWS.end());
+    let most = if args.stamped {
+        MOST_STAMPED
+    } else {
+        MOST_FLOWS
+    };
+    if !(1..=most).contains(&args.flows) {
+        let more = if args.stamped {
+            ""
+        } else {
+            "; with --stamped to 1000000"
+        };
         return Err(wrong(format!(
-            "--flows {}: write {low} to {high}",
+            "--flows {}: write 1 to {most}{more}",
             args.flows
         )));
     }

@@ -100,6 +100,8 @@ pub struct Line {
     pub busy: f64,
     /// CNPs sent since the start.
     pub cnps: u64,
+    /// Share of the frames that were shown to the control core, in percent: high while flows are new.
+    pub sampled: f64,
 }
 
 /// Measures one line.
@@ -141,6 +143,11 @@ pub fn line(plan: &Plan, name: &str, sizes: &[usize]) -> anyhow::Result<Line> {
                 turns(|worker| worker.loops).max(1),
             ),
         cnps: after.npcc.cnps_sent,
+        sampled: 100.0
+            * ratio(
+                after.npcc.caches.samples - before.npcc.caches.samples,
+                frames,
+            ),
     })
 }
 
