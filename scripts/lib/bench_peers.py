@@ -140,18 +140,56 @@ class Testpmd:
         return sum(map(self.sent_by, self.sinks))
 
     def sent_by(self, port):
-        self.process.stdin.write(f"show port stats {port}\n")
+        return self.query(f"show port stats {port}")
+
+    def query(self, question):
+        self.process.stdin.write(question + "\n")
         self.process.stdin.flush()
         for line in self.process.stdout:
             if "TX-packets:" in line:
                 return int(line.split("TX-packets:")[1].split()[0])
-        sys.exit("testpmd ended")
+        sys.exit(f"{self.name} ended")
 
     def stop(self):
         self.process.stdin.write("quit\n")
         self.process.stdin.close()
         self.process.stdout.read()
         self.process.wait()
+
+
+class L3fwd(Testpmd):
+    """DPDK's example of a router (scripts/bench-peers builds it): longest prefix, MAC addresses, TTL. It checks no checksum, drops no expired
+    TTL, and has no queue, shared buffer, class, mark or flow table."""
+    name = "l3fwd LPM"
+    lookup = "lpm"
+
+    def __init__(self, folder, _binary, case):
+        case = of(case)
+        for family, prefix in (4, "10.0.2.0/24"), (6, "2001:0db8:0002:0000:0000:0000:0000:0000/64"):
+            with open(f"{folder}/l3fwd-{family}", "w") as rules:
+                rules.write(f"R{prefix} 1\n")
+        devices = [source(folder, case), *sinks(folder, case)]
+        # One core: net_pcap has one transmit queue. The main thread forwards.
+        self.process = spawn(
+            ["stdbuf", "-oL", f"{os.environ['PEERS']}/l3fwd", "--lcores=1@1", "--no-pci", "--in-memory", *(f"--vdev={device}" for device in devices),
+             "--", "-p", "3", "--parse-ptype", "--config=(0,0,1)", f"--lookup={self.lookup}",
+             f"--rule_ipv4={folder}/l3fwd-4", f"--rule_ipv6={folder}/l3fwd-6"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        time.sleep(SETTLE)
+        self.account = f"/proc/{self.process.pid}/schedstat"
+
+    def sent(self):
+        return self.query("")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class L3fwdFib(L3fwd):
+    """The same by the library that looks up 16 addresses at a time."""
+    name = "l3fwd FIB"
+    lookup = "fib"
 
 
 class Ovs:
@@ -292,6 +330,8 @@ def row(forwarders, rounds, folder, binary, case):
     turns = Turns()
     for _ in range(rounds):
         turns.take(forwarders, folder, binary, case)
+    if case.goal:
+        print(f"{case.text:<30}{'goal':<12}{'':>14}   +{case.goal[0]} over testpmd, at most +{case.goal[1]}")
     for forwarder in forwarders:
         ns = turns.of(forwarder)
         line = f"{case.text:<30}{forwarder.name:<12}{min(ns):>6.1f}{statistics.median(ns):>8.1f}"
@@ -316,6 +356,21 @@ def staged(folder, binary, case):
     print(f"{case.text:<40}{100 * sent / max(1, received):>5.1f} % of the frames sent; cycles a received frame: {cycles}", flush=True)
 
 
+def rte_sched():
+    """Cycles a frame of DPDK's scheduler library with as many frames standing as there is memory for."""
+    command = [f"{os.environ['PEERS']}/rte_sched", "--lcores=1@1", "--no-pci", "--in-memory", "--", "30000"]
+    line = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).splitlines()[-1]
+    enqueue, dequeue, free = line.split()
+    print(f"{'the same queue in rte_sched':<40}30,000 frames standing; cycles a frame: enqueue {enqueue}, dequeue {dequeue}, mark and free {free}", flush=True)
+
+
+def processor():
+    with open("/proc/cpuinfo") as info:
+        model = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
+    with open("/sys/devices/system/cpu/cpu0/cache/index3/size") as size:
+        return f"{model}, {os.cpu_count()} cores, L3 {size.read().strip()}"
+
+
 def full_table(binary, file):
     """100,000 flows over a table of prefixes, by the bench of ours; the peers have no such table."""
     command = [binary, "bench", "--json", "--frames", "62", "--flows", "100000", "--routes", file]
@@ -337,18 +392,22 @@ def main():
     if unknown:
         sys.exit(f"no row {', '.join(unknown)}: {', '.join(case.name for case in CASES + STAGED)}")
     with tempfile.TemporaryDirectory() as folder:
+        print(processor())
         print(f"""{'':>42}ns of CPU a frame         all turns               beside quiet ones
 {'traffic':<30}{'forwarder':<12} least  median   turns ours less  peer/   turns ours less  peer/
 {'':>42}                        peer, ns   ours          peer, ns   ours""")
         for case in CASES:
             if not names or case.name in names:
-                peers = [Testpmd] if "--no-ovs" in words or not case.ovs else [Testpmd, Ovs]
-                row([Ours, *peers], rounds, folder, binary, case)
+                l3fwd = [L3fwd, L3fwdFib] if case.l3fwd and "PEERS" in os.environ else []
+                ovs = [Ovs] if case.ovs and "--no-ovs" not in words else []
+                row([Ours, Testpmd, *l3fwd, *ovs], rounds, folder, binary, case)
         if table:
             full_table(binary, table)
         for case in STAGED:
             if not names or case.name in names:
                 staged(folder, binary, case)
+                if case.name == "standing" and "PEERS" in os.environ:
+                    rte_sched()
 
 
 if __name__ == "__main__":
