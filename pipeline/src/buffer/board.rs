@@ -138,9 +138,9 @@ impl UsageBoard {
 #[derive(Debug)]
 pub(super) struct Others {
     /// Size of the pool without reserves and headroom, whichever worker holds it.
-    pub(super) shared: Amount,
+    pub(super) pool_total: Amount,
     /// Headroom of all groups together, whichever worker holds it.
-    pub(super) headroom: Amount,
+    pub(super) headroom_total: Amount,
     /// Amount the others charged less what they released, modulo 2^64.
     pub(super) used: Amount,
     /// Priorities, by port, of the groups in which this worker held something when it last published.

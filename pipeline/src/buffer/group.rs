@@ -13,11 +13,11 @@ pub struct Group {
     /// Reserve of the whole group.
     pub(super) reserve: Amount,
     /// This worker's part of the group's reserve.
-    pub(super) reserved: Amount,
+    pub(super) reserve_here: Amount,
     /// Headroom of the whole group.
-    pub(super) bound: Amount,
+    pub(super) headroom_total: Amount,
     /// Headroom that the other workers leave to this one.
-    pub(super) limit: Amount,
+    pub(super) headroom_limit: Amount,
     /// Holdings of the other workers, as of the last refresh.
     pub(super) beside: Beside,
     pub(super) xon: Amount,
@@ -56,9 +56,9 @@ impl Group {
             lossless: group.lossless,
             receivers,
             reserve,
-            reserved: reserve.part(receivers),
-            bound: amount(group.headroom),
-            limit: amount(group.headroom),
+            reserve_here: reserve.part(receivers),
+            headroom_total: amount(group.headroom),
+            headroom_limit: amount(group.headroom),
             xon: amount(group.xon),
             xon_offset: amount(group.xon_offset),
             ..Group::default()
@@ -68,9 +68,9 @@ impl Group {
     /// Takes over the sizes of `sizes`, and keeps the holdings.
     pub(super) fn divide(&mut self, sizes: &Group) {
         self.reserve = sizes.reserve;
-        self.reserved = sizes.reserved;
-        self.bound = sizes.bound;
-        self.limit = sizes.bound.minus(self.beside.headroom);
+        self.reserve_here = sizes.reserve_here;
+        self.headroom_total = sizes.headroom_total;
+        self.headroom_limit = sizes.headroom_total.minus(self.beside.headroom);
         self.xon = sizes.xon;
         self.xon_offset = sizes.xon_offset;
     }
@@ -98,7 +98,7 @@ impl Group {
     /// Returns the amount held in the shared pool.
     #[inline]
     pub(super) const fn in_shared(&self) -> Amount {
-        self.ordinary.minus(self.reserved)
+        self.ordinary.minus(self.reserve_here)
     }
 
     /// Returns the amount beyond which this worker's frames go to headroom, when the group's share of the free pool is `share`.
@@ -109,9 +109,9 @@ impl Group {
     }
 
     /// Records the other workers' holdings, and derives the headroom left to this worker.
-    pub(super) fn look(&mut self, beside: Beside) {
+    pub(super) fn set_beside(&mut self, beside: Beside) {
         self.beside = beside;
-        self.limit = self.bound.minus(beside.headroom);
+        self.headroom_limit = self.headroom_total.minus(beside.headroom);
     }
 
     /// Returns true if the sender must pause: hysteresis between the threshold and `xon_offset` below it.

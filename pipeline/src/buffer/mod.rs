@@ -16,7 +16,9 @@ mod group;
 mod group_id;
 mod in_flight;
 mod others;
+mod own;
 mod pool;
+mod release;
 
 pub use amount::Amount;
 pub use board::UsageBoard;
@@ -24,4 +26,4 @@ pub use config::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 pub use group::Group;
 pub use group_id::GroupId;
 pub use in_flight::{Charge, InFlight, Sent};
-pub use pool::{Buffer, Queue};
+pub use pool::{Buffer, QueueAdmission};

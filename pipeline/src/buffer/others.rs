@@ -3,7 +3,7 @@
 
 use super::amount::Amount;
 use super::group::Beside;
-use super::pool::{Buffer, Queue};
+use super::pool::{Buffer, QueueAdmission};
 use crate::counters::PortCounters;
 use crate::units::{PRIORITIES, PortId};
 
@@ -11,24 +11,24 @@ impl Buffer {
     /// Refreshes everything the other workers publish: their holdings in the pool and in this worker's groups, and their
     /// releases of its frames. Called once an iteration if there are other workers: it reads a cache line of another core for
     /// each group and worker.
-    pub fn look(&mut self) {
-        self.look_at_pool();
-        for (stale, holding) in self.stale.iter_mut().zip(self.others.holding) {
-            *stale |= holding;
+    pub fn refresh(&mut self) {
+        self.refresh_pool();
+        for (release_pending, holding) in self.release_pending.iter_mut().zip(self.others.holding) {
+            *release_pending |= holding;
         }
-        self.unsettled = true;
+        self.has_releases = true;
         let mut spread = self.others.spread;
         while spread != 0 {
-            self.look_beside(spread.trailing_zeros() as usize);
+            self.refresh_groups_of(spread.trailing_zeros() as usize);
             spread &= spread - 1;
         }
-        self.settle();
+        self.apply_releases();
     }
 
     /// Refreshes the other workers' holdings in the pool, one cache line for each worker. Called once a burst, so that each
     /// worker admits at most a burst into room that another has taken meanwhile. Releases and group holdings may be an
     /// iteration old, which the headroom absorbs.
-    pub fn look_at_pool(&mut self) {
+    pub fn refresh_pool(&mut self) {
         let (mut used, mut shared, mut headroom) = (Amount::ZERO, Amount::ZERO, Amount::ZERO);
         for usage in self.board.others(self.me) {
             used = used.wrapping_plus(usage.pool.used.get());
@@ -36,12 +36,12 @@ impl Buffer {
             headroom = headroom.plus(usage.pool.in_headroom.get());
         }
         self.others.used = used;
-        self.shared = self.others.shared.minus(shared);
-        self.headroom = self.others.headroom.minus(headroom);
+        self.shared = self.others.pool_total.minus(shared);
+        self.headroom = self.others.headroom_total.minus(headroom);
     }
 
     /// Refreshes the holdings of the other receivers of a port in its groups.
-    fn look_beside(&mut self, port: usize) {
+    fn refresh_groups_of(&mut self, port: usize) {
         for index in 0..PRIORITIES {
             let Some(group) = self.groups.get_mut(port * PRIORITIES + index) else {
                 continue;
@@ -53,12 +53,12 @@ impl Buffer {
                     beside.headroom = beside.headroom.plus(share.headroom.get());
                 }
             }
-            group.look(beside);
+            group.set_beside(beside);
         }
     }
 
     /// Publishes this worker's part in the ledger. Called after every burst if there are other workers.
-    pub fn tell(&self) {
+    pub fn publish_usage(&self) {
         let Some(usage) = self.board.usage_of(self.me) else {
             return;
         };
@@ -133,7 +133,7 @@ impl Buffer {
     /// Returns true if the queue has a share left for frames that another worker received and charged.
     #[inline]
     #[must_use]
-    pub fn fits_queue(&self, frames: Amount, queue: Queue) -> bool {
+    pub fn fits_queue(&self, frames: Amount, queue: QueueAdmission) -> bool {
         let share = self.free().share(self.alpha_256);
         queue.takes(frames, share)
     }

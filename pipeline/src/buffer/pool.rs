@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use super::amount::Amount;
 use super::board::{Others, UsageBoard};
-use super::config::{BufferConfig, ControlReserve};
+use super::config::BufferConfig;
 use super::group::Group;
 use super::group_id::GroupId;
-use super::in_flight::Charge;
+use super::own::Own;
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::units::{MAX_PORTS, PRIORITIES, PortId, Priority, WorkerId};
 
 /// The egress queue that a frame would join, as admission sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Queue {
+pub struct QueueAdmission {
     /// Wire bytes and frames that wait in the queue.
     pub waiting: Amount,
     /// True if its frames must not be dropped for exceeding the queue's share.
@@ -23,36 +23,12 @@ pub struct Queue {
     pub reserve: Amount,
 }
 
-impl Queue {
+impl QueueAdmission {
     /// Returns true if `frames` may join the queue when its share of the free pool is `share`.
     #[inline]
     pub(super) fn takes(&self, frames: Amount, share: Amount) -> bool {
         let after = self.waiting.plus(frames);
         self.lossless || after.within(share) || after.within(self.reserve)
-    }
-}
-
-/// Buffer account of frames that arrived on no port. There are two: of the switch's own frames, and of those from Linux.
-#[derive(Debug, Clone, Copy)]
-struct Own {
-    /// Amount held, reserve included.
-    held: Amount,
-    /// This worker's part of their reserve.
-    reserve: Amount,
-}
-
-impl Own {
-    /// Returns an empty account with an equal part of `bytes`, the reserve of all workers together.
-    fn of(bytes: u64, workers: u8) -> Own {
-        Own {
-            held: Amount::ZERO,
-            reserve: ControlReserve::amount(bytes).part(workers),
-        }
-    }
-
-    /// Returns the amount held beyond the reserve, which counts against the shared pool.
-    const fn shared(self) -> Amount {
-        self.held.minus(self.reserve)
     }
 }
 
@@ -66,26 +42,26 @@ pub struct Buffer {
     pub(super) headroom: Amount,
     /// Amount this worker charged less what it released, modulo 2^64.
     pub(super) used: Amount,
-    /// Shared-pool amount in use, or released since the last [`Buffer::settle`].
+    /// Shared-pool amount in use, or released since the last [`Buffer::apply_releases`].
     pub(super) in_shared: Amount,
-    /// Headroom in use, or released since the last [`Buffer::settle`].
+    /// Headroom in use, or released since the last [`Buffer::apply_releases`].
     pub(super) in_headroom: Amount,
     /// Account of the frames the switch makes itself.
-    own: Own,
+    pub(super) own: Own,
     /// Account of the frames Linux sends.
-    linux: Own,
+    pub(super) linux: Own,
     pub(super) groups: Box<[Group]>,
     pub(super) board: Arc<UsageBoard>,
     pub(super) me: WorkerId,
-    /// True if any bit of `stale` is set.
-    pub(super) unsettled: bool,
-    /// Priorities, by port, whose releases are not yet settled. An inline array, as is `touched`: boxes this small would share
+    /// True if any bit of `release_pending` is set.
+    pub(super) has_releases: bool,
+    /// Priorities, by port, whose releases are not yet settled. An inline array, as is `gauge_dirty`: boxes this small would share
     /// a cache line with those of the next worker.
-    pub(super) stale: [u8; MAX_PORTS],
+    pub(super) release_pending: [u8; MAX_PORTS],
     /// Priorities, by port, of the groups that changed since they were last published.
-    pub(super) touched: [u8; MAX_PORTS],
+    pub(super) gauge_dirty: [u8; MAX_PORTS],
     /// Number of ports, at most [`MAX_PORTS`].
-    ports: usize,
+    pub(super) ports: usize,
     /// This worker's view of the other workers' holdings.
     pub(super) others: Others,
 }
@@ -133,13 +109,13 @@ impl Buffer {
             groups,
             board,
             me,
-            unsettled: false,
-            stale: [0; MAX_PORTS],
-            touched: [0; MAX_PORTS],
+            has_releases: false,
+            release_pending: [0; MAX_PORTS],
+            gauge_dirty: [0; MAX_PORTS],
             ports: ports.min(MAX_PORTS),
             others: Others {
-                shared: config.shared(),
-                headroom: config.headroom(),
+                pool_total: config.shared(),
+                headroom_total: config.headroom(),
                 used: Amount::ZERO,
                 holding: [0; MAX_PORTS],
                 spread: spread.fold(0, |set, port| set | 1 << port),
@@ -160,12 +136,14 @@ impl Buffer {
                 self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
             }
         }
-        self.shared = config.shared().minus(self.others.shared.minus(self.shared));
+        self.shared = config
+            .shared()
+            .minus(self.others.pool_total.minus(self.shared));
         self.headroom = config
             .headroom()
-            .minus(self.others.headroom.minus(self.headroom));
-        self.others.shared = config.shared();
-        self.others.headroom = config.headroom();
+            .minus(self.others.headroom_total.minus(self.headroom));
+        self.others.pool_total = config.shared();
+        self.others.headroom_total = config.headroom();
     }
 
     /// Returns the amount all workers hold; the other workers' part is as of the last refresh.
@@ -184,7 +162,7 @@ impl Buffer {
     #[must_use]
     pub const fn in_headroom(&self) -> Amount {
         self.in_headroom
-            .plus(self.others.headroom.minus(self.headroom))
+            .plus(self.others.headroom_total.minus(self.headroom))
     }
 
     /// Returns the headroom that this worker's frames use.
@@ -211,7 +189,12 @@ impl Buffer {
     /// # Errors
     /// Returns the drop reason if there is no room; nothing has changed then.
     #[inline]
-    pub fn charge(&mut self, id: GroupId, wire_len: u16, queue: Queue) -> Result<(), DropReason> {
+    pub fn charge(
+        &mut self,
+        id: GroupId,
+        wire_len: u16,
+        queue: QueueAdmission,
+    ) -> Result<(), DropReason> {
         let one = Amount::frame(wire_len);
         let free = self.free();
         let Some(group) = self.groups.get_mut(id.index()) else {
@@ -220,12 +203,12 @@ impl Buffer {
         if group.lossless {
             let after = group.ordinary.plus(one);
             let fits = after.within(group.threshold(free.share(self.alpha_256)))
-                && (one.within(free) || after.within(group.reserved));
+                && (one.within(free) || after.within(group.reserve_here));
             if fits && group.headroom.is_zero() {
                 let before = group.in_shared();
                 group.ordinary = after;
                 self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
-            } else if group.headroom.plus(one).within(group.limit)
+            } else if group.headroom.plus(one).within(group.headroom_limit)
                 && self.in_headroom.plus(one).within(self.headroom)
             {
                 group.headroom = group.headroom.plus(one);
@@ -235,7 +218,7 @@ impl Buffer {
             }
         } else {
             let after = group.ordinary.plus(one);
-            let own = after.within(group.reserved);
+            let own = after.within(group.reserve_here);
             if !own && !one.within(free) {
                 return Err(DropReason::BufferFull);
             }
@@ -250,8 +233,8 @@ impl Buffer {
             self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
         }
         self.used = self.used.wrapping_plus(one);
-        if let Some(touched) = self.touched.get_mut(id.port()) {
-            *touched |= id.bit();
+        if let Some(gauge_dirty) = self.gauge_dirty.get_mut(id.port()) {
+            *gauge_dirty |= id.bit();
         }
         Ok(())
     }
@@ -260,7 +243,7 @@ impl Buffer {
     /// let every one of them into the ordinary part. Otherwise nothing has changed, and the caller must charge them one by
     /// one.
     #[inline]
-    pub fn charge_run(&mut self, id: GroupId, run: Amount, queue: Queue) -> bool {
+    pub fn charge_run(&mut self, id: GroupId, run: Amount, queue: QueueAdmission) -> bool {
         let free = self.free();
         if !run.within(free) {
             return false;
@@ -287,8 +270,8 @@ impl Buffer {
             self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
         }
         self.used = self.used.wrapping_plus(run);
-        if let Some(touched) = self.touched.get_mut(id.port()) {
-            *touched |= id.bit();
+        if let Some(gauge_dirty) = self.gauge_dirty.get_mut(id.port()) {
+            *gauge_dirty |= id.bit();
         }
         true
     }
@@ -310,13 +293,13 @@ impl Buffer {
         Ok(())
     }
 
-    const fn own_of(&self, id: GroupId) -> Own {
+    pub(super) const fn own_of(&self, id: GroupId) -> Own {
         if id.is_linux() { self.linux } else { self.own }
     }
 
     /// Sets the amount held by the switch's own frames or by Linux's, and corrects the use of the shared pool.
     #[inline]
-    const fn set_own(&mut self, id: GroupId, held: Amount) {
+    pub(super) const fn set_own(&mut self, id: GroupId, held: Amount) {
         let before = self.own_of(id);
         let after = Own { held, ..before };
         self.in_shared = self.in_shared.plus(after.shared()).minus(before.shared());
@@ -325,76 +308,6 @@ impl Buffer {
         } else {
             self.own = after;
         }
-    }
-
-    /// Releases the charge of frames of one group. It can be used again after the next [`Buffer::settle`].
-    #[inline]
-    pub fn release(&mut self, run: Charge) {
-        self.used = self.used.wrapping_minus(run.amount);
-        let released = self
-            .board
-            .usage_of(self.me)
-            .and_then(|usage| usage.released.get(run.group.line()))
-            .and_then(|released| released.get(run.group.priority()));
-        let Some(released) = released else {
-            // The switch's own frames, or Linux's, belong to no group.
-            let held = self.own_of(run.group).held;
-            self.set_own(run.group, held.minus(run.amount));
-            return;
-        };
-        released.add(run.amount.frames, run.amount.bytes);
-        // The owner of another worker's group notices when it refreshes.
-        if run.group.worker() == self.me
-            && let Some(stale) = self.stale.get_mut(run.group.port())
-        {
-            *stale |= run.group.bit();
-            self.unsettled = true;
-        }
-    }
-
-    /// Applies the releases since the last call: out of headroom first, then from the shared part, the reserve last.
-    #[inline]
-    pub fn settle(&mut self) {
-        if !std::mem::take(&mut self.unsettled) {
-            return;
-        }
-        for port in 0..self.ports {
-            let stale = self.stale.get_mut(port).map_or(0, std::mem::take);
-            if stale == 0 {
-                continue;
-            }
-            if let Some(touched) = self.touched.get_mut(port) {
-                *touched |= stale;
-            }
-            for priority in Priority::all_of(stale) {
-                self.settle_group(port * PRIORITIES + priority.index());
-            }
-        }
-    }
-
-    fn settle_group(&mut self, index: usize) {
-        let Some(group) = self.groups.get_mut(index) else {
-            return;
-        };
-        let (line, priority) = (
-            self.me.index() * MAX_PORTS + index / PRIORITIES,
-            index % PRIORITIES,
-        );
-        let mut total = Amount::ZERO;
-        for usage in self.board.usages() {
-            if let Some(released) = usage.released.get(line).and_then(|line| line.get(priority)) {
-                total.bytes += released.bytes.get();
-                total.frames += released.packets.get();
-            }
-        }
-        let given = total.minus(group.released);
-        let from_headroom = given.min(group.headroom);
-        let before = group.in_shared();
-        group.released = total;
-        group.headroom = group.headroom.minus(from_headroom);
-        group.ordinary = group.ordinary.minus(given.minus(from_headroom));
-        self.in_headroom = self.in_headroom.minus(from_headroom);
-        self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
     }
 
     /// Returns the priorities of `port`, among `classes`, whose senders must pause; `paused` are those already paused.
@@ -419,11 +332,14 @@ impl Buffer {
     /// within a burst, the watermarks miss nothing.
     #[inline]
     pub fn publish(&mut self, port: PortId, counters: &PortCounters) {
-        let touched = self.touched.get_mut(port.index()).map_or(0, std::mem::take);
-        if touched == 0 {
+        let gauge_dirty = self
+            .gauge_dirty
+            .get_mut(port.index())
+            .map_or(0, std::mem::take);
+        if gauge_dirty == 0 {
             return;
         }
-        for index in Priority::all_of(touched).map(Priority::index) {
+        for index in Priority::all_of(gauge_dirty).map(Priority::index) {
             if let (Some(group), Some(gauges)) = (
                 self.groups.get(port.index() * PRIORITIES + index),
                 counters.groups.get(index),

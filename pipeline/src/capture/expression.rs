@@ -14,10 +14,8 @@ use std::net::IpAddr;
 use super::fields::mapped;
 use super::filter::{End, Filter, MOST_TESTS, Step, Test};
 use super::words::{Word, shown, words};
-use crate::drop::DropReason;
 use crate::route::prefix::Prefix;
 use crate::units::Priority;
-use crate::wire::bth::RoceClass;
 use crate::wire::{ethernet, udp};
 
 /// Error in a filter, and where it is.
@@ -34,18 +32,6 @@ pub struct FilterError {
 const DEEPEST: usize = 32;
 /// Longest text in bytes; a longer one is refused.
 const LONGEST: usize = 4096;
-
-/// Classes of RoCEv2 packets, by name.
-const CLASSES: [(&str, RoceClass); 8] = [
-    ("data", RoceClass::Data),
-    ("read-request", RoceClass::ReadRequest),
-    ("ack", RoceClass::Ack),
-    ("atomic", RoceClass::Atomic),
-    ("management", RoceClass::Management),
-    ("datagram", RoceClass::Datagram),
-    ("cnp", RoceClass::Cnp),
-    ("unsupported", RoceClass::Unsupported),
-];
 
 impl Filter {
     /// Parses a filter; a blank text matches every frame.
@@ -77,9 +63,10 @@ impl Filter {
     }
 }
 
-struct Reader<'a> {
+/// Words of a filter that are not yet read, and the steps of those that are.
+pub(super) struct Reader<'a> {
     words: Vec<Word<'a>>,
-    next: usize,
+    pub(super) next: usize,
     /// Column one past the last character.
     end: usize,
     steps: Vec<Step>,
@@ -97,11 +84,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn peek(&self) -> Option<Word<'a>> {
+    pub(super) fn peek(&self) -> Option<Word<'a>> {
         self.words.get(self.next).copied()
     }
 
-    fn take(&mut self) -> Option<Word<'a>> {
+    pub(super) fn take(&mut self) -> Option<Word<'a>> {
         let word = self.peek()?;
         self.next += 1;
         Some(word)
@@ -115,7 +102,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns an error at the next word.
-    fn wrong(&self, what: impl Into<String>) -> FilterError {
+    pub(super) fn wrong(&self, what: impl Into<String>) -> FilterError {
         FilterError {
             column: self.peek().map_or(self.end, |word| word.column),
             what: what.into(),
@@ -123,7 +110,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns an error at the previous word.
-    fn wrong_before(&self, what: impl Into<String>) -> FilterError {
+    pub(super) fn wrong_before(&self, what: impl Into<String>) -> FilterError {
         let before = self.next.checked_sub(1);
         let word = before.and_then(|at| self.words.get(at));
         FilterError {
@@ -264,128 +251,6 @@ impl<'a> Reader<'a> {
         };
         self.push(test)
     }
-
-    /// Returns the operand that must follow `of`.
-    fn operand(&mut self, of: &str, such: &str) -> Result<&'a str, FilterError> {
-        match self.take() {
-            Some(word) => Ok(word.text),
-            None => Err(self.wrong(format!("`{of}` needs {such}"))),
-        }
-    }
-
-    fn value<T: std::str::FromStr>(&mut self, of: &str, such: &str) -> Result<T, FilterError> {
-        let text = self.operand(of, such)?;
-        text.parse()
-            .map_err(|_| self.wrong_before(format!("`{}` is not {such}", shown(text))))
-    }
-
-    fn prefix(&mut self) -> Result<Prefix, FilterError> {
-        const SUCH: &str = "a prefix such as 10.0.1.0/24";
-        let text = self.operand("net", SUCH)?;
-        let (address, len) = text.split_once('/').unwrap_or((text, ""));
-        let address: Option<IpAddr> = address.parse().ok();
-        let full = address.map(|address| if address.is_ipv4() { 32 } else { 128 });
-        let len = if len.is_empty() && !text.contains('/') {
-            full
-        } else {
-            len.parse().ok()
-        };
-        let prefix = address
-            .zip(len)
-            .and_then(|(address, len)| Prefix::new(address, len));
-        prefix.ok_or_else(|| self.wrong_before(format!("`{}` is not {SUCH}", shown(text))))
-    }
-
-    fn mac(&mut self) -> Result<[u8; 6], FilterError> {
-        const SUCH: &str = "a MAC address such as 02:00:00:00:01:03";
-        let text = self.operand("mac", SUCH)?;
-        let octets = text.split(':').map(|octet| {
-            let plain = octet.len() <= 2 && octet.bytes().all(|one| one.is_ascii_hexdigit());
-            plain.then(|| u8::from_str_radix(octet, 16).ok()).flatten()
-        });
-        let octets: Option<Vec<u8>> = octets.collect();
-        let mac = octets.and_then(|octets| <[u8; 6]>::try_from(octets).ok());
-        mac.ok_or_else(|| self.wrong_before(format!("`{}` is not {SUCH}", shown(text))))
-    }
-
-    fn number(&mut self, of: &str, most: u32) -> Result<u32, FilterError> {
-        let such = format!("a number from 0 to {most}, or 0x and hexadecimal digits");
-        let text = self.operand(of, &such)?;
-        let number = read_number(text).filter(|number| *number <= most);
-        number.ok_or_else(|| self.wrong_before(format!("`{}` is not {such}", shown(text))))
-    }
-
-    fn byte(&mut self, of: &str, most: u8) -> Result<u8, FilterError> {
-        let number = self.number(of, most.into())?;
-        Ok(u8::try_from(number).unwrap_or(most))
-    }
-
-    fn short(&mut self, of: &str) -> Result<u16, FilterError> {
-        let number = self.number(of, u16::MAX.into())?;
-        Ok(u16::try_from(number).unwrap_or(u16::MAX))
-    }
-
-    /// Parses the id that may follow `vlan`.
-    fn vlan(&mut self) -> Result<Option<u16>, FilterError> {
-        let is_number =
-            |word: Word<'_>| word.text.starts_with(|first: char| first.is_ascii_digit());
-        if !self.peek().is_some_and(is_number) {
-            return Ok(None);
-        }
-        let id = self.number("vlan", 4095)?;
-        Ok(u16::try_from(id).ok())
-    }
-
-    fn ecn(&mut self) -> Result<u8, FilterError> {
-        let named = self.peek().and_then(|word| match word.text {
-            "not-ect" => Some(0),
-            "ect1" => Some(1),
-            "ect0" => Some(2),
-            "ce" => Some(3),
-            _ => None,
-        });
-        if let Some(ecn) = named {
-            self.next += 1;
-            return Ok(ecn);
-        }
-        self.byte("ecn", 3).map_err(|error| FilterError {
-            what: format!("{}, or ce, ect0, ect1 or not-ect", error.what),
-            ..error
-        })
-    }
-
-    fn reason(&mut self) -> Result<DropReason, FilterError> {
-        let text = self.operand("reason", "the name of a drop reason, such as no_route")?;
-        DropReason::named(text).ok_or_else(|| {
-            let names: Vec<&str> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
-            self.wrong_before(format!(
-                "`{}` is no drop reason: {}",
-                shown(text),
-                names.join(", ")
-            ))
-        })
-    }
-
-    fn class(&mut self) -> Result<RoceClass, FilterError> {
-        let text = self.operand("class", "the name of a class, such as data")?;
-        let found = CLASSES.iter().find(|(name, _)| *name == text);
-        found.map(|(_, class)| *class).ok_or_else(|| {
-            let names = CLASSES.map(|(name, _)| name).join(", ");
-            self.wrong_before(format!("`{}` is no class: {names}", shown(text)))
-        })
-    }
-}
-
-/// Parses a decimal number, or a hexadecimal one behind `0x`.
-fn read_number(text: &str) -> Option<u32> {
-    let (digits, radix) = match text.strip_prefix("0x") {
-        Some(digits) => (digits, 16),
-        None => (text, 10),
-    };
-    let plain = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    plain
-        .then(|| u32::from_str_radix(digits, radix).ok())
-        .flatten()
 }
 
 fn net(end: End, prefix: Prefix) -> Test {

@@ -11,6 +11,7 @@ mod expression;
 mod fields;
 mod filter;
 mod look;
+mod operands;
 mod outlet;
 mod standing;
 mod tracked;

@@ -13,20 +13,22 @@ mod cell;
 mod by_name;
 mod json;
 mod path;
+mod pfc;
+mod punt;
 mod show;
 
 use crossbeam_utils::CachePadded;
 
 pub use self::by_name::ByName;
 pub use self::cell::{Cell, Counter, Gauge, Highest, Mask, sum};
-use self::json::{micros, priorities};
 pub use self::path::Path;
+pub use self::pfc::{FlowCount, FlowCounters, PauseCount, PauseCounters, PfcCount, PfcCounters};
+pub use self::punt::{PuntClassCount, PuntClassCounters, PuntCount, PuntCounters};
 pub use self::show::{Columns, Kind, Label, Metric, Show, Visit};
 use crate::bits::low8;
 use crate::drop::DropReason;
 use crate::per::PerPort;
-use crate::punt::PuntClass;
-use crate::units::{Nanos, PRIORITIES, PortId, Priority, WIRE_OVERHEAD};
+use crate::units::{PRIORITIES, PortId, WIRE_OVERHEAD};
 
 counters! {
     /// Packets and bytes (of the frame, without FCS).
@@ -44,20 +46,6 @@ impl QueueCounters {
     pub fn entered(&self) -> u64 {
         let entered = &self.enqueued;
         entered.bytes.get() + entered.packets.get() * u64::from(WIRE_OVERHEAD)
-    }
-}
-
-impl FlowCounters {
-    /// Returns the total time until `now` for which the peer had `priority` paused. A pause still in force counts, unless it
-    /// is a storm: the watchdog empties the queue then.
-    #[must_use]
-    pub fn paused_time(&self, priority: Priority, now: Nanos) -> Nanos {
-        let lasts = (self.paused.get() & !self.storm.get()) & u64::from(priority.bit()) != 0;
-        let of = self.priorities.get(priority.index());
-        of.map_or(Nanos::ZERO, |of| {
-            let begun = if lasts { of.rx_began.get() } else { now.0 };
-            Nanos(of.rx_paused_ns.get()) + now.since(Nanos(begun))
-        })
     }
 }
 
@@ -136,127 +124,6 @@ counters! {
 }
 
 counters! {
-    /// Pauses of one priority of one port, both ways. Times are in ns of the worker's clock; a pause counts when it ends.
-    pub struct PauseCounters => PauseCount {
-        /// Pauses that the peer began.
-        rx_pauses: Counter => metric("npcc_pfc_receive_pauses"),
-        /// Time for which the peer had this switch paused.
-        #[serde(rename = "rx_paused_us", with = "micros")] rx_paused_ns: Counter => metric("npcc_pfc_receive_paused_seconds").seconds(),
-        /// Length of the peer's last pause that ended.
-        #[serde(rename = "rx_last_us", with = "micros")] rx_last_ns: Gauge => no_metric(),
-        /// Length of the peer's longest pause that ended.
-        #[serde(rename = "rx_longest_us", with = "micros")] rx_longest_ns: Highest => no_metric(),
-        /// Start of the peer's last pause.
-        #[serde(skip)] rx_began: Highest => no_metric(),
-        /// Pauses that this switch began.
-        tx_pauses: Counter => metric("npcc_pfc_transmit_pauses"),
-        /// Time for which this switch had the peer paused.
-        #[serde(rename = "tx_paused_us", with = "micros")] tx_paused_ns: Counter => metric("npcc_pfc_transmit_paused_seconds").seconds(),
-        /// Length of this switch's last pause that ended.
-        #[serde(rename = "tx_last_us", with = "micros")] tx_last_ns: Gauge => no_metric(),
-        /// Length of this switch's longest pause that ended.
-        #[serde(rename = "tx_longest_us", with = "micros")] tx_longest_ns: Highest => no_metric(),
-        /// Start of this switch's last pause.
-        #[serde(skip)] tx_began: Highest => no_metric(),
-        /// Pause storms that the watchdog found.
-        storms: Counter => metric("npcc_pfc_storms").column("STORM DETECTED"),
-        /// Pause storms that ended.
-        storms_ended: Counter => no_metric().column("RESTORED"),
-        /// Time at which the last storm was detected.
-        #[serde(skip)] storm_at: Highest => no_metric(),
-        /// Time at which the last storm was found to be over.
-        #[serde(skip)] storm_ended_at: Highest => no_metric(),
-        /// Times at which the peer had this switch paused for half of two detection periods with frames waiting: short of a storm.
-        storm_warnings: Counter => metric("npcc_pfc_storm_warnings").column("WARNED"),
-        /// Start of the last storm warning.
-        #[serde(skip)] storm_warned_at: Highest => no_metric(),
-        /// Frames dropped because of a storm on their way out.
-        storm_tx_dropped: Counter => metric("npcc_pfc_storm_drops").tag("direction", "tx").column("TX DROP")
-            .help("Frames dropped because of a storm: on their way out (tx), and on the port they came in by (rx)."),
-        /// Frames dropped because of a storm on the port they came in by.
-        storm_rx_dropped: Counter => metric("npcc_pfc_storm_drops").tag("direction", "rx").column("RX DROP"),
-    }
-}
-
-counters! {
-    /// Flow-control state and counters of one port.
-    pub struct FlowCounters => FlowCount {
-        /// Pauses by priority, 0 first.
-        #[serde(skip)] priorities: [PauseCounters; PRIORITIES] => nested().by(BY_PRIORITY),
-        /// 1 while the peer has this switch paused.
-        #[serde(with = "priorities")] paused: Mask => metric("npcc_pfc_paused").by(BY_PRIORITY),
-        /// 1 while this switch has the peer paused.
-        #[serde(with = "priorities")] asserted: Mask => metric("npcc_pfc_asserted").by(BY_PRIORITY),
-        /// 1 while the watchdog finds a pause storm.
-        #[serde(with = "priorities")] storm: Mask => metric("npcc_pfc_storm").by(BY_PRIORITY),
-        /// 1 while the peer pauses for half of the time with frames waiting, short of a storm.
-        #[serde(with = "priorities")] storm_warning: Mask => metric("npcc_pfc_storm_warning").by(BY_PRIORITY),
-        /// Pauses begun because the buffer filled.
-        xoff_buffer: Counter => metric("npcc_pfc_xoff").tag("cause", "buffer").column("BY BUFFER")
-            .help("Pauses begun by cause: the buffer filled, or the worker (cpu) fell behind the receive ring."),
-        /// Pauses begun because the worker fell behind the receive ring.
-        xoff_cpu: Counter => metric("npcc_pfc_xoff").tag("cause", "cpu").column("BY CPU"),
-        /// Refreshes that went out after the peer's pause had run out.
-        #[serde(rename = "late_refreshes")] late: Counter => metric("npcc_pfc_late_refreshes"),
-        /// Pause frames that were due and found no buffer, or no room in the device.
-        #[serde(rename = "failed_pauses")] failed: Counter => metric("npcc_pfc_failed_frames"),
-        /// Longest time from a wanted XOFF to the frame in the device.
-        #[serde(rename = "xoff_us", with = "micros")] response_ns: Highest => metric("npcc_pfc_xoff_longest_seconds").seconds(),
-        /// 802.3x pause frames received, which are ignored.
-        global_pause: Counter => metric("npcc_pfc_global_pause_frames"),
-        /// MAC control frames received that are neither pause nor PFC, or are malformed.
-        invalid: Counter => metric("npcc_pfc_invalid_frames"),
-    }
-}
-
-counters! {
-    /// Counters of one class of frames for Linux.
-    pub struct PuntClassCounters => PuntClassCount {
-        /// Frames given to Linux.
-        punted: Traffic => no_metric(),
-        /// Frames dropped because the class was over its rate.
-        over_rate: Counter => no_metric(),
-        /// Frames dropped because the class's queue was full.
-        full: Counter => no_metric(),
-    }
-}
-
-counters! {
-    /// Counters of punt and inject, as one worker sees them. The report joins the counters of a class with what Linux took of
-    /// it.
-    pub struct PuntCounters => PuntCount {
-        /// Counters of each class, in the order of [`PuntClass::ALL`].
-        #[serde(skip)] classes: [PuntClassCounters; PuntClass::COUNT] => nested(),
-        /// Requests to Linux for the MAC addresses of next hops.
-        asked: Counter => no_metric(),
-        /// Requests suppressed because the same one was made a moment ago.
-        asked_lately: Counter => no_metric(),
-        /// Requests suppressed because the rate limit was reached.
-        ask_over_rate: Counter => no_metric(),
-        /// Requests suppressed because too many were queued.
-        ask_full: Counter => no_metric(),
-        /// ICMP errors made: time exceeded.
-        time_exceeded: Counter => metric("npcc_icmp_errors").tag("kind", "time_exceeded").help("ICMP errors made by kind."),
-        /// ICMP errors made: unreachable, of any kind.
-        unreachable: Counter => metric("npcc_icmp_errors").tag("kind", "unreachable"),
-        /// ICMP errors made: fragmentation needed, packet too big.
-        too_big: Counter => metric("npcc_icmp_errors").tag("kind", "too_big"),
-        /// ICMP errors not made, as too many were.
-        icmp_over_rate: Counter => metric("npcc_icmp_errors_withheld").tag("cause", "over_rate")
-            .help("ICMP errors not made: too many were (over_rate), or nothing may be sent about the packet (unfit)."),
-        /// ICMP errors not made, as nothing may be sent about the packet, or there is no way to its sender.
-        icmp_unfit: Counter => metric("npcc_icmp_errors_withheld").tag("cause", "unfit"),
-        /// Frames of BFD and routing protocols from Linux that were queued.
-        injected_control: Traffic => no_metric(),
-        /// Other frames from Linux that were queued.
-        injected: Traffic => no_metric(),
-        /// Frames of Linux for which there was no buffer, no room or no link.
-        inject_lost: Counter => metric("npcc_linux_lost_frames").tag("cause", "no_room")
-            .help("Frames to or from Linux that were lost: no_interface, odd (may not leave), ring_full, no_room (no buffer, room or link)."),
-    }
-}
-
-counters! {
     /// Congestion and loss signals in RoCEv2 packets received, and CNPs sent by this switch.
     pub struct RoceCounters => RoceCount {
         /// CNPs that came in.
@@ -272,16 +139,6 @@ counters! {
         ce: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "ce").column("CE IN").kept("ce_in"),
         /// RoCEv2 packets NPCC does not read (XRC, RD, vendor opcodes).
         unsupported: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "unsupported").kept("roce_unsupported"),
-    }
-}
-
-counters! {
-    /// PFC frames by the priorities they name, XON included.
-    pub struct PfcCounters => PfcCount {
-        /// PFC frames received that name the priority, XON included.
-        rx: [Counter; PRIORITIES] => metric("npcc_pfc_receive_frames").by(BY_PRIORITY).kept("pfc_rx"),
-        /// PFC frames sent that name the priority, XON included.
-        tx: [Counter; PRIORITIES] => metric("npcc_pfc_transmit_frames").by(BY_PRIORITY).kept("pfc_tx"),
     }
 }
 

@@ -424,7 +424,7 @@ fn each_lane_gives_back_its_own() {
             ..sent
         },
     );
-    path.side.buffer.settle();
+    path.side.buffer.apply_releases();
     assert_eq!((held(&path, 3), held(&path, 0)), (8, 0));
 }
 

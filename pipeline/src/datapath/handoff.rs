@@ -79,7 +79,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Starts an iteration among several workers: exchanges holdings, releases, pressure and storms with the others.
     pub(super) fn look_around(&mut self) {
-        self.side.buffer.look();
+        self.side.buffer.refresh();
         self.side.buffer.publish_all(self.counters.ports());
         for (port, pause) in self.pause.iter_mut() {
             if !self.side.buffer.is_spread(port) {
@@ -94,7 +94,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 self.side.buffer.tell_pressure(port, pause.pressed());
             }
         }
-        self.side.buffer.tell();
+        self.side.buffer.publish_usage();
         self.looked = true;
     }
 
@@ -103,7 +103,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     pub(super) fn look_again(&mut self) {
         if self.channels.is_some() && !std::mem::take(&mut self.looked) {
-            self.side.buffer.look_at_pool();
+            self.side.buffer.refresh_pool();
         }
     }
 
@@ -127,7 +127,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return taken;
         }
         let egress = &self.side.ports[run.head.egress];
-        if egress.queue_abroad(run.head.priority).lossless {
+        if egress.remote_admission(run.head.priority).lossless {
             channels.keep(run.head.group.ingress(), run);
             return taken;
         }

@@ -46,7 +46,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             self.side.buffer.dropping_elsewhere(port)
         };
         rewritten();
-        self.side.buffer.settle();
+        self.side.buffer.apply_releases();
         self.counters.bursts.runs.add(self.runs.len() as u64);
         while let Some(run) = self.runs.pop() {
             if storm & run.head.priority.bit() != 0 {
@@ -63,7 +63,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             B::free_all(&mut self.trash);
         }
         if self.channels.is_some() {
-            self.side.buffer.tell();
+            self.side.buffer.publish_usage();
         }
     }
 

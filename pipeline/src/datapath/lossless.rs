@@ -71,7 +71,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// iteration for each port. The frame is due again until [`Datapath::control_sent`].
     #[inline]
     pub fn control_due(&mut self, port: PortId, now: Nanos) -> Option<PfcFrame> {
-        self.side.buffer.settle();
+        self.side.buffer.apply_releases();
         let (pause, counters) = (&mut self.pause[port], self.counters.of(port));
         let egress = &mut self.side.ports[port];
         self.side.buffer.publish(port, counters);

@@ -323,7 +323,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         self.abandon_handoff();
         self.publish_held();
-        self.side.buffer.tell();
+        self.side.buffer.publish_usage();
     }
 }
 

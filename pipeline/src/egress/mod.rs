@@ -8,6 +8,7 @@ pub mod ecn;
 pub mod fifo;
 pub mod marking;
 pub mod port;
+mod queue;
 pub mod rng;
 pub mod scheduler;
 pub mod serve;

@@ -1,12 +1,14 @@
 //! One port's egress side: queues, scheduler, shapers and marking put together.
 
 pub use super::config::{EgressConfig, QueueConfig};
-use super::fifo::{Fifo, FifoStore};
+use super::fifo::FifoStore;
 pub use super::marking::{EcnConfig, EcnMode, Marking, UpstreamCe};
+pub use super::queue::SHAPER_BURST;
+use super::queue::{EgressQueue, shaper};
 use super::rng::Xorshift;
 use super::scheduler::Scheduler;
 use super::shaper::Shaper;
-use crate::buffer::{Amount, ControlReserve};
+use crate::buffer::{Amount, ControlReserve, QueueAdmission};
 use crate::burst::Run;
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
@@ -14,29 +16,10 @@ use crate::frame::{FrameBuf, Meta, Queued};
 use crate::per::PerPriority;
 use crate::units::{BitRate, Nanos, Priority};
 
-#[derive(Debug)]
-pub(super) struct Queue {
-    pub(super) fifo: Fifo,
-    /// Amount that waits, including frames that were admitted and are not yet in the fifo.
-    pub(super) waiting: Amount,
-    /// Highest depth since last published.
-    high: u64,
-    /// Times at which the depth last rose to each of the watched depths.
-    crossed: [Nanos; 2],
-    /// Depth, and these times, as last published.
-    reported: (u64, [Nanos; 2]),
-    /// Time since which the queue is not empty.
-    waiting_since: Nanos,
-    pub(super) shaper: Shaper,
-    /// Token bucket of the minimum rate: positive credit is what the queue was due by it and has not sent.
-    pub(super) floor: Shaper,
-    pub(super) config: QueueConfig,
-}
-
 /// Egress side of one port.
 #[derive(Debug)]
 pub struct EgressPort {
-    pub(super) queues: PerPriority<Queue>,
+    pub(super) queues: PerPriority<EgressQueue>,
     /// Queues with something to send.
     pub(super) backlog: u8,
     /// Queues with a maximum rate.
@@ -62,32 +45,13 @@ pub struct EgressPort {
     alarm: Nanos,
 }
 
-/// Time a polling worker is often away: the least that a shaper saves up.
-pub const SHAPER_BURST: Nanos = Nanos::from_micros(20);
-
-fn shaper(rate: Option<BitRate>, max_frame: u16, away: Nanos) -> Shaper {
-    rate.map_or_else(Shaper::unlimited, |rate| {
-        let away = away.max(SHAPER_BURST);
-        let burst = rate.bytes_in(away).max(2 * u64::from(max_frame));
-        Shaper::new(rate, u32::try_from(burst).unwrap_or(u32::MAX))
-    })
-}
-
 impl EgressPort {
     /// Returns an empty port. `seed` makes its random decisions repeatable.
     #[must_use]
     pub fn new(config: &EgressConfig, seed: u64) -> EgressPort {
-        let queues = PerPriority(config.queues.clone().map(|config_of| Queue {
-            fifo: Fifo::default(),
-            waiting: Amount::ZERO,
-            high: 0,
-            crossed: [Nanos::ZERO; 2],
-            reported: (0, [Nanos::ZERO; 2]),
-            waiting_since: Nanos::ZERO,
-            shaper: shaper(config_of.max_rate, config.max_frame, config.away),
-            floor: shaper(config_of.min_rate, config.max_frame, config.away),
-            config: config_of,
-        }));
+        let (max_frame, away) = (config.max_frame, config.away);
+        let queues = config.queues.clone();
+        let queues = PerPriority(queues.map(|queue| EgressQueue::new(queue, max_frame, away)));
         let (mut limited, mut floored) = (0, 0);
         for (priority, queue) in queues.iter() {
             if queue.shaper.is_limited() {
@@ -125,9 +89,9 @@ impl EgressPort {
     /// Returns the queue as admission sees it; `None` if nothing may enter it.
     #[inline]
     #[must_use]
-    pub fn admission(&self, priority: Priority) -> Option<crate::buffer::Queue> {
+    pub fn admission(&self, priority: Priority) -> Option<QueueAdmission> {
         let queue = &self.queues[priority];
-        (self.closed() & priority.bit() == 0).then_some(crate::buffer::Queue {
+        (self.closed() & priority.bit() == 0).then_some(QueueAdmission {
             waiting: queue.waiting,
             lossless: queue.config.lossless,
             reserve: ControlReserve::amount(queue.config.reserve),
@@ -136,8 +100,8 @@ impl EgressPort {
 
     /// Returns a queue that another worker owns, without limits: the owner enforces them.
     #[must_use]
-    pub fn queue_abroad(&self, priority: Priority) -> crate::buffer::Queue {
-        crate::buffer::Queue {
+    pub fn remote_admission(&self, priority: Priority) -> QueueAdmission {
+        QueueAdmission {
             waiting: Amount::ZERO,
             lossless: self.queue_config(priority).lossless,
             reserve: Amount::ZERO,
@@ -213,12 +177,7 @@ impl EgressPort {
     /// full credit.
     pub fn reconfigure(&mut self, priority: Priority, config: &QueueConfig) {
         let queue = &mut self.queues[priority];
-        queue.shaper = shaper(config.max_rate, self.max_frame, self.away);
-        queue.floor = shaper(config.min_rate, self.max_frame, self.away);
-        queue.config = QueueConfig {
-            lossless: queue.config.lossless,
-            ..config.clone()
-        };
+        queue.reconfigure(config, self.max_frame, self.away);
         for (set, limited) in [
             (&mut self.limited, queue.shaper.is_limited()),
             (&mut self.floored, queue.floor.is_limited()),
@@ -300,24 +259,9 @@ impl EgressPort {
     /// Accounts for admitted frames, which will bypass the queue or be put [into it](EgressPort::fill).
     #[inline]
     pub fn join(&mut self, priority: Priority, frames: Amount, now: Nanos) {
-        let queue = &mut self.queues[priority];
-        if self.backlog & priority.bit() == 0 {
-            queue.waiting_since = now;
+        if self.queues[priority].add(frames, now) {
+            self.alarm = now;
         }
-        let before = queue.waiting.bytes;
-        queue.waiting = queue.waiting.plus(frames);
-        let [shallow, hard] = queue
-            .config
-            .watch
-            .map(|watch| before < watch && queue.waiting.bytes >= watch);
-        let [shallow_at, hard_at] = &mut queue.crossed;
-        if shallow {
-            *shallow_at = now;
-        }
-        if hard {
-            (*hard_at, self.alarm) = (now, now);
-        }
-        queue.high = queue.high.max(queue.waiting.bytes);
         self.backlog |= priority.bit();
         self.dirty |= priority.bit();
     }
@@ -388,20 +332,9 @@ impl EgressPort {
             return;
         }
         for priority in Priority::all_of(self.dirty) {
-            let queue = &mut self.queues[priority];
-            let Some(gauges) = counters.queues.get(priority.index()) else {
-                continue;
-            };
-            gauges.peak.raise(queue.high);
-            let level = (queue.waiting.bytes, queue.crossed);
-            if level != queue.reported {
-                queue.reported = level;
-                gauges.level.depth.set(queue.waiting.bytes);
-                for (gauge, crossed) in gauges.level.crossed.iter().zip(queue.crossed) {
-                    gauge.set(crossed.0);
-                }
+            if let Some(gauges) = counters.queues.get(priority.index()) {
+                self.queues[priority].publish(gauges);
             }
-            queue.high = queue.waiting.bytes;
         }
         self.dirty = 0;
         if self.alarm != Nanos::ZERO {
@@ -412,66 +345,5 @@ impl EgressPort {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The control core reads it in every tick: each write costs both cores a cache line transfer.
-    #[test]
-    fn the_level_of_a_queue_is_written_only_when_it_is_another() {
-        let config = EgressConfig {
-            rate: None,
-            max_frame: 1_522,
-            away: Nanos::ZERO,
-            queues: Default::default(),
-        };
-        let (mut port, counters) = (EgressPort::new(&config, 1), PortCounters::default());
-        let (three, frame) = (Priority::new(3), Amount::frame(1_500));
-        let level = &counters.queues[3].level;
-        // A write by the worker would overwrite this.
-        level.depth.set(7);
-        port.join(three, frame, Nanos(5));
-        port.leave(three, frame);
-        port.publish(&counters);
-        assert_eq!(
-            (level.depth.get(), counters.queues[3].peak.get()),
-            (7, 1_500)
-        );
-        port.join(three, frame, Nanos(6));
-        port.publish(&counters);
-        assert_eq!(level.depth.get(), 1_500);
-    }
-
-    #[test]
-    fn a_rise_to_the_second_watched_depth_is_told_with_that_depth() {
-        let mut queues: [QueueConfig; crate::units::PRIORITIES] = Default::default();
-        queues[3].watch = [1_000, 2_000];
-        let config = EgressConfig {
-            rate: None,
-            max_frame: 1_522,
-            away: Nanos::ZERO,
-            queues,
-        };
-        let (mut port, counters) = (EgressPort::new(&config, 1), PortCounters::default());
-        let (three, frame) = (Priority::new(3), Amount::frame(1_500));
-        for (at, alarm, depth) in [(5, 0, 1_500), (7, 7, 3_000), (9, 7, 4_500)] {
-            port.join(three, frame, Nanos(at));
-            assert!(
-                counters.alarm.get() < alarm || alarm < at,
-                "not before it is published"
-            );
-            port.publish(&counters);
-            let queue = &counters.queues[3];
-            assert_eq!(
-                (counters.alarm.get(), queue.level.depth.get()),
-                (alarm, depth)
-            );
-            assert_eq!(queue.level.crossed[0].get(), 5);
-        }
-        for _ in 0..2 {
-            port.leave(three, frame);
-        }
-        port.join(three, frame, Nanos(11));
-        port.publish(&counters);
-        assert_eq!(counters.alarm.get(), 11, "a second rise");
-    }
-}
+#[path = "port_tests.rs"]
+mod tests;

@@ -5,23 +5,11 @@
 //! more, and readers of the live pair find its old value until the swap. Before that the writer has waited until no worker
 //! reads the spare pair.
 
-use std::borrow::Borrow;
-use std::hash::{BuildHasher, Hash};
-
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
-
 use super::hops::NextHops;
+use super::ids::{Ids, NoId};
 use super::nexthop::{Adjacency, AdjacencyId, NextHopGroupId, Path, default_group};
 use super::op_log::OpLog;
 use super::prefix::Family;
-
-/// Error: every id is in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NoNumber {
-    /// Number of ids there are.
-    pub(super) limit: usize,
-}
 
 /// Next hops of the spare pair, and the log of changes to them.
 pub(super) struct Spare<'a> {
@@ -48,8 +36,8 @@ impl Spare<'_> {
 /// Adjacencies and next-hop groups in use.
 #[derive(Debug)]
 pub(super) struct HopTable {
-    adjacencies: Numbers<Path>,
-    groups: Numbers<Box<[AdjacencyId]>>,
+    adjacencies: Ids<Path>,
+    groups: Ids<Box<[AdjacencyId]>>,
     /// Members of the default routes' groups, which have fixed ids.
     defaults: [Box<[AdjacencyId]>; 2],
 }
@@ -59,8 +47,8 @@ impl HopTable {
     /// routes'.
     pub(super) fn new((groups, adjacencies): (usize, usize)) -> HopTable {
         HopTable {
-            adjacencies: Numbers::new(1, adjacencies),
-            groups: Numbers::new(2, groups),
+            adjacencies: Ids::new(1, adjacencies),
+            groups: Ids::new(2, groups),
             defaults: Default::default(),
         }
     }
@@ -72,7 +60,7 @@ impl HopTable {
         paths: &[Adjacency],
         was: Option<NextHopGroupId>,
         spare: &mut Spare<'_>,
-    ) -> Result<NextHopGroupId, NoNumber> {
+    ) -> Result<NextHopGroupId, NoId> {
         if let [path] = paths {
             let member = [self.hold_adjacency(*path, spare)?];
             return self.hold_group(&member, was, spare);
@@ -88,7 +76,7 @@ impl HopTable {
         paths: &[Adjacency],
         was: Option<NextHopGroupId>,
         spare: &mut Spare<'_>,
-    ) -> Result<NextHopGroupId, NoNumber> {
+    ) -> Result<NextHopGroupId, NoId> {
         let members = self.hold_members(paths, spare)?;
         match self.groups.make(members.clone().into_boxed_slice()) {
             Ok(number) => {
@@ -109,7 +97,7 @@ impl HopTable {
         paths: &[Adjacency],
         was: NextHopGroupId,
         spare: &mut Spare<'_>,
-    ) -> Result<(), NoNumber> {
+    ) -> Result<(), NoId> {
         let members = self.hold_members(paths, spare)?;
         spare.set_group(group, &members, Some(was));
         let old = self.groups.replace(group.0, members.into_boxed_slice());
@@ -144,7 +132,7 @@ impl HopTable {
         family: Family,
         paths: &[Adjacency],
         spare: &mut Spare<'_>,
-    ) -> Result<NextHopGroupId, NoNumber> {
+    ) -> Result<NextHopGroupId, NoId> {
         let members = self.hold_members(paths, spare)?;
         let id = default_group(family);
         spare.set_group(id, &members, Some(id));
@@ -181,7 +169,7 @@ impl HopTable {
         members: &[AdjacencyId],
         was: Option<NextHopGroupId>,
         spare: &mut Spare<'_>,
-    ) -> Result<NextHopGroupId, NoNumber> {
+    ) -> Result<NextHopGroupId, NoId> {
         let held = self.groups.hold(members, || Box::from(members));
         if !matches!(held, Ok((_, true))) {
             // A group that existed references them already.
@@ -199,7 +187,7 @@ impl HopTable {
         &mut self,
         paths: &[Adjacency],
         spare: &mut Spare<'_>,
-    ) -> Result<Vec<AdjacencyId>, NoNumber> {
+    ) -> Result<Vec<AdjacencyId>, NoId> {
         let mut members = Vec::with_capacity(paths.len());
         for path in paths {
             match self.hold_adjacency(*path, spare) {
@@ -217,7 +205,7 @@ impl HopTable {
         &mut self,
         path: Adjacency,
         spare: &mut Spare<'_>,
-    ) -> Result<AdjacencyId, NoNumber> {
+    ) -> Result<AdjacencyId, NoId> {
         let packed = path.packed();
         let (number, new) = self.adjacencies.hold(&packed, || packed)?;
         let id = AdjacencyId(number);
@@ -232,127 +220,6 @@ impl HopTable {
         for member in members {
             self.adjacencies.release(member.0);
         }
-    }
-}
-
-/// Distinct values, each with an id and a reference count.
-#[derive(Debug)]
-struct Numbers<V> {
-    /// Id of each value that is referenced.
-    by_value: HashTable<u16>,
-    hasher: RandomState,
-    /// Current or last value, and reference count, of each id from `first` on.
-    slots: Vec<(V, u32)>,
-    /// Ids that were freed.
-    free: Vec<u16>,
-    first: u16,
-    limit: usize,
-}
-
-impl<V: Hash + Eq> Numbers<V> {
-    /// Returns an empty table with ids from `first` to below `limit`.
-    fn new(first: u16, limit: usize) -> Numbers<V> {
-        Numbers {
-            by_value: HashTable::new(),
-            hasher: RandomState::default(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            first,
-            limit: limit.min(1 << 16),
-        }
-    }
-
-    /// Returns the value of an id that is referenced.
-    fn value(&self, number: u16) -> Option<&V> {
-        let slot = self.slots.get(usize::from(number.checked_sub(self.first)?));
-        slot.filter(|(_, holds)| *holds > 0).map(|(value, _)| value)
-    }
-
-    /// Adds a reference to the id of a value; the flag is true if the id is new.
-    fn hold<Q: Hash + Eq + ?Sized>(
-        &mut self,
-        value: &Q,
-        own: impl FnOnce() -> V,
-    ) -> Result<(u16, bool), NoNumber>
-    where
-        V: Borrow<Q>,
-    {
-        let hash = self.hasher.hash_one(value);
-        let (slots, first) = (&mut self.slots, self.first);
-        let at = |number: u16| usize::from(number.saturating_sub(first));
-        let is_value = |number: &u16| {
-            let slot = slots.get(at(*number));
-            slot.is_some_and(|(held, _)| held.borrow() == value)
-        };
-        if let Some(number) = self.by_value.find(hash, is_value).copied() {
-            if let Some((_, holds)) = slots.get_mut(at(number)) {
-                *holds += 1;
-            }
-            return Ok((number, false));
-        }
-        let number = self.make(own())?;
-        let (slots, first) = (&self.slots, self.first);
-        let at = |number: u16| usize::from(number.saturating_sub(first));
-        let hash_of = |number: &u16| {
-            let slot = slots.get(at(*number));
-            slot.map_or(0, |(value, _)| self.hasher.hash_one(value.borrow()))
-        };
-        self.by_value.insert_unique(hash, number, hash_of);
-        Ok((number, true))
-    }
-
-    /// Gives a value an id of its own with one reference, which [`Numbers::hold`] does not find.
-    fn make(&mut self, value: V) -> Result<u16, NoNumber> {
-        let number = match self.free.pop() {
-            Some(number) => number,
-            None => u16::try_from(self.slots.len() + usize::from(self.first))
-                .ok()
-                .filter(|number| usize::from(*number) < self.limit)
-                .ok_or(NoNumber { limit: self.limit })?,
-        };
-        match self.slot(number) {
-            Some(slot) => *slot = (value, 1),
-            None => self.slots.push((value, 1)),
-        }
-        Ok(number)
-    }
-
-    fn slot(&mut self, number: u16) -> Option<&mut (V, u32)> {
-        let index = usize::from(number.checked_sub(self.first)?);
-        self.slots.get_mut(index)
-    }
-
-    /// Adds a reference to an id that has one.
-    fn hold_again(&mut self, number: u16) {
-        if let Some((_, holds)) = self.slot(number) {
-            *holds += 1;
-        }
-    }
-
-    /// Gives an id of [`Numbers::make`] another value; returns the old one.
-    fn replace(&mut self, number: u16, value: V) -> Option<V> {
-        let (held, _) = self.slot(number)?;
-        Some(std::mem::replace(held, value))
-    }
-
-    /// Drops a reference; returns the value if it was the last.
-    fn release(&mut self, number: u16) -> Option<V>
-    where
-        V: Clone,
-    {
-        let index = usize::from(number.checked_sub(self.first)?);
-        let (value, holds) = self.slots.get_mut(index)?;
-        *holds = holds.checked_sub(1)?;
-        if *holds > 0 {
-            return None;
-        }
-        let hash = self.hasher.hash_one(&*value);
-        let entry = self.by_value.find_entry(hash, |other| *other == number);
-        if let Ok(entry) = entry {
-            entry.remove();
-        }
-        self.free.push(number);
-        Some(value.clone())
     }
 }
 

@@ -14,11 +14,13 @@
 //! ([`down_ports`]).
 
 pub mod buckets;
+mod capacity;
 pub mod down_ports;
 pub mod edit;
 pub mod fib;
 mod hop_table;
 pub mod hops;
+mod ids;
 pub mod image;
 mod named_groups;
 pub mod nexthop;

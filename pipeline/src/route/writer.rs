@@ -10,61 +10,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
+pub use super::capacity::{RouteCapacity, RouteError};
 use super::down_ports::DownPorts;
 use super::edit::Full;
 use super::fib::{Fib, FibReader, GracePeriod, Images, ImagesState};
-use super::hop_table::{HopTable, NoNumber, Spare};
+use super::hop_table::{HopTable, Spare};
 use super::hops::NextHops;
+use super::ids::NoId;
 use super::image::{Image, Origin};
 use super::nexthop::{Adjacency, NextHopGroupId};
 use super::op_log::{Op, OpLog};
 use super::prefix::{Family, Prefix};
 use super::seed::FlowSeed;
 use super::warm::FEW;
-
-/// Capacity of the route tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RouteCapacity {
-    /// Number of IPv4 prefixes; each longer than /24 may need a group of 256 entries.
-    pub ipv4_routes: usize,
-    /// Number of IPv6 prefixes; each may need up to 13 groups, most need one to three.
-    pub ipv6_routes: usize,
-    /// Number of distinct next hops in use at a time.
-    pub adjacencies: usize,
-    /// Number of distinct sets of next hops in use at a time.
-    pub groups: usize,
-}
-
-/// Reason for which a route was refused; nothing has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RouteError {
-    /// The image has no group left.
-    #[error(transparent)]
-    Full(#[from] Full),
-    /// More routes than configured.
-    #[error(
-        "the RIB is full: {limit} routes of this family; raise routing.ipv4_routes or ipv6_routes"
-    )]
-    TooMany {
-        /// Configured number of routes.
-        limit: usize,
-    },
-    /// Every adjacency or next-hop group is in use.
-    #[error("no room for another next hop (of {limit})")]
-    NextHops {
-        /// Number of slots there are.
-        limit: usize,
-    },
-    /// A worker has not passed since the last commit.
-    #[error("a worker still reads the previous table; try again")]
-    Busy,
-}
-
-impl From<NoNumber> for RouteError {
-    fn from(full: NoNumber) -> RouteError {
-        RouteError::NextHops { limit: full.limit }
-    }
-}
 
 /// Data of groups with an identity ([`super::named_groups`]) beyond their paths.
 #[derive(Debug, Default)]
@@ -247,7 +205,7 @@ impl RouteWriter {
         &mut self,
         family: Family,
         paths: &[Adjacency],
-    ) -> Result<NextHopGroupId, NoNumber> {
+    ) -> Result<NextHopGroupId, NoId> {
         let (hops, mut spare) = self.hops_of_spare();
         hops.set_default(family, paths, &mut spare)
     }

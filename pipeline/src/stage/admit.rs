@@ -53,7 +53,7 @@ impl Room<'_> {
             if port.is_down() {
                 return false;
             }
-            let queue = port.queue_abroad(run.priority);
+            let queue = port.remote_admission(run.priority);
             return self.buffer.charge_run(run.group, run.amount, queue);
         }
         let admitted = port.admission(run.priority).is_some_and(|queue| {
@@ -101,7 +101,7 @@ impl Room<'_> {
             if port.is_down() {
                 return Err(port.closed_for());
             }
-            let queue = port.queue_abroad(run.priority);
+            let queue = port.remote_admission(run.priority);
             return self.buffer.charge(run.group, meta.wire_len(), queue);
         }
         let Some(queue) = port.admission(run.priority) else {

@@ -1,0 +1,28 @@
+//! Account of frames that arrived on no port: the switch's own, or those of Linux.
+
+use super::amount::Amount;
+use super::config::ControlReserve;
+
+/// Buffer account of frames that arrived on no port. There are two: of the switch's own frames, and of those from Linux.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Own {
+    /// Amount held, reserve included.
+    pub(super) held: Amount,
+    /// This worker's part of their reserve.
+    pub(super) reserve: Amount,
+}
+
+impl Own {
+    /// Returns an empty account with an equal part of `bytes`, the reserve of all workers together.
+    pub(super) fn of(bytes: u64, workers: u8) -> Own {
+        Own {
+            held: Amount::ZERO,
+            reserve: ControlReserve::amount(bytes).part(workers),
+        }
+    }
+
+    /// Returns the amount held beyond the reserve, which counts against the shared pool.
+    pub(super) const fn shared(self) -> Amount {
+        self.held.minus(self.reserve)
+    }
+}

@@ -1,0 +1,102 @@
+//! One egress queue of a port: its frames, its depth and the thresholds watched, its shapers.
+
+use super::config::QueueConfig;
+use super::fifo::Fifo;
+use super::shaper::Shaper;
+use crate::buffer::Amount;
+use crate::counters::QueueCounters;
+use crate::units::{BitRate, Nanos};
+
+#[derive(Debug)]
+pub(super) struct EgressQueue {
+    pub(super) fifo: Fifo,
+    /// Amount that waits, including frames that were admitted and are not yet in the fifo.
+    pub(super) waiting: Amount,
+    /// Highest depth since last published.
+    high: u64,
+    /// Times at which the depth last rose to each of the watched depths.
+    crossed: [Nanos; 2],
+    /// Depth, and these times, as last published.
+    reported: (u64, [Nanos; 2]),
+    /// Time since which the queue is not empty.
+    pub(super) waiting_since: Nanos,
+    pub(super) shaper: Shaper,
+    /// Token bucket of the minimum rate: positive credit is what the queue was due by it and has not sent.
+    pub(super) floor: Shaper,
+    pub(super) config: QueueConfig,
+}
+
+/// Time a polling worker is often away: the least that a shaper saves up.
+pub const SHAPER_BURST: Nanos = Nanos::from_micros(20);
+
+/// Returns the shaper of a rate: it saves up what a polling worker misses while away, and at least two frames.
+pub(super) fn shaper(rate: Option<BitRate>, max_frame: u16, away: Nanos) -> Shaper {
+    rate.map_or_else(Shaper::unlimited, |rate| {
+        let away = away.max(SHAPER_BURST);
+        let burst = rate.bytes_in(away).max(2 * u64::from(max_frame));
+        Shaper::new(rate, u32::try_from(burst).unwrap_or(u32::MAX))
+    })
+}
+
+impl EgressQueue {
+    /// Returns an empty queue; the two lengths are those of [`EgressConfig`](super::config::EgressConfig).
+    pub(super) fn new(config: QueueConfig, max_frame: u16, away: Nanos) -> EgressQueue {
+        EgressQueue {
+            fifo: Fifo::default(),
+            waiting: Amount::ZERO,
+            high: 0,
+            crossed: [Nanos::ZERO; 2],
+            reported: (0, [Nanos::ZERO; 2]),
+            waiting_since: Nanos::ZERO,
+            shaper: shaper(config.max_rate, max_frame, away),
+            floor: shaper(config.min_rate, max_frame, away),
+            config,
+        }
+    }
+
+    /// Changes the configuration, except `lossless`.
+    pub(super) fn reconfigure(&mut self, config: &QueueConfig, max_frame: u16, away: Nanos) {
+        self.shaper = shaper(config.max_rate, max_frame, away);
+        self.floor = shaper(config.min_rate, max_frame, away);
+        self.config = QueueConfig {
+            lossless: self.config.lossless,
+            ..config.clone()
+        };
+    }
+
+    /// Adds frames to the depth; returns true if it rose to the second watched depth.
+    #[inline]
+    pub(super) fn add(&mut self, frames: Amount, now: Nanos) -> bool {
+        if self.waiting.frames == 0 {
+            self.waiting_since = now;
+        }
+        let before = self.waiting.bytes;
+        self.waiting = self.waiting.plus(frames);
+        let rose = self
+            .config
+            .watch
+            .map(|watch| before < watch && self.waiting.bytes >= watch);
+        for (crossed, rose) in self.crossed.iter_mut().zip(rose) {
+            if rose {
+                *crossed = now;
+            }
+        }
+        self.high = self.high.max(self.waiting.bytes);
+        let [_, hard] = rose;
+        hard
+    }
+
+    /// Publishes depth and watermark.
+    pub(super) fn publish(&mut self, gauges: &QueueCounters) {
+        gauges.peak.raise(self.high);
+        let level = (self.waiting.bytes, self.crossed);
+        if level != self.reported {
+            self.reported = level;
+            gauges.level.depth.set(self.waiting.bytes);
+            for (gauge, crossed) in gauges.level.crossed.iter().zip(self.crossed) {
+                gauge.set(crossed.0);
+            }
+        }
+        self.high = self.waiting.bytes;
+    }
+}
