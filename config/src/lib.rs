@@ -28,6 +28,7 @@ mod check;
 mod de;
 mod diag;
 mod difference;
+pub mod document;
 mod load;
 pub mod model;
 mod patch;

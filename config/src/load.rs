@@ -31,6 +31,16 @@ pub struct Loaded {
 /// # Errors
 /// Everything that is wrong with it, including that it cannot be read or is not UTF-8.
 pub fn load(path: &Path) -> Result<Loaded, Report> {
+    let hint = "at least `ports:` with a name and a device each is needed: is it the right file?";
+    let text = text(path, "ports", hint)?;
+    parse(&path.display().to_string(), &text)
+}
+
+/// Reads a regular file that has `key` as a key somewhere; `hint` is for one that has not.
+///
+/// # Errors
+/// The reason why it cannot be read, without a line of a file that has no such key.
+pub(crate) fn text(path: &Path, key: &str, hint: &str) -> Result<String, Report> {
     let name = path.display().to_string();
     let refuse = |message: String, hint: &str| {
         let hint = hint.to_owned();
@@ -53,26 +63,20 @@ pub fn load(path: &Path) -> Result<Loaded, Report> {
         };
         refuse(format!("cannot read the file: {error}"), hint)
     })?;
-    if !names_ports(&bytes) {
-        let hint =
-            "at least `ports:` with a name and a device each is needed: is it the right file?";
+    if !has_key(&bytes, key.as_bytes()) {
         return Err(refuse("the file holds no configuration".to_owned(), hint));
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => parse(&name, &text),
-        Err(e) => Err(not_utf8(&name, &e)),
-    }
+    String::from_utf8(bytes).map_err(|error| not_utf8(&name, &error))
 }
 
-/// Returns true if `ports` is a key somewhere in a text, as in every configuration.
-fn names_ports(text: &[u8]) -> bool {
-    const KEY: &[u8] = b"ports";
+/// Returns true if `key` is a key somewhere in a text.
+fn has_key(text: &[u8], key: &[u8]) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    text.windows(KEY.len()).enumerate().any(|(at, found)| {
+    text.windows(key.len()).enumerate().any(|(at, found)| {
         let before = text.get(..at).and_then(<[u8]>::last);
-        let rest = text.get(at + KEY.len()..).unwrap_or_default().iter();
+        let rest = text.get(at + key.len()..).unwrap_or_default().iter();
         let mut rest = rest.skip_while(|byte| matches!(byte, b'"' | b'\'' | b' ' | b'\t'));
-        found == KEY && !before.is_some_and(is_word) && rest.next() == Some(&b':')
+        found == key && !before.is_some_and(is_word) && rest.next() == Some(&b':')
     })
 }
 
