@@ -1,0 +1,163 @@
+//! Leases: connected queue pairs of a host with the addresses that their packets have, and when each is published again.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::wire::{CmId, QueuePair};
+
+/// Addresses of the network interfaces of each device.
+pub type Addresses = BTreeMap<String, Vec<IpAddr>>;
+
+/// Queue pair of a host, as the boxes before it are given it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Lease {
+    /// Address of the host.
+    pub to: IpAddr,
+    /// Address of its partner, if the host knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<IpAddr>,
+    /// Queue pair of the host.
+    pub queue_pair: u32,
+    /// Queue pair of the partner.
+    pub remote_queue_pair: u32,
+}
+
+/// Returns the leases of a device: with the addresses that the connection manager names, else with each address of the device.
+pub(super) fn of_device(pairs: &[QueuePair], ids: &[CmId], addresses: &[IpAddr]) -> Vec<Lease> {
+    let ids: BTreeMap<u32, &CmId> = ids.iter().map(|id| (id.queue_pair, id)).collect();
+    let leases = pairs.iter().flat_map(|pair| {
+        let lease = |to, from| Lease {
+            to,
+            from,
+            queue_pair: pair.local,
+            remote_queue_pair: pair.remote,
+        };
+        match ids.get(&pair.local) {
+            Some(id) => vec![lease(id.source, Some(id.destination))],
+            None => addresses
+                .iter()
+                .map(|address| lease(*address, None))
+                .collect(),
+        }
+    });
+    leases.collect()
+}
+
+/// Leases of a host, and the time at which each was last published.
+#[derive(Debug)]
+pub struct Leases {
+    known: BTreeMap<Lease, Duration>,
+    /// Time between two publications of a lease.
+    renewed: Duration,
+}
+
+impl Leases {
+    /// Makes an empty set of leases that last `lasts`: each is published again after a third of that.
+    #[must_use]
+    pub fn new(lasts: Duration) -> Self {
+        Self {
+            known: BTreeMap::new(),
+            renewed: lasts / 3,
+        }
+    }
+
+    /// Takes what the host has now; returns what has to be published: new leases, and those that are due.
+    pub fn update(
+        &mut self,
+        now: Duration,
+        present: impl IntoIterator<Item = Lease>,
+    ) -> Vec<Lease> {
+        let mut known = BTreeMap::new();
+        let mut due = Vec::new();
+        for lease in present {
+            let last = self.known.get(&lease).copied();
+            let last = last.filter(|last| now.saturating_sub(*last) < self.renewed);
+            if last.is_none() && !known.contains_key(&lease) {
+                due.push(lease);
+            }
+            known.insert(lease, last.unwrap_or(now));
+        }
+        self.known = known;
+        due
+    }
+
+    /// Has every lease be published again at the next update: the bus was away.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Returns the number of leases.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Returns true if there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_connection_manager_names_the_partner_and_else_every_own_address_counts() {
+        let pairs = [(7, 8), (9, 10)].map(|(local, remote)| QueuePair { local, remote });
+        let id = CmId {
+            queue_pair: 9,
+            source: address("10.0.1.2"),
+            destination: address("10.0.2.2"),
+        };
+        let own = [address("10.0.1.2"), address("fd00::2")];
+        let leases = of_device(&pairs, &[id], &own);
+        let lease = |to: &str, from: Option<&str>, queue_pair, remote_queue_pair| Lease {
+            to: address(to),
+            from: from.map(address),
+            queue_pair,
+            remote_queue_pair,
+        };
+        assert_eq!(
+            leases,
+            [
+                lease("10.0.1.2", None, 7, 8),
+                lease("fd00::2", None, 7, 8),
+                lease("10.0.1.2", Some("10.0.2.2"), 9, 10)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_lease_is_published_when_it_is_new_and_a_third_of_its_time_later() {
+        let mut leases = Leases::new(Duration::from_secs(3));
+        let lease = Lease {
+            to: address("10.0.1.2"),
+            from: None,
+            queue_pair: 7,
+            remote_queue_pair: 8,
+        };
+        let other = Lease {
+            queue_pair: 9,
+            ..lease
+        };
+        let at = Duration::from_millis;
+        assert_eq!(leases.update(at(0), [lease, lease]), [lease]);
+        assert_eq!(leases.update(at(900), [lease, other]), [other]);
+        assert_eq!(leases.update(at(1000), [lease, other]), [lease]);
+        assert_eq!(leases.update(at(1100), [other]), []);
+        assert_eq!((leases.len(), leases.is_empty()), (1, false));
+        // One that went and came is new.
+        assert_eq!(leases.update(at(1200), [lease, other]), [lease]);
+        leases.forget();
+        assert_eq!(leases.update(at(1300), [lease]), [lease]);
+    }
+}

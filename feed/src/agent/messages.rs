@@ -1,0 +1,51 @@
+//! Messages of leases: `npcc.SITE.host.NAME.leases`.
+
+use serde::{Deserialize, Serialize};
+
+use super::leases::Lease;
+use crate::name::Name;
+
+/// Version of the messages.
+const VERSION: u8 = 1;
+/// Most leases of a message.
+pub(super) const MOST: usize = 200;
+
+/// Leases of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseMessage {
+    v: u8,
+    /// Name of the host.
+    pub host: Name,
+    /// Time at which the leases end, in microseconds since the Unix epoch.
+    pub expires: u64,
+    /// The leases, at most 200.
+    pub leases: Vec<Lease>,
+}
+
+impl LeaseMessage {
+    /// Makes a message.
+    #[must_use]
+    pub fn new(host: Name, expires: u64, leases: Vec<Lease>) -> Self {
+        Self {
+            v: VERSION,
+            host,
+            expires,
+            leases,
+        }
+    }
+
+    /// Returns the message as published.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        // Maps with text keys and numbers always encode.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads a message that the host `from` published; `None` for one that is none, or another host's.
+    #[must_use]
+    pub fn decode(bytes: &[u8], from: &Name) -> Option<Self> {
+        let message: Self = serde_json::from_slice(bytes).ok()?;
+        let valid = message.v == VERSION && message.host == *from && message.leases.len() <= MOST;
+        valid.then_some(message)
+    }
+}

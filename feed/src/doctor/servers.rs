@@ -1,0 +1,146 @@
+//! Findings about servers: reachable, who this box is to them, what it may do, and whether messages go from one to the other.
+
+use std::time::Duration;
+
+use async_nats::ConnectErrorKind;
+use futures_util::StreamExt;
+
+use super::finding::{Finding, Kind, Severity};
+use super::peers;
+use super::probe::Probe;
+use crate::bus::ConnectFailure;
+use crate::settings::Settings;
+
+/// Time in which a message goes from one server to the other.
+const ROUTE: Duration = Duration::from_secs(1);
+
+/// Examines every server, then what needs a connection.
+pub(super) async fn examine(settings: &Settings, found: &mut Vec<Finding>) {
+    let mut probes = Vec::new();
+    for server in &settings.bus.servers {
+        match Probe::connect(settings, server).await {
+            Ok(probe) => probes.push(probe),
+            Err(failure) => found.push(refused(server, &failure)),
+        }
+    }
+    for probe in &probes {
+        permissions(settings, probe, found).await;
+    }
+    for pair in probes.windows(2) {
+        if let [one, other] = pair {
+            route(settings, one, other, found).await;
+        }
+    }
+    if !probes.is_empty()
+        && !probes
+            .iter()
+            .any(|probe| probe.client.server_info().jetstream)
+    {
+        let mend = "needed for `npcc-feed history` only: add jetstream to one server, or to three (nats-three.conf)";
+        let what = "no server keeps a history (JetStream is off)";
+        found.push(Finding::new(
+            Kind::NoHistory,
+            Severity::Note,
+            "bus",
+            what,
+            mend,
+        ));
+    }
+    if let Some(probe) = probes.first() {
+        peers::examine(settings, probe, found).await;
+    }
+}
+
+fn refused(server: &str, failure: &ConnectFailure) -> Finding {
+    let kind = match failure {
+        ConnectFailure::Server(error) => Some(error.kind()),
+        ConnectFailure::Secret(_) | ConnectFailure::Credentials(_) => None,
+    };
+    let (kind, mend) = match kind {
+        Some(ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication)
+        | None => (
+            Kind::Credentials,
+            "compare bus.user and its password, key or credentials with the server's authorization",
+        ),
+        Some(ConnectErrorKind::Tls) => (
+            Kind::Tls,
+            "compare bus.tls.ca with the authority of the server's certificate, and the address with its names",
+        ),
+        Some(_) => (
+            Kind::Unreachable,
+            "start nats-server there, or open its port; one of two servers is enough to run",
+        ),
+    };
+    Finding::new(kind, Severity::Error, server, failure, mend)
+}
+
+async fn permissions(settings: &Settings, probe: &Probe, found: &mut Vec<Finding>) {
+    let own = settings.subject("doctor");
+    if !probe.may_publish(&own).await {
+        let what = format!("this box may not publish {own}");
+        let mend = format!("allow its user to publish {}", settings.subject(">"));
+        found.push(Finding::new(
+            Kind::TooNarrow,
+            Severity::Error,
+            &probe.server,
+            what,
+            mend,
+        ));
+    }
+    for peer in &settings.peers {
+        let subject = format!("npcc.{}.{peer}.ends.>", settings.site);
+        if !probe.may_subscribe(&subject).await {
+            let what = format!("this box may not read {subject}");
+            let mend = format!("allow its user to subscribe to npcc.{}.>", settings.site);
+            found.push(Finding::new(
+                Kind::TooNarrow,
+                Severity::Error,
+                &probe.server,
+                what,
+                mend,
+            ));
+        }
+    }
+    let other = format!("npcc.{}.doctor-of-another-box.doctor", settings.site);
+    if probe.may_publish(&other).await {
+        let what =
+            "this box may publish for others: who has its secret can make up ends of any box";
+        let mend = format!("allow its user to publish {} only", settings.subject(">"));
+        found.push(Finding::new(
+            Kind::TooWide,
+            Severity::Warning,
+            &probe.server,
+            what,
+            mend,
+        ));
+    }
+}
+
+/// Sends a message from one server to the other.
+async fn route(settings: &Settings, one: &Probe, other: &Probe, found: &mut Vec<Finding>) {
+    let subject = settings.subject("doctor");
+    let arrived = async {
+        let mut messages = other.client.subscribe(subject.clone()).await.ok()?;
+        other.client.flush().await.ok()?;
+        // The other server learns of the subscription a moment later.
+        tokio::time::sleep(ROUTE / 4).await;
+        one.client
+            .publish(subject.clone(), "probe".into())
+            .await
+            .ok()?;
+        one.client.flush().await.ok()?;
+        messages.next().await
+    };
+    if !matches!(tokio::time::timeout(ROUTE, arrived).await, Ok(Some(_))) {
+        let place = format!("{} and {}", one.server, other.server);
+        let what = "messages do not go from one to the other";
+        let mend = "give both the same cluster name and a route to the other (cluster.routes), and open the cluster's port";
+        found.push(Finding::new(
+            Kind::NoRoute,
+            Severity::Error,
+            place,
+            what,
+            mend,
+        ));
+    }
+}

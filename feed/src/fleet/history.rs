@@ -1,0 +1,181 @@
+//! `npcc-feed history`: what became of a host, from a stream that JetStream keeps.
+
+use std::time::Duration;
+
+use async_nats::Client;
+use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use async_nats::jetstream::{self, stream};
+use futures_util::StreamExt;
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use crate::bus::{ConnectFailure, connect};
+use crate::settings::Settings;
+
+/// Time without another record after which there are no more.
+const QUIET: Duration = Duration::from_secs(1);
+/// Most bytes that a stream keeps on disk: 4 GiB.
+const MOST_BYTES: i64 = 4 << 30;
+/// Longest time for an answer of JetStream.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Reason why there is no history.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// There is no connection to a server.
+    #[error("cannot connect to the bus: {0}")]
+    Connect(#[from] ConnectFailure),
+    /// No server keeps a history, or this user may not use it.
+    #[error(
+        "the servers keep no history ({0}): it needs JetStream on one server or three, `npcc-feed history --set-up`, and a user that may publish to $JS.API.>"
+    )]
+    NoStream(String),
+    /// The stream failed while it was read.
+    #[error("the stream failed: {0}")]
+    Broken(String),
+}
+
+/// Selection of records.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Address of a host; `None` for all.
+    pub host: Option<String>,
+    /// Age of the oldest record.
+    pub since: Duration,
+}
+
+/// Makes the stream of a site, or changes how long it keeps records.
+///
+/// # Errors
+/// Fails without JetStream.
+pub async fn set_up(settings: &Settings, kept: Duration) -> Result<(), HistoryError> {
+    let context = context(connect(&settings.bus, &settings.prefix()).await?);
+    let subjects = ["decisions", "hosts", "events", "state"];
+    let subjects = subjects.map(|kind| format!("npcc.{}.*.{kind}", settings.site));
+    let config = stream::Config {
+        name: stream_name(settings),
+        subjects: subjects.to_vec(),
+        max_age: kept,
+        max_bytes: MOST_BYTES,
+        discard: stream::DiscardPolicy::Old,
+        ..Default::default()
+    };
+    let made = context.create_or_update_stream(config).await;
+    made.map(|_| ())
+        .map_err(|error| HistoryError::NoStream(error.to_string()))
+}
+
+/// Passes the records that are wanted to `give`, oldest first; returns their number.
+///
+/// # Errors
+/// Fails without JetStream or without the stream.
+pub async fn history(
+    settings: &Settings,
+    wanted: &Wanted,
+    mut give: impl FnMut(&Value),
+) -> Result<usize, HistoryError> {
+    let context = context(connect(&settings.bus, &settings.prefix()).await?);
+    let no_stream = |error: String| HistoryError::NoStream(error);
+    let stream = context.get_stream(stream_name(settings)).await;
+    let stream = stream.map_err(|error| no_stream(error.to_string()))?;
+    let config = pull::OrderedConfig {
+        deliver_policy: DeliverPolicy::ByStartTime {
+            start_time: OffsetDateTime::now_utc() - wanted.since,
+        },
+        ..Default::default()
+    };
+    let consumer = stream.create_consumer(config).await;
+    let consumer = consumer.map_err(|error| no_stream(error.to_string()))?;
+    let broken = |error: String| HistoryError::Broken(error);
+    let mut records = consumer
+        .messages()
+        .await
+        .map_err(|error| broken(error.to_string()))?;
+    let mut count = 0;
+    while let Ok(Some(record)) = tokio::time::timeout(QUIET, records.next()).await {
+        let record = record.map_err(|error| broken(error.to_string()))?;
+        if let Ok(value) = serde_json::from_slice::<Value>(&record.payload)
+            && concerns(&value, wanted.host.as_deref())
+        {
+            give(&value);
+            count += 1;
+        }
+        if record.info().is_ok_and(|info| info.pending == 0) {
+            break;
+        }
+    }
+    Ok(count)
+}
+
+fn context(client: Client) -> jetstream::Context {
+    let mut context = jetstream::new(client);
+    context.set_timeout(ANSWER);
+    context
+}
+
+/// Returns the name of a site's stream.
+fn stream_name(settings: &Settings) -> String {
+    format!("NPCC-{}", settings.site)
+}
+
+/// Returns true if a record is about a host: its roll-up, or a decision from or to it. Without a host all but states are.
+fn concerns(record: &Value, host: Option<&str>) -> bool {
+    let Some(host) = host else {
+        return record.get("host").is_some() || record.get("line").is_some();
+    };
+    let at = |path| record.pointer(path).and_then(Value::as_str) == Some(host);
+    at("/host/address") || at("/line/src") || at("/line/dst")
+}
+
+/// Formats a record for people: time, box, and what it says.
+#[must_use]
+pub fn text(record: &Value) -> String {
+    let micros = record["at"].as_i64().unwrap_or_default();
+    let at = OffsetDateTime::from_unix_timestamp(micros / 1_000_000)
+        .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let name = record["box"].as_str().unwrap_or("-");
+    let said = match (record.get("line"), record.get("host")) {
+        (Some(line), _) => line["text"].as_str().unwrap_or_default().to_owned(),
+        (None, Some(host)) => format!(
+            "host {} flows {} paired {} cnps {} unresponsive {} standing {}",
+            host["address"].as_str().unwrap_or("-"),
+            host["flows"],
+            host["paired"],
+            host["cnps"],
+            host["unresponsive"],
+            host["standing"].as_str().unwrap_or("-"),
+        ),
+        (None, None) => record.to_string(),
+    };
+    let (date, time) = (at.date(), at.time());
+    format!(
+        "{date} {:02}:{:02}:{:02}Z {name} {said}",
+        time.hour(),
+        time.minute(),
+        time.second()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_concerns_the_hosts_that_it_names() {
+        let decision = json!({"at": 1_700_000_000_000_000i64, "box": "e", "line": {"src": "10.0.0.1", "dst": "10.0.0.2", "text": "cnp sent"}});
+        let of_host = json!({"host": {"address": "10.0.0.1"}});
+        for (record, host, expected) in [
+            (&decision, Some("10.0.0.1"), true),
+            (&decision, Some("10.0.0.2"), true),
+            (&decision, Some("10.0.0.3"), false),
+            (&of_host, Some("10.0.0.1"), true),
+            (&of_host, None, true),
+            (&json!({"switch": {}}), None, false),
+        ] {
+            assert_eq!(concerns(record, host), expected, "{record}");
+        }
+        assert_eq!(text(&decision), "2023-11-14 22:13:20Z e cnp sent");
+    }
+}

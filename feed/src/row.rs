@@ -1,0 +1,215 @@
+//! Rows that the switch writes and that boxes exchange: ends of queue pairs and messages of the connection manager.
+//!
+//! Each is a line of JSON. Times are microseconds since the Unix epoch; unknown keys are ignored.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde::{Deserialize, Serialize};
+
+npcc_pipeline::named! {
+    /// Transport of a queue pair.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Transport {
+        /// Reliable connection.
+        Rc = "rc",
+        /// Unreliable connection.
+        Uc = "uc",
+        /// Unreliable datagram.
+        Ud = "ud",
+        /// Extended reliable connection.
+        Xrc = "xrc",
+    }
+}
+
+/// Identity of an end: the frames from one host to a queue pair of another, on one UDP source port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Key {
+    /// Source address of the frames.
+    pub from: IpAddr,
+    /// Destination address: the sender that may be signalled.
+    pub to: IpAddr,
+    /// Destination queue pair, 24 bits: the sender's own.
+    pub queue_pair: u32,
+    /// UDP source port.
+    pub udp_port: u16,
+}
+
+impl Key {
+    /// Identity that is before or equal to any other.
+    pub(crate) const FIRST: Self = Self {
+        from: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        to: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        queue_pair: 0,
+        udp_port: 0,
+    };
+}
+
+/// End of a queue pair, as one box saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct End {
+    /// Source address of the frames.
+    pub from: IpAddr,
+    /// Destination address: the sender that may be signalled.
+    pub to: IpAddr,
+    /// Destination queue pair, 24 bits: the sender's own.
+    pub queue_pair: u32,
+    /// UDP source port.
+    pub udp_port: u16,
+    /// Transport of the frames.
+    pub transport: Transport,
+    /// Time of the first frame, in microseconds since the Unix epoch.
+    pub first_seen: u64,
+    /// Time of the last frame that the box noted, in microseconds since the Unix epoch.
+    pub last_seen: u64,
+    /// Number of frames noted.
+    pub packets: u64,
+    /// Last packet sequence number that was acknowledged, 24 bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acked_psn: Option<u32>,
+    /// Time of that acknowledgement, in microseconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acked_at: Option<u64>,
+}
+
+impl End {
+    /// Returns the identity of the end.
+    #[must_use]
+    pub const fn key(&self) -> Key {
+        Key {
+            from: self.from,
+            to: self.to,
+            queue_pair: self.queue_pair,
+            udp_port: self.udp_port,
+        }
+    }
+}
+
+/// Difference of two times of an end's last frame, in microseconds, up to which the later row says nothing new: 10 s. A switch
+/// believes an end for a minute.
+const REFRESH: u64 = 10_000_000;
+
+impl End {
+    /// Returns true if this row says of the same end only that a few more frames passed since `before`.
+    #[must_use]
+    pub fn is_refresh_of(&self, before: &End) -> bool {
+        let same = (self.key(), self.transport, self.first_seen)
+            == (before.key(), before.transport, before.first_seen);
+        same && self.last_seen.abs_diff(before.last_seen) < REFRESH
+    }
+}
+
+/// Kind of a connection manager's message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CmKind {
+    /// Request of a connection.
+    Req,
+    /// Reply to a request.
+    Rep,
+    /// Request to disconnect.
+    Dreq,
+}
+
+/// Message of the connection manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Cm {
+    /// Kind of the message.
+    pub message: CmKind,
+    /// Source address.
+    pub from: IpAddr,
+    /// Destination address.
+    pub to: IpAddr,
+    /// Communication ID of the sender of the message.
+    pub local_comm_id: u32,
+    /// Communication ID of its receiver; 0 in a request.
+    pub remote_comm_id: u32,
+    /// Queue pair that the message names, 24 bits.
+    pub queue_pair: u32,
+    /// Time of the message, in microseconds since the Unix epoch.
+    pub at: u64,
+}
+
+/// Row: a line of the switch's `show ends`, or of a request `pair suggest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Row {
+    /// New or changed end.
+    End(End),
+    /// Message of the connection manager.
+    Cm(Cm),
+    /// End that the box's table dropped.
+    Gone(Key),
+    /// Number of rows, since the start, that were overwritten before they were read: a snapshot is needed.
+    Lost {
+        /// Total of rows lost.
+        count: u64,
+    },
+    /// Begin of a snapshot of the table.
+    Begin,
+    /// End of a snapshot.
+    Complete {
+        /// Number of rows of the snapshot.
+        count: u64,
+    },
+}
+
+/// Largest queue pair and sequence number: 24 bits.
+const TWENTY_FOUR_BITS: u32 = 0xff_ffff;
+
+impl Row {
+    /// Returns true if the row may be passed to a peer and all its values are in range.
+    #[must_use]
+    pub fn is_shareable(&self) -> bool {
+        match self {
+            Row::End(end) => {
+                end.queue_pair <= TWENTY_FOUR_BITS
+                    && end.acked_psn.is_none_or(|psn| psn <= TWENTY_FOUR_BITS)
+            }
+            Row::Cm(cm) => cm.queue_pair <= TWENTY_FOUR_BITS,
+            Row::Gone(key) => key.queue_pair <= TWENTY_FOUR_BITS,
+            Row::Lost { .. } | Row::Begin | Row::Complete { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_and_written_as_the_switch_has_them() {
+        let lines = [
+            r#"{"kind":"end","from":"10.0.2.2","to":"10.0.1.2","queue_pair":4711,"udp_port":49152,"transport":"rc","first_seen":1,"last_seen":2,"packets":12,"acked_psn":123,"acked_at":2}"#,
+            r#"{"kind":"end","from":"fd00::2","to":"fd00::1","queue_pair":4711,"udp_port":49152,"transport":"ud","first_seen":1,"last_seen":2,"packets":12}"#,
+            r#"{"kind":"cm","message":"req","from":"10.0.2.2","to":"10.0.1.2","local_comm_id":1,"remote_comm_id":0,"queue_pair":7,"at":3}"#,
+            r#"{"kind":"gone","from":"10.0.2.2","to":"10.0.1.2","queue_pair":4711,"udp_port":49152}"#,
+            r#"{"kind":"lost","count":3}"#,
+            r#"{"kind":"begin"}"#,
+            r#"{"kind":"complete","count":2}"#,
+        ];
+        for line in lines {
+            let row: Row = serde_json::from_str(line).unwrap();
+            assert_eq!(serde_json::to_string(&row).unwrap(), line);
+        }
+        let extended = lines[3].replace("\"udp_port\"", "\"later\":1,\"udp_port\"");
+        assert!(serde_json::from_str::<Row>(&extended).is_ok());
+    }
+
+    #[test]
+    fn a_queue_pair_of_more_than_24_bits_is_not_shared() {
+        let key = Key {
+            from: [10, 0, 2, 2].into(),
+            to: [10, 0, 1, 2].into(),
+            queue_pair: 0xff_ffff,
+            udp_port: 1,
+        };
+        assert!(Row::Gone(key).is_shareable());
+        let wide = Key {
+            queue_pair: 0x100_0000,
+            ..key
+        };
+        assert!(!Row::Gone(wide).is_shareable());
+        assert!(!Row::Begin.is_shareable());
+    }
+}

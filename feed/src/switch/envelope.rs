@@ -1,0 +1,87 @@
+//! Requests and answers of the switch's management protocol that a feed uses: a line of JSON each.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::agent::{Lease, LeaseMessage};
+use crate::name::Name;
+use crate::row::Row;
+
+/// Line of an answer of rows.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Line {
+    /// A row of the table.
+    Row(Value),
+    /// The end of the answer.
+    End(Value),
+    /// Why there are no rows, or no more.
+    Error(String),
+}
+
+/// Answer to a suggestion.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Suggested {
+    /// Rows taken.
+    pub accepted: u64,
+    /// Rows refused, by reason.
+    pub refused: BTreeMap<String, u64>,
+}
+
+/// Returns the request for rows of a table.
+pub(super) fn rows(table: &str, query: &Value) -> String {
+    json!({"rows": {"table": table, "query": query}}).to_string() + "\n"
+}
+
+/// Request for the ends of the switch: a snapshot, then what changes. The answer is a [`Row`] a line, or an error.
+pub(super) const FOLLOW: &str = "{\"ends\":{\"follow\":true}}\n";
+
+/// Reads a line of that answer; `None` for a kind of row of a later version.
+pub(super) fn row(line: &str) -> Result<Option<Row>, String> {
+    #[derive(Deserialize)]
+    struct Refused {
+        error: String,
+    }
+    match serde_json::from_str(line) {
+        Ok(row) => Ok(Some(row)),
+        Err(_) => serde_json::from_str(line).map_or(Ok(None), |Refused { error }| Err(error)),
+    }
+}
+
+/// Returns the request that suggests rows of a peer.
+pub(super) fn suggestion(peer: &Name, rows: &[Row]) -> String {
+    json!({"suggest": {"peer": peer, "rows": rows}}).to_string() + "\n"
+}
+
+/// Returns the request that passes what a host's agent reported.
+pub(super) fn leases(message: &LeaseMessage) -> String {
+    let row = |lease: &Lease| {
+        let mut row = json!({"kind": "lease", "expires": message.expires});
+        if let (Some(row), Ok(Value::Object(lease))) =
+            (row.as_object_mut(), serde_json::to_value(lease))
+        {
+            row.extend(lease);
+        }
+        row
+    };
+    let rows: Vec<Value> = message.leases.iter().map(row).collect();
+    json!({"suggest": {"host": message.host, "rows": rows}}).to_string() + "\n"
+}
+
+/// Reads the answer to a suggestion.
+pub(super) fn suggested(line: &str) -> Result<Suggested, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Answer {
+        Suggested(Suggested),
+        Error(String),
+    }
+    match serde_json::from_str(line) {
+        Ok(Answer::Suggested(counts)) => Ok(counts),
+        Ok(Answer::Error(why)) => Err(why),
+        Err(_) => Err("the switch answered something else; are both of one version?".to_owned()),
+    }
+}

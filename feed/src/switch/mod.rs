@@ -1,0 +1,11 @@
+//! The own switch, by its management sockets.
+
+mod envelope;
+mod follow;
+mod request;
+mod suggest;
+
+pub use envelope::Suggested;
+pub use follow::{FromSwitch, follow};
+pub use request::{RequestError, ask, ask_rows};
+pub use suggest::{Batch, SuggestCounts, suggest};

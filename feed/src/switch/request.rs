@@ -1,0 +1,81 @@
+//! One request to the switch and its answer.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+
+use super::envelope::{self, Line};
+
+/// Longest time for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Reason why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// No switch answers at the socket.
+    #[error("no switch answers at {0}: {1}")]
+    Socket(String, io::Error),
+    /// The switch took too long.
+    #[error("the switch did not answer in {} s", PATIENCE.as_secs())]
+    TooLate,
+    /// The switch refused.
+    #[error("the switch refused: {0}")]
+    Refused(String),
+    /// The answer ended early or is of another kind.
+    #[error("the switch answered something else; are both of one version?")]
+    Other,
+}
+
+/// Connects and sends a request; returns the lines of the answer.
+pub(super) async fn open(socket: &Path, request: &str) -> io::Result<Lines<BufReader<UnixStream>>> {
+    let mut stream = UnixStream::connect(socket).await?;
+    stream.write_all(request.as_bytes()).await?;
+    Ok(BufReader::new(stream).lines())
+}
+
+/// Sends a request of one line and returns the one line of its answer.
+///
+/// # Errors
+/// Fails with [`RequestError`].
+pub async fn ask(socket: &Path, request: &str) -> Result<String, RequestError> {
+    let failed = |error| RequestError::Socket(socket.display().to_string(), error);
+    let answer = async {
+        let mut lines = open(socket, request).await.map_err(failed)?;
+        let line = lines.next_line().await.map_err(failed)?;
+        line.ok_or(RequestError::Other)
+    };
+    let answer = tokio::time::timeout(PATIENCE, answer).await;
+    answer.unwrap_or(Err(RequestError::TooLate))
+}
+
+/// Returns the rows of a table, and the position to go on from where there may be more.
+///
+/// # Errors
+/// Fails with [`RequestError`].
+pub async fn ask_rows(
+    socket: &Path,
+    table: &str,
+    query: &Value,
+) -> Result<(Vec<Value>, Option<u64>), RequestError> {
+    let failed = |error| RequestError::Socket(socket.display().to_string(), error);
+    let answer = async {
+        let request = envelope::rows(table, query);
+        let mut lines = open(socket, &request).await.map_err(failed)?;
+        let mut rows = Vec::new();
+        while let Some(line) = lines.next_line().await.map_err(failed)? {
+            match serde_json::from_str(&line) {
+                Ok(Line::Row(row)) => rows.push(row),
+                Ok(Line::End(end)) => return Ok((rows, end.get("next").and_then(Value::as_u64))),
+                Ok(Line::Error(why)) => return Err(RequestError::Refused(why)),
+                Err(_) => return Err(RequestError::Other),
+            }
+        }
+        Err(RequestError::Other)
+    };
+    let answer = tokio::time::timeout(PATIENCE, answer).await;
+    answer.unwrap_or(Err(RequestError::TooLate))
+}

@@ -1,0 +1,275 @@
+//! Copy of a peer's ends.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::budget::Budget;
+use super::ends::Ends;
+use super::limits::Limits;
+use super::message::{Body, Message, Part, RejectReason};
+use super::parts::{PARTS, Parts};
+use crate::row::{Cm, Row};
+
+/// Time between two requests, without jitter.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Time without a message after which a peer counts as silent and nothing is requested of it.
+const SILENT: Duration = Duration::from_secs(2);
+/// Time without progress after which a lower number is believed, and for which a message of the last epoch may be late.
+const STUCK: Duration = Duration::from_secs(1);
+/// Most messages of the connection manager that wait for the switch; the oldest are overwritten.
+const MOST_CM: usize = 4096;
+/// Parts that may be requested at once, and a second: all of them four times, then once in 5 s.
+pub(super) const PARTS_AT_ONCE: f64 = 4.0 * PARTS as f64;
+pub(super) const PARTS_A_SECOND: f64 = PARTS as f64 / 5.0;
+
+/// Counters of a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct PeerCounts {
+    /// Messages received.
+    pub messages: u64,
+    /// Rows applied.
+    pub rows: u64,
+    /// Rows that were missing in the numbers: lost on the way, or not published.
+    pub missing: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Parts replaced.
+    pub parts: u64,
+    /// Rows for the switch that were dropped, because it took them too slowly.
+    pub dropped: u64,
+    /// Messages or rows refused, in the order of [`RejectReason::ALL`].
+    pub refused: [u64; RejectReason::COUNT],
+}
+
+/// Copy of a peer's ends.
+#[derive(Debug)]
+pub(super) struct Replica {
+    ends: Ends,
+    cm: VecDeque<Cm>,
+    epoch: Option<u64>,
+    /// Epoch before this one, and the time until which late messages of it are ignored.
+    previous: Option<(u64, Duration)>,
+    /// Number of the row that is expected next.
+    next: u64,
+    /// Time at which `next` was last raised.
+    advanced: Duration,
+    /// Parts that may differ from the peer's.
+    doubtful: Parts,
+    /// True once a digest has shown which parts differ.
+    compared: bool,
+    heard: Option<Duration>,
+    /// Earliest time of the next request.
+    request_at: Duration,
+    rows: Budget,
+    requests: Budget,
+    pub(super) counts: PeerCounts,
+}
+
+impl Replica {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let rows = limits.rows_a_second as f64;
+        Self {
+            ends: Ends::new(0, limits.ends),
+            cm: VecDeque::new(),
+            epoch: None,
+            previous: None,
+            next: 1,
+            advanced: Duration::ZERO,
+            doubtful: Parts::NONE,
+            compared: false,
+            heard: None,
+            request_at: Duration::ZERO,
+            rows: Budget::new(2.0 * rows, rows),
+            requests: Budget::new(PARTS_AT_ONCE, PARTS_A_SECOND),
+            counts: PeerCounts::default(),
+        }
+    }
+
+    /// Takes a message of the peer. Returns the parts that it requests of this box, none of them for the digest.
+    pub(super) fn receive(&mut self, now: Duration, message: Message) -> Option<Vec<u16>> {
+        self.counts.messages += 1;
+        if !self.rows.take(now, message.body.rows()) {
+            self.refuse(RejectReason::Rate, 1);
+            return None;
+        }
+        if let Body::Request { parts } = message.body {
+            return Some(parts);
+        }
+        if self.epoch != Some(message.epoch) {
+            let late = |(epoch, until)| epoch == message.epoch && now < until;
+            if self.previous.is_some_and(late) {
+                return None;
+            }
+            let before = self.epoch.replace(message.epoch);
+            self.previous = before.map(|epoch| (epoch, now + STUCK));
+            self.ends.reseed(message.epoch);
+            self.next = 1;
+            self.advanced = now;
+            self.doubt_all();
+        }
+        self.heard = Some(now);
+        match message.body {
+            Body::Delta { first, rows } => self.delta(now, first, &rows),
+            Body::Heartbeat { sequence, hash } => {
+                if self.is_current(now, sequence) {
+                    if hash == self.ends.hash() {
+                        self.doubtful = Parts::NONE;
+                    } else if self.doubtful.is_empty() {
+                        self.doubt_all();
+                    }
+                }
+            }
+            Body::Digest { sequence, hashes } => {
+                if self.is_current(now, sequence) {
+                    for (part, hash) in (0..).zip(hashes) {
+                        self.doubtful.set(part, self.ends.hash_of(part) != hash);
+                    }
+                    // The answer: what differs may be requested at once.
+                    if !std::mem::replace(&mut self.compared, true) {
+                        self.request_at = now;
+                    }
+                }
+            }
+            Body::Parts { sequence, parts } => {
+                if self.is_current(now, sequence) {
+                    self.replace(&parts);
+                }
+            }
+            Body::Request { .. } => {}
+        }
+        self.counts.dropped += self.ends.bound_changes() as u64;
+        None
+    }
+
+    fn doubt_all(&mut self) {
+        self.doubtful = Parts::ALL;
+        self.compared = false;
+    }
+
+    fn delta(&mut self, now: Duration, first: u64, rows: &[Row]) {
+        if first > self.next {
+            self.missed(now, first);
+        }
+        let known = usize::try_from(self.next - first).unwrap_or(usize::MAX);
+        let Some(rows) = rows.get(known..).filter(|rows| !rows.is_empty()) else {
+            return;
+        };
+        for row in rows {
+            match row {
+                Row::End(end) if !self.ends.insert(*end) => self.refuse(RejectReason::Full, 1),
+                Row::End(_) => {}
+                Row::Gone(key) => _ = self.ends.remove(key),
+                Row::Cm(cm) => self.push_cm(*cm),
+                Row::Lost { .. } | Row::Begin | Row::Complete { .. } => {}
+            }
+        }
+        self.next += rows.len() as u64;
+        self.advanced = now;
+        self.counts.rows += rows.len() as u64;
+    }
+
+    fn push_cm(&mut self, cm: Cm) {
+        self.cm.push_back(cm);
+        if self.cm.len() > MOST_CM {
+            self.cm.pop_front();
+            self.counts.dropped += 1;
+        }
+    }
+
+    /// Goes on with the number `next`: rows before it are missing.
+    fn missed(&mut self, now: Duration, next: u64) {
+        self.counts.missing += next - self.next;
+        self.next = next;
+        self.advanced = now;
+        self.doubt_all();
+    }
+
+    /// Returns true if this copy is as of the peer's number `sequence`, after rows that are missing are noted.
+    fn is_current(&mut self, now: Duration, sequence: u64) -> bool {
+        let next = sequence + 1;
+        if next > self.next {
+            self.missed(now, next);
+        } else if next < self.next && now.saturating_sub(self.advanced) >= STUCK {
+            // Only a peer that lied before, or a message that was very late, says so.
+            self.next = next;
+            self.advanced = now;
+            self.doubt_all();
+        }
+        next == self.next
+    }
+
+    fn replace(&mut self, parts: &[Part]) {
+        for Part { part, rows } in parts {
+            if rows.iter().any(|end| self.ends.part(&end.key()) != *part) {
+                self.refuse(RejectReason::Malformed, 1);
+                continue;
+            }
+            let left_out = self.ends.replace(*part, rows) as u64;
+            self.refuse(RejectReason::Full, left_out);
+            self.doubtful.set(*part, false);
+            self.counts.parts += 1;
+        }
+    }
+
+    pub(super) fn refuse(&mut self, reason: RejectReason, count: u64) {
+        self.counts.refused[reason.index()] += count;
+    }
+
+    /// Returns what has to be requested of the peer now; `jitter` is between 0 and 1.
+    pub(super) fn request(&mut self, now: Duration, jitter: f64) -> Option<Body> {
+        let hears = self
+            .heard
+            .is_some_and(|heard| now.saturating_sub(heard) < SILENT);
+        if self.doubtful.is_empty() || !hears || now < self.request_at {
+            return None;
+        }
+        let parts: Vec<u16> = if self.compared {
+            self.doubtful.iter().collect()
+        } else {
+            Vec::new()
+        };
+        if !self.requests.take(now, parts.len().max(1)) {
+            return None;
+        }
+        self.request_at = now + PAUSE.mul_f64(1.0 + jitter / 2.0);
+        self.counts.requests += 1;
+        Some(Body::Request { parts })
+    }
+
+    /// Takes at most `most` rows for the switch.
+    pub(super) fn suggestions(&mut self, most: usize) -> Vec<Row> {
+        let mut rows: Vec<Row> = Vec::new();
+        while rows.len() < most {
+            let cm = self.cm.pop_front().map(Row::Cm);
+            let Some(row) = cm.or_else(|| self.ends.next_change()) else {
+                break;
+            };
+            rows.push(row);
+        }
+        rows
+    }
+
+    /// Has every end be suggested again.
+    pub(super) fn repeat(&mut self) {
+        self.ends.repeat();
+    }
+
+    pub(super) fn ends(&self) -> &Ends {
+        &self.ends
+    }
+
+    pub(super) fn is_equal(&self) -> bool {
+        self.epoch.is_some() && self.doubtful.is_empty()
+    }
+
+    pub(super) const fn heard(&self) -> Option<Duration> {
+        self.heard
+    }
+
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.ends.changes() + self.cm.len()
+    }
+}

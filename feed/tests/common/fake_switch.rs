@@ -1,0 +1,217 @@
+//! Switch that speaks the management protocol as far as a feed uses it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::net::IpAddr;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use npcc_feed::row::{End, Key, Row, Transport};
+use serde_json::{Value, json};
+
+#[derive(Debug, Default)]
+struct State {
+    table: BTreeMap<Key, End>,
+    followers: Vec<Sender<Row>>,
+    suggested: BTreeMap<String, BTreeMap<Key, End>>,
+    leases: BTreeMap<String, Vec<Value>>,
+    log: Vec<Value>,
+}
+
+/// Switch in threads.
+#[derive(Debug)]
+pub struct FakeSwitch {
+    pub socket: PathBuf,
+    state: Arc<Mutex<State>>,
+}
+
+pub fn end(number: u32, version: u64) -> End {
+    End {
+        from: IpAddr::from([10, 0, 2, (number % 200) as u8]),
+        to: IpAddr::from([10, 0, 1, (number % 100) as u8]),
+        queue_pair: number,
+        udp_port: 49152,
+        transport: Transport::Rc,
+        first_seen: 1,
+        // Two versions are too far apart for a refresh.
+        last_seen: version * 10_000_000,
+        packets: version,
+        acked_psn: None,
+        acked_at: None,
+    }
+}
+
+impl FakeSwitch {
+    pub fn start(socket: &Path) -> FakeSwitch {
+        let listener = UnixListener::bind(socket).unwrap();
+        let state = Arc::<Mutex<State>>::default();
+        let served = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let state = Arc::clone(&served);
+                std::thread::spawn(move || serve(&client.unwrap(), &state));
+            }
+        });
+        FakeSwitch {
+            socket: socket.to_owned(),
+            state,
+        }
+    }
+
+    /// Sees ends.
+    pub fn sees(&self, ends: impl IntoIterator<Item = End>) {
+        let mut state = self.state.lock().unwrap();
+        for end in ends {
+            state.table.insert(end.key(), end);
+            state.followers.retain(|to| to.send(Row::End(end)).is_ok());
+        }
+    }
+
+    /// Drops ends from its table.
+    pub fn drops(&self, keys: impl IntoIterator<Item = Key>) {
+        let mut state = self.state.lock().unwrap();
+        for key in keys {
+            state.table.remove(&key);
+            state.followers.retain(|to| to.send(Row::Gone(key)).is_ok());
+        }
+    }
+
+    /// Loses rows: a change of the table without a row, and the note that rows were lost.
+    pub fn loses(&self, ends: impl IntoIterator<Item = End>) {
+        let mut state = self.state.lock().unwrap();
+        state
+            .table
+            .extend(ends.into_iter().map(|end| (end.key(), end)));
+        let rows = [vec![Row::Lost { count: 1 }], snapshot(&state)].concat();
+        state
+            .followers
+            .retain(|to| rows.iter().all(|row| to.send(*row).is_ok()));
+    }
+
+    pub fn logs(&self, line: Value) {
+        self.state.lock().unwrap().log.push(line);
+    }
+
+    /// Returns the rows that were suggested of a host.
+    pub fn leases(&self, host: &str) -> Vec<Value> {
+        self.state
+            .lock()
+            .unwrap()
+            .leases
+            .get(host)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    pub fn table(&self) -> BTreeSet<End> {
+        self.state.lock().unwrap().table.values().copied().collect()
+    }
+
+    /// Returns the ends that were suggested of a peer and not called gone.
+    pub fn suggested(&self, peer: &str) -> BTreeSet<End> {
+        let state = self.state.lock().unwrap();
+        let ends = state.suggested.get(peer);
+        ends.into_iter()
+            .flat_map(BTreeMap::values)
+            .copied()
+            .collect()
+    }
+}
+
+fn serve(client: &UnixStream, state: &Mutex<State>) {
+    let mut line = String::new();
+    if BufReader::new(client).read_line(&mut line).is_err() || line.is_empty() {
+        return;
+    }
+    let request: Value = serde_json::from_str(&line).unwrap();
+    // A client that goes away in the middle is its own affair.
+    let _ = answer(&request, client, state);
+}
+
+fn answer(request: &Value, mut to: &UnixStream, state: &Mutex<State>) -> std::io::Result<()> {
+    if request == "snapshot" {
+        let snapshot = json!({"version": "0.0", "seconds": 5.0, "npcc": {"cnps_sent": 3, "health": {"paired": 0.5}},
+            "ports": [{"name": "dci", "link_speed": 100_000_000_000u64, "rate": null, "queues": [{"priority": 3, "depth": 125_000}]}]});
+        return writeln!(to, "{}", json!({"snapshot": snapshot}));
+    }
+    if request["ends"]["follow"] == true {
+        return stream(to, &follow(state));
+    }
+    if let Some(suggest) = request.get("suggest") {
+        return writeln!(to, "{}", suggested(suggest, state));
+    }
+    match request["rows"]["table"].as_str() {
+        Some("hosts") => writeln!(
+            to,
+            "{}",
+            json!({"row": {"address": "10.0.1.7", "standing": "doubted", "flows": 4, "paired": 3, "cnps": 9, "unresponsive": 1}})
+        )?,
+        Some("log") => {
+            for line in &state.lock().unwrap().log {
+                writeln!(to, "{}", json!({"row": line}))?;
+            }
+        }
+        _ => return writeln!(to, "{}", json!({"error": "no such table"})),
+    }
+    writeln!(to, "{}", json!({"end": {"matched": 1, "next": null}}))
+}
+
+/// Returns the rows of a snapshot, with their marks.
+fn snapshot(state: &State) -> Vec<Row> {
+    let rows = state.table.values().map(|end| Row::End(*end));
+    let count = state.table.len() as u64;
+    [Row::Begin]
+        .into_iter()
+        .chain(rows)
+        .chain([Row::Complete { count }])
+        .collect()
+}
+
+fn follow(state: &Mutex<State>) -> Receiver<Row> {
+    let mut state = state.lock().unwrap();
+    let (to, rows) = channel();
+    for row in snapshot(&state) {
+        to.send(row).unwrap();
+    }
+    state.followers.push(to);
+    rows
+}
+
+fn stream(to: &UnixStream, rows: &Receiver<Row>) -> std::io::Result<()> {
+    let mut out = std::io::BufWriter::new(to);
+    while let Ok(row) = rows.recv() {
+        writeln!(out, "{}", json!(row))?;
+        for row in rows.try_iter() {
+            writeln!(out, "{}", json!(row))?;
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn suggested(suggest: &Value, state: &Mutex<State>) -> Value {
+    let mut state = state.lock().unwrap();
+    if let Some(host) = suggest["host"].as_str() {
+        let rows = suggest["rows"].as_array().unwrap();
+        state
+            .leases
+            .entry(host.to_owned())
+            .or_default()
+            .extend(rows.iter().cloned());
+        return json!({"suggested": {"accepted": rows.len(), "refused": {}}});
+    }
+    let rows: Vec<Row> = serde_json::from_value(suggest["rows"].clone()).unwrap();
+    assert!(rows.len() <= 1024);
+    let peer = suggest["peer"].as_str().unwrap().to_owned();
+    let ends = state.suggested.entry(peer).or_default();
+    for row in &rows {
+        match row {
+            Row::End(end) => _ = ends.insert(end.key(), *end),
+            Row::Gone(key) => _ = ends.remove(key),
+            _ => {}
+        }
+    }
+    json!({"suggested": {"accepted": rows.len(), "refused": {"not-behind-port": 1}}})
+}

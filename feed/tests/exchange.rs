@@ -1,0 +1,264 @@
+//! Two feeds and two nats-servers: ends are exchanged, and any server, feed or credential may fail.
+//!
+//! Times are walls of a loaded machine: what has to come within 2 s is tried three times.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::print_stdout,
+    reason = "a test fails by a panic"
+)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::nats::addresses;
+use common::{Edge, Nats, end, is_exchanged, pair, wait};
+use nix::sys::signal::Signal::{SIGCONT, SIGSTOP};
+
+/// Longest time for anything on a machine that does much else.
+const LONG: Duration = Duration::from_secs(60);
+/// Longest time of a resync once the bus is back.
+const RESYNC: Duration = Duration::from_secs(2);
+
+fn exchanged(pair: &[Edge; 2]) -> Duration {
+    wait("the exchange", LONG, || is_exchanged(pair))
+}
+
+#[test]
+fn ends_come_change_and_go_and_lost_rows_are_taken_from_a_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Nats::pair(folder.path(), |text| text);
+    let pair = pair(folder.path(), &addresses(&servers));
+    pair[0].switch.sees((0..5000).map(|number| end(number, 1)));
+    pair[1]
+        .switch
+        .sees((9000..9100).map(|number| end(number, 1)));
+    exchanged(&pair);
+    pair[0].switch.sees((0..100).map(|number| end(number, 2)));
+    pair[0]
+        .switch
+        .drops((200..300).map(|number| end(number, 1).key()));
+    exchanged(&pair);
+    pair[0]
+        .switch
+        .loses((6000..6100).map(|number| end(number, 1)));
+    exchanged(&pair);
+    let state = pair[0].state();
+    assert_eq!(state["feed"]["ends"], 5000, "{state}");
+    assert!(state["feed"]["snapshots"].as_u64() >= Some(2), "{state}");
+    assert_eq!(state["feed"]["peers"][0]["ends"], 100, "{state}");
+    assert_eq!(
+        state["feed"]["suggested"]["peers"]["edge-2"]["accepted"], 100,
+        "{state}"
+    );
+    assert!(
+        state["feed"]["suggested"]["peers"]["edge-2"]["refused"]["not-behind-port"].as_u64()
+            >= Some(1),
+        "{state}"
+    );
+    assert_eq!(state["switch"]["worst_queue"]["delay_us"], 10.0, "{state}");
+}
+
+/// The normal case: either server may die, one after the other, while ends change.
+#[test]
+fn one_of_two_servers_carries_the_exchange() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut servers = Nats::pair(folder.path(), |text| text);
+    let pair = pair(folder.path(), &addresses(&servers));
+    pair[0].switch.sees((0..1000).map(|number| end(number, 1)));
+    exchanged(&pair);
+    let mut times = Vec::new();
+    for round in 0..4u32 {
+        let at = usize::from(round % 2 == 1);
+        servers[at].kill();
+        pair[0]
+            .switch
+            .sees((0..1000).map(|number| end(number, u64::from(round) + 2)));
+        times.push(exchanged(&pair));
+        servers[at].run();
+        // The routes between the servers come back within a second or two.
+        std::thread::sleep(Duration::from_secs(3));
+        exchanged(&pair);
+    }
+    assert!(times.iter().any(|time| *time <= RESYNC), "{times:?}");
+    println!("with one of two servers killed, exchanged after {times:?}");
+}
+
+#[test]
+fn after_both_servers_were_gone_for_5_s_copies_are_equal_within_2_s() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut servers = Nats::pair(folder.path(), |text| text);
+    let mut pair = pair(folder.path(), &addresses(&servers));
+    pair[0].switch.sees((0..5000).map(|number| end(number, 1)));
+    exchanged(&pair);
+    let mut times = Vec::new();
+    for round in 0..3 {
+        servers.iter_mut().for_each(Nats::kill);
+        for second in 0..5u64 {
+            pair[0]
+                .switch
+                .sees((0..1000).map(|number| end(number + 500 * round, second + 10)));
+            pair[1]
+                .switch
+                .sees((0..50).map(|number| end(number, second + u64::from(round))));
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        assert!(!is_exchanged(&pair));
+        servers.iter_mut().for_each(Nats::run);
+        times.push(exchanged(&pair));
+    }
+    assert!(times.iter().any(|time| *time <= RESYNC), "{times:?}");
+    println!("with both servers back, exchanged after {times:?}");
+    assert!(pair.iter_mut().all(|edge| edge.feed.is_running()));
+    let state = pair[0].state();
+    assert!(
+        state["feed"]["bus"]["disconnected"].as_u64() >= Some(3),
+        "{state}"
+    );
+}
+
+/// A server that hangs, as behind a partition: pings find out, and the other one is taken.
+#[test]
+fn a_partition_is_noticed_and_healed() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Nats::pair(folder.path(), |text| text);
+    let pair = pair(folder.path(), &addresses(&servers));
+    pair[0].switch.sees((0..1000).map(|number| end(number, 1)));
+    exchanged(&pair);
+    let stop = |signal| {
+        servers
+            .iter()
+            .for_each(|nats| nats.process.as_ref().unwrap().signal(signal))
+    };
+    stop(SIGSTOP);
+    pair[0].switch.sees((0..1000).map(|number| end(number, 2)));
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(!is_exchanged(&pair));
+    stop(SIGCONT);
+    println!("after a partition, exchanged after {:?}", exchanged(&pair));
+    // One of two hangs: nobody waits for it.
+    servers[0].process.as_ref().unwrap().signal(SIGSTOP);
+    pair[0].switch.sees((0..1000).map(|number| end(number, 3)));
+    println!(
+        "with one server hanging, exchanged after {:?}",
+        exchanged(&pair)
+    );
+    servers[0].process.as_ref().unwrap().signal(SIGCONT);
+}
+
+/// A feed that does not read is cut off by the server; what it missed is counted and made up for.
+#[test]
+fn a_slow_feed_loses_rows_and_makes_up_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Nats::pair(folder.path(), |text| {
+        text.replace("max_pending: 16MB", "max_pending: 1MB")
+    });
+    let pair = pair(folder.path(), &addresses(&servers));
+    pair[0]
+        .switch
+        .sees((0..10_000).map(|number| end(number, 1)));
+    exchanged(&pair);
+    pair[1].feed.signal(SIGSTOP);
+    for version in 2..22 {
+        pair[0]
+            .switch
+            .sees((0..10_000).map(|number| end(number, version)));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let before = pair[0].feed.resident();
+    pair[1].feed.signal(SIGCONT);
+    exchanged(&pair);
+    let state = pair[1].state();
+    assert!(
+        state["feed"]["bus"]["disconnected"].as_u64() >= Some(1),
+        "{state}"
+    );
+    assert!(
+        state["feed"]["peers"][0]["missing"].as_u64() > Some(0),
+        "{state}"
+    );
+    assert!(before < 200_000, "{before} KiB");
+}
+
+/// Without the bus, memory stays as it is however much the switch sees; nor does the switch's reader wait.
+#[test]
+fn without_a_bus_memory_is_bounded_and_the_switch_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut servers = Nats::pair(folder.path(), |text| text);
+    let mut pair = pair(folder.path(), &addresses(&servers));
+    pair[0]
+        .switch
+        .sees((0..20_000).map(|number| end(number, 1)));
+    exchanged(&pair);
+    servers.iter_mut().for_each(Nats::kill);
+    let churn = |rounds: std::ops::Range<u32>| {
+        for round in rounds {
+            let numbers = || (0..20_000).map(move |number| number + 50_000 * round);
+            pair[0].switch.sees(numbers().map(|number| end(number, 1)));
+            pair[0]
+                .switch
+                .drops(numbers().map(|number| end(number, 1).key()));
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    };
+    churn(1..10);
+    let before = pair[0].feed.resident();
+    churn(10..30);
+    let after = pair[0].feed.resident();
+    println!("{before} KiB after 180,000 ends that came and went, {after} KiB after 580,000");
+    assert!(
+        after < before + before / 2 && after < 250_000,
+        "{before} then {after} KiB"
+    );
+    assert!(pair[0].feed.is_running());
+    servers.iter_mut().for_each(Nats::run);
+    exchanged(&pair);
+}
+
+/// A wrong password: the feed goes on trying, its switch is read, and once the server knows the password it takes part.
+#[test]
+fn wrong_credentials_are_waited_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = |text: String| text.replace("change-me-2", "another");
+    let servers = Nats::pair(folder.path(), wrong);
+    let mut pair = pair(folder.path(), &addresses(&servers));
+    pair[0].switch.sees((0..100).map(|number| end(number, 1)));
+    pair[1].switch.sees((0..100).map(|number| end(number, 1)));
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(pair.iter_mut().all(|edge| edge.feed.is_running()));
+    assert!(pair[1].switch.suggested("edge-1").is_empty());
+    let state = pair[0].state();
+    assert_eq!(state["feed"]["ends"], 100, "{state}");
+    assert!(state["feed"]["peers"][0]["heard_ms"].is_null(), "{state}");
+    for number in [1, 2] {
+        let path = folder.path().join(format!("nats-{number}.conf"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        common::write(&path, &text.replace("another", "change-me-2"));
+        servers[number - 1]
+            .process
+            .as_ref()
+            .unwrap()
+            .signal(nix::sys::signal::Signal::SIGHUP);
+    }
+    exchanged(&pair);
+}
+
+/// A feed that restarts while its switch runs on: the peer's switch keeps its ends.
+#[test]
+fn a_feed_may_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Nats::pair(folder.path(), |text| text);
+    let addresses = addresses(&servers);
+    let [one, other] = pair(folder.path(), &addresses);
+    one.switch.sees((0..2000).map(|number| end(number, 1)));
+    let mut pair = [one, other];
+    exchanged(&pair);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_npcc-feed"));
+    command.args(["run", "-c", pair[0].settings.to_str().unwrap()]);
+    pair[0].feed = common::Process(command.spawn().unwrap());
+    assert_eq!(pair[1].switch.suggested("edge-1").len(), 2000);
+    pair[0].switch.sees((0..10).map(|number| end(number, 2)));
+    exchanged(&pair);
+}

@@ -1,0 +1,269 @@
+//! Commands of an operator: check, doctor, fleet, history and trial.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::print_stdout,
+    reason = "a test fails by a panic"
+)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::nats::addresses;
+use common::{Edge, FakeSwitch, Nats, feed, pair, settings, text, wait, write};
+use serde_json::json;
+
+fn doctor(settings: &std::path::Path) -> (bool, String) {
+    let out = feed(&["doctor", "-c", settings.to_str().unwrap()]);
+    assert!(out.stderr.is_empty(), "{}", text(&out.stderr));
+    (out.status.success(), text(&out.stdout))
+}
+
+#[test]
+fn doctor_finds_a_pair_as_the_package_ships_it_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Nats::pair(folder.path(), |text| text);
+    let pair = pair(folder.path(), &addresses(&servers));
+    std::thread::sleep(Duration::from_secs(2));
+    let (well, said) = doctor(&pair[0].settings);
+    assert!(well, "{said}");
+    assert!(
+        said.contains("[no-history]") && said.lines().count() == 2,
+        "{said}"
+    );
+}
+
+#[test]
+fn doctor_says_what_is_wrong_with_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = |text: String| {
+        // Anybody may publish anything, and the route leads nowhere.
+        text.replace("publish: [ \"npcc.dc1.edge-1.>\" ]", "publish: [ \">\" ]")
+            .replace("name: npcc", "name: other")
+            .lines()
+            .filter(|line| !line.contains("routes:"))
+            .map(|line| line.to_owned() + "\n")
+            .collect()
+    };
+    let mut servers = Nats::pair(folder.path(), alone);
+    let switch = FakeSwitch::start(&folder.path().join("switch.sock"));
+    let at = |password| {
+        settings(
+            folder.path(),
+            1,
+            &addresses(&servers),
+            password,
+            &switch.socket,
+        )
+    };
+    let (well, said) = doctor(&at("change-me-1"));
+    for expected in [
+        "[no-route]",
+        "[permissions-too-wide]",
+        "[peer-silent]",
+        "[no-history]",
+    ] {
+        assert!(said.contains(expected), "{expected} is not in\n{said}");
+    }
+    assert!(
+        !well && !said.contains("[unreachable]") && !said.contains("[switch-silent]"),
+        "{said}"
+    );
+    let (_, said) = doctor(&at("wrong"));
+    assert_eq!(said.matches("[credentials]").count(), 2, "{said}");
+    let settings = at("change-me-1");
+    servers[1].kill();
+    drop(switch);
+    std::fs::remove_file(folder.path().join("switch.sock")).unwrap();
+    let (_, said) = doctor(&settings);
+    assert_eq!(said.matches("[unreachable]").count(), 1, "{said}");
+    assert!(said.contains("[switch-silent]"), "{said}");
+}
+
+#[test]
+fn doctor_says_what_a_box_may_not_do_and_whose_clock_is_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let narrow = |text: String| {
+        text.replace("publish: [ \"npcc.dc1.edge-1.>\" ], subscribe: [ \"npcc.dc1.>\" ]", "publish: [ \"npcc.dc1.edge-1.state\" ], subscribe: [ \"npcc.dc1.*.state\", \"npcc.dc1.edge-1.>\" ]")
+    };
+    let servers = Nats::pair(folder.path(), narrow);
+    let switch = FakeSwitch::start(&folder.path().join("switch.sock"));
+    let settings = settings(
+        folder.path(),
+        1,
+        &addresses(&servers),
+        "change-me-1",
+        &switch.socket,
+    );
+    // The other box's state, with a clock that is a minute behind.
+    let (address, password) = (addresses(&servers)[0].clone(), "change-me-2".to_owned());
+    let late = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let options =
+                async_nats::ConnectOptions::new().user_and_password("edge-2".to_owned(), password);
+            let client = options.connect(address).await.unwrap();
+            for _ in 0..150 {
+                let now = std::time::SystemTime::now()
+                    .duration_since(std::time::UNIX_EPOCH)
+                    .unwrap();
+                let state =
+                    json!({"v": 1, "at": u64::try_from(now.as_micros()).unwrap() - 60_000_000});
+                client
+                    .publish("npcc.dc1.edge-2.state", state.to_string().into())
+                    .await
+                    .unwrap();
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
+    });
+    let (well, said) = doctor(&settings);
+    assert!(!well && said.contains("[permissions-too-narrow]"), "{said}");
+    assert!(
+        said.contains("may not publish npcc.dc1.edge-1.doctor"),
+        "{said}"
+    );
+    assert!(
+        said.contains("may not read npcc.dc1.edge-2.ends.>"),
+        "{said}"
+    );
+    assert!(said.contains("[clock]") && said.contains("-60"), "{said}");
+    late.join().unwrap();
+}
+
+/// The settings that the package ships are as they should be, but for the password, which they name and do not have.
+#[test]
+fn the_shipped_settings_are_fine() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    write(&secret, "change-me");
+    let shipped = include_str!("../../packaging/feed/feed.yaml");
+    let path = folder.path().join("feed.yaml");
+    write(
+        &path,
+        &shipped.replace("/etc/npcc-switch/feed.password", secret.to_str().unwrap()),
+    );
+    let out = feed(&["check", "-c", path.to_str().unwrap()]);
+    assert!(
+        out.status.success() && out.stderr.is_empty(),
+        "{}",
+        text(&out.stderr)
+    );
+}
+
+#[test]
+fn check_points_at_mistakes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("feed.yaml");
+    write(&path, "site: dc1\nbox: host\nbus: { servers: [] }\n");
+    let out = feed(&["check", "-c", path.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    let said = text(&out.stderr);
+    assert!(
+        said.contains("feed.yaml:2:6: error: no box has this name"),
+        "{said}"
+    );
+    assert!(
+        said.contains("feed.yaml:3:17: error: no server is named"),
+        "{said}"
+    );
+    let out = feed(&["check", "-c", "/nonexistent"]);
+    assert_eq!(out.status.code(), Some(2));
+}
+
+#[test]
+fn history_is_kept_by_a_server_with_jetstream() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Nats::with_history(folder.path());
+    let servers = [server.address()];
+    let edge = Edge::start(folder.path(), 1, &servers, "change-me-1");
+    let operator = settings(
+        folder.path(),
+        2,
+        &servers,
+        "change-me-operator",
+        &edge.switch.socket,
+    );
+    let as_operator = std::fs::read_to_string(&operator)
+        .unwrap()
+        .replace("edge-2", "operator")
+        .replace("peers: [edge-1]", "peers: []");
+    let secret = folder.path().join("operator.password");
+    write(&secret, "change-me-operator");
+    let operator = folder.path().join("operator.yaml");
+    write(&operator, &as_operator);
+    let history = |more: &[&str]| {
+        let all = [&["history", "-c", operator.to_str().unwrap()], more].concat();
+        let out = feed(&all);
+        (out.status.success(), text(&out.stdout), text(&out.stderr))
+    };
+    let (found, _, said) = history(&[]);
+    assert!(!found && said.contains("--set-up"), "{said}");
+    let (made, said, error) = history(&["--set-up", "7days"]);
+    assert!(made && said.contains("kept for 7days"), "{said}{error}");
+    // A line before the feed's first look is not history; those after it are.
+    std::thread::sleep(Duration::from_secs(2));
+    for (time, src) in [(1000, "10.0.1.7"), (1001, "10.0.1.8")] {
+        edge.switch.logs(json!({"time_us": time, "kind": "decision", "src": src, "dst": "10.0.2.1", "text": format!("cnp to {src}")}));
+    }
+    edge.switch
+        .logs(json!({"time_us": 1002, "kind": "event", "text": "port dci is down"}));
+    wait("the history", Duration::from_secs(30), || {
+        history(&["--host", "10.0.1.7"])
+            .1
+            .contains("cnp to 10.0.1.7")
+    });
+    let (_, of_host, _) = history(&["--host", "10.0.1.7"]);
+    assert!(
+        !of_host.contains("10.0.1.8") && !of_host.contains("down"),
+        "{of_host}"
+    );
+    let (_, all, _) = history(&[]);
+    assert!(
+        all.contains("cnp to 10.0.1.8") && all.contains("port dci is down"),
+        "{all}"
+    );
+    let (_, of_edge, _) = history(&["--host", "10.0.2.1", "--json"]);
+    assert_eq!(of_edge.lines().count(), 2, "{of_edge}");
+    for line in of_edge.lines() {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&record["v"], &record["site"], &record["box"]),
+            (&json!(1), &json!("dc1"), &json!("edge-1"))
+        );
+    }
+}
+
+#[test]
+fn a_trial_shows_two_boxes_that_are_equal() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| FakeSwitch::start(&folder.path().join(name)));
+    one.sees((0..50).map(|number| common::end(number, 1)));
+    let sockets = [&one, &other].map(|switch| switch.socket.to_str().unwrap().to_owned());
+    let out = feed(&[
+        "trial",
+        "--first",
+        &sockets[0],
+        "--second",
+        &sockets[1],
+        "--tables",
+        "2",
+    ]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let said = text(&out.stdout);
+    assert!(
+        said.contains("edge-2:equal") && said.contains("edge-1:equal"),
+        "{said}"
+    );
+    assert_eq!(other.suggested("edge-1"), one.table());
+    let folder = said
+        .split_whitespace()
+        .find(|word| word.contains("npcc-feed-trial"))
+        .unwrap();
+    assert!(!std::path::Path::new(folder).exists(), "{folder} is left");
+}
