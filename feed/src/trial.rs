@@ -106,8 +106,14 @@ impl Trial {
                 "/etc/npcc-switch/feed.password",
                 &password.display().to_string(),
             )
-            .replace("/run/npcc-switch-ro.sock", &socket.display().to_string())
-            .replace("/run/npcc-switch.sock", &control);
+            .replace(
+                "control: /run/npcc-switch.sock",
+                &format!("control: {control}"),
+            )
+            .replace(
+                "socket: /run/npcc-switch-ro.sock",
+                &format!("socket: {}", socket.display()),
+            );
         let settings = self.settings[number - 1].clone();
         write(&settings, &text)?;
         let mut command = Command::new(feed);

@@ -266,4 +266,11 @@ fn a_trial_shows_two_boxes_that_are_equal() {
         .find(|word| word.contains("npcc-feed-trial"))
         .unwrap();
     assert!(!std::path::Path::new(folder).exists(), "{folder} is left");
+    // Where a switch's own socket is named as the settings name it.
+    let out = feed(&["trial", "--watch", "--tables", "1"]);
+    assert!(
+        out.status.success() && text(&out.stdout).contains("edge-1"),
+        "{}",
+        text(&out.stderr)
+    );
 }

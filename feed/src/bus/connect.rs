@@ -9,7 +9,7 @@ use crate::settings::{Bus, SecretError, read_secret};
 /// Time between pings: a server that does not answer two of them is left for another.
 const PING: Duration = Duration::from_millis(500);
 /// Longest time to connect to one server.
-const CONNECT: Duration = Duration::from_secs(2);
+const CONNECT: Duration = Duration::from_secs(1);
 /// Time between attempts to connect again.
 const AGAIN: Duration = Duration::from_millis(250);
 /// Most messages that wait for the server.
