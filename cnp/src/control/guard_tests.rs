@@ -3,7 +3,7 @@ use npcc_pipeline::units::Nanos;
 use proptest::prelude::*;
 
 use crate::action::{Action, HostSet};
-use crate::control::config::{ControlConfig, Gate};
+use crate::control::config::{ControlConfig, EcnMode, Gate};
 use crate::control::tests::{back, data, warm};
 use crate::host_rules::HostRules;
 use crate::plan::Suppressed;
@@ -131,13 +131,16 @@ fn no_flow_gets_a_cnp_it_has_not_earned() {
 /// The round trips are those that a request and its reply show: near from the receiver's requests, far from the sender's.
 #[test]
 fn a_flow_whose_receiver_is_near_is_left_to_ecn_unless_the_gate_is_off() {
-    for (gate, far, owes) in [
-        (Gate::Auto, 40, false),
-        (Gate::Auto, 1_000, true),
-        (Gate::Off, 40, true),
+    for (gate, ecn, far, gated) in [
+        (Gate::Auto, EcnMode::Divert, 40, true),
+        (Gate::Auto, EcnMode::Divert, 1_000, false),
+        (Gate::Off, EcnMode::Divert, 40, false),
+        // Nothing marks, so that the gate would leave the flow to nobody.
+        (Gate::Auto, EcnMode::Off, 40, false),
     ] {
+        let owes = !gated && ecn == EcnMode::Divert;
         let mut setup = strangers();
-        setup.settings.gate = gate;
+        (setup.settings.gate, setup.settings.ecn) = (gate, ecn);
         let mut rig = warm(1, &setup);
         for psn in 0..20 {
             rig.out(&Packet {
@@ -166,13 +169,13 @@ fn a_flow_whose_receiver_is_near_is_left_to_ecn_unless_the_gate_is_off() {
             flow.far
         );
         assert_eq!(rig.owes(slot, false), owes, "{gate:?} {far} us: {flow:?}");
-        assert_eq!(flow.gated, !owes);
+        assert_eq!(flow.gated, gated);
         rig.tick(LOOK, 0);
         assert_eq!(rig.sent.len(), usize::from(owes));
         // The policy's own, unless gated.
         let signalled = rig.tick(Nanos::from_micros(20), 900_000);
-        assert_eq!(signalled, usize::from(owes));
+        assert_eq!(signalled, usize::from(!gated));
         let suppressed = rig.core.status().cnps_suppressed(Suppressed::Gated);
-        assert_eq!(suppressed > 0, !owes);
+        assert_eq!(suppressed > 0, gated);
     }
 }

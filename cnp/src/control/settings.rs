@@ -142,6 +142,11 @@ npcc_pipeline::defaults! {
 }
 
 impl Settings {
+    /// Returns true if a flow with these times to its sender and its receiver is left to ECN. Without ECN there is nothing to leave it to.
+    pub(crate) fn leaves_to_ecn(&self, near: Nanos, far: Option<Nanos>) -> bool {
+        self.ecn != EcnMode::Off && self.gate.holds(near, far)
+    }
+
     /// Returns true if this evidence is enough for a CNP.
     pub(crate) fn believes(&self, evidence: Evidence) -> bool {
         evidence >= self.evidence && evidence != Evidence::None

@@ -235,7 +235,7 @@ impl FlowTracker {
         if let Some(flow) = self.flows.get_mut(index) {
             flow.dcqcn.learn_near(near);
             (flow.near, flow.far) = (flow.dcqcn.replies(settings.feedback), far);
-            let gated = settings.gate.holds(flow.near, far);
+            let gated = settings.leaves_to_ecn(flow.near, far);
             stale |= flow.gated != gated;
             flow.gated = gated;
             if let Pairing::Paired(qpn, _) = pairing {
