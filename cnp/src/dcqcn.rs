@@ -1,13 +1,13 @@
 //! DCQCN model of one flow: its rate, the delay until a CNP shows in it, and the share of it that a CNP costs.
 //!
-//! A CNP costs the share that it costs a card of the kind that the flow's host showed itself to have ([`crate::cards`]). The feedback delay is the
+//! A CNP costs the share that it costs a card of the kind that the flow's host showed itself to have ([`crate::reaction_point`]). The feedback delay is the
 //! time from a CNP to the fall of the flow's rate, as last seen; before the first, the time to the sender and back as replies show it
 //! ([`crate::near_rtt`]), between the default and ten times that; before that, the default (20 us).
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
-use crate::cards::{Cards, ONE};
-use crate::window::share;
+use crate::reaction_point::{ONE, ReactionPoints};
+use crate::window::mul_div;
 
 /// Times by which flows are measured.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ pub(crate) struct DcqcnModel {
     /// True if `before` was measured, not guessed.
     measured: bool,
     /// Model of each kind of card.
-    pub(crate) cards: Cards,
+    pub(crate) points: ReactionPoints,
     /// Feedback delay in ns; 0 until learned.
     feedback: u64,
 }
@@ -78,22 +78,22 @@ impl DcqcnModel {
             signalled: None,
             fallen: false,
             measured: false,
-            cards: Cards::new(),
+            points: ReactionPoints::new(),
             feedback: 0,
             near: 0,
         }
     }
 
-    /// Takes over the sender's state from the entry of the same flow in another queue: its card, and the delays to it.
+    /// Takes over the sender's state from the entry of the same flow in another queue: its reaction point, and the delays to it.
     pub(crate) const fn adopt_sender(&mut self, other: &DcqcnModel) {
-        self.cards = other.cards;
+        self.points = other.points;
         (self.feedback, self.near) = (other.feedback, other.near);
     }
 
     /// Returns true if the model has recorded any CNP.
     #[cfg(test)]
     pub(crate) const fn was_signalled(&self) -> bool {
-        self.cards.signalled().is_some()
+        self.points.signalled().is_some()
     }
 
     /// Reads the fields that every reading needs, to bring them into the cache.
@@ -156,7 +156,7 @@ impl DcqcnModel {
 
     /// Ends the wait once all CNPs must have taken effect: the rate is then the measured one.
     fn settle(&mut self, now: Nanos, measure: &Measure) {
-        let (Some(last), true) = (self.cards.signalled(), self.signalled.is_some()) else {
+        let (Some(last), true) = (self.points.signalled(), self.signalled.is_some()) else {
             return;
         };
         let patience = if self.fallen || self.feedback > 0 {
@@ -202,7 +202,7 @@ impl DcqcnModel {
             self.measured = self.rate > 0;
         }
         self.expected = rate.saturating_sub(cut.0);
-        self.cards.signal(now);
+        self.points.signal(now);
     }
 }
 
@@ -214,7 +214,7 @@ pub(crate) fn cut_of(rate: u64, share: u32) -> BitRate {
 
 fn rate(from: (Nanos, u64), to: (Nanos, u64)) -> u64 {
     let bytes = to.1.saturating_sub(from.1);
-    share(bytes, 8_000_000_000, to.0.since(from.0).0.max(1))
+    mul_div(bytes, 8_000_000_000, to.0.since(from.0).0.max(1))
 }
 
 #[cfg(test)]
@@ -254,7 +254,7 @@ mod tests {
 
         fn signalled(&mut self) {
             let rate = self.dcqcn.predicted();
-            let [share, ..] = self.dcqcn.cards.cuts(self.now);
+            let [share, ..] = self.dcqcn.points.cuts(self.now);
             self.dcqcn.record_cnp_sent(rate, share, self.now);
         }
     }

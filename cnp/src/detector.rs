@@ -8,13 +8,13 @@
 //!
 //! **Zone**: entered at its threshold, left downward at the threshold less the hysteresis, so that a depth near an edge
 //! does not chatter. `Hard` is deep without a filter: at its threshold, or above shallow when the depth grew by more than
-//! half of what the queue drains in the time since the last look (and at least four MTU, or every frame on a slow link would be one). A
-//! look that comes late or early is scaled by its actual interval.
+//! half of what the queue drains in the time since the last evaluation (and at least four MTU, or every frame on a slow link would be one). An
+//! evaluation that comes late or early is scaled by its actual interval.
 //!
 //! **Trend**: turns when the depth has gone against it by more than one MTU from its last extreme. A flat queue keeps its
 //! trend, so a queue that rose and stands is still signalled about, and one that fell and stands is not.
 //!
-//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` looks, and for the time between as many ticks: a look
+//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` evaluations, and for the time between as many ticks: an evaluation
 //! made early on request proves no more than its interval does. Until then the reading counts for the highest zone that has: a spike out of a
 //! shallow queue is as good as shallow, a spike out of an idle one is nothing, and so is its way back. That keeps the decision monotone in depth.
 
@@ -59,7 +59,7 @@ named! {
     }
 }
 
-/// Result of one look at a queue.
+/// Result of one evaluation of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// Bytes waiting.
@@ -91,7 +91,7 @@ pub struct DetectorConfig {
     pub hard: u64,
     /// Share of a threshold by which the depth must fall below it to leave the zone, in hundredths of a percent, 0..=9999.
     pub hysteresis: u16,
-    /// Number of looks that a rise must last to count, over the time of as many ticks; 0 and 1 mean no filter.
+    /// Number of evaluations that a rise must last to count, over the time of as many ticks; 0 and 1 mean no filter.
     pub filter: u32,
     /// Time between observations.
     pub tick: Nanos,
@@ -101,7 +101,7 @@ pub struct DetectorConfig {
     pub mtu: u64,
 }
 
-/// Time since which the depth has been rising in a zone or above, and the looks since then.
+/// Time since which the depth has been rising in a zone or above, and the evaluations since then.
 #[derive(Debug, Clone, Copy)]
 struct Risen {
     since: Nanos,
@@ -115,7 +115,7 @@ pub struct Detector {
     zone: Zone,
     trend: Trend,
     extreme: u64,
-    /// Time and depth of the previous look.
+    /// Time and depth of the previous evaluation.
     previous: Option<(Nanos, u64)>,
     confirmed: Zone,
     /// Rise in or above a zone: shallow, deep.
@@ -143,7 +143,7 @@ impl Detector {
         &self.config
     }
 
-    /// Replaces the configuration; zone and trend stay until the next look.
+    /// Replaces the configuration; zone and trend stay until the next evaluation.
     pub fn reconfigure(&mut self, config: DetectorConfig) {
         let Detector {
             zone,
@@ -179,7 +179,7 @@ impl Detector {
         }
     }
 
-    /// Takes the depth at the next look, one tick after the one before.
+    /// Takes the depth at the next evaluation, one tick after the one before.
     #[cfg(test)]
     pub(crate) fn tick(&mut self, depth: u64) -> Reading {
         let at = self.previous.map_or(Nanos::ZERO, |(at, _)| at);
@@ -210,9 +210,9 @@ impl Detector {
         }
     }
 
-    /// Returns true if the growth since the last look is too fast to wait.
+    /// Returns true if the growth since the last evaluation is too fast to wait.
     fn grows_fast(&self, depth: u64, now: Nanos) -> bool {
-        // The first look tells nothing about when the growth began.
+        // The first evaluation tells nothing about when the growth began.
         let (at, before) = self
             .previous
             .unwrap_or_else(|| (Nanos(now.0.saturating_sub(self.config.tick.0)), 0));

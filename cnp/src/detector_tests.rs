@@ -147,7 +147,7 @@ fn walk() -> impl Strategy<Value = Vec<u64>> {
 
 proptest! {
     #[test]
-    fn idle_and_shallow_falling_and_jitter_never_tell(depths in walk()) {
+    fn idle_shallow_falling_and_jitter_never_signal(depths in walk()) {
         let mut detector = Detector::new(config());
         for depth in depths {
             let reading = detector.tick(depth);
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn a_deeper_queue_is_never_told_less(depths in walk(), a in 0u64..1_200_000, b in 0u64..1_200_000) {
+    fn a_deeper_queue_never_signals_fewer_flows(depths in walk(), a in 0u64..1_200_000, b in 0u64..1_200_000) {
         let mut detector = Detector::new(config());
         depths.iter().for_each(|depth| { detector.tick(*depth); });
         let amount = |depth| table(&detector.clone().tick(depth)).0;
@@ -200,7 +200,7 @@ proptest! {
 
 /// A quarter of the drained bytes comes in too much; 1 ms late that is 3 MB, more than half of what drains in a tick.
 #[test]
-fn a_late_look_is_not_taken_for_fast_growth() {
+fn a_late_evaluation_is_not_taken_for_fast_growth() {
     let mut detector = Detector::new(config());
     detector.observe(110_000, Nanos::from_micros(20));
     let late = detector.observe(360_000, Nanos::from_micros(1_020));
@@ -213,7 +213,7 @@ fn a_late_look_is_not_taken_for_fast_growth() {
 }
 
 #[test]
-fn hastened_looks_do_not_confirm_a_rise_before_its_time() {
+fn early_evaluations_do_not_confirm_a_rise_before_its_time() {
     let mut detector = Detector::new(config());
     let mut at = |ns, depth| detector.observe(depth, Nanos(ns)).confirmed;
     at(20_000, 50_000);

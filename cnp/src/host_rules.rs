@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_denied_is_not_told_though_allowed_and_who_is_not_allowed_neither() {
+    fn deny_overrides_allow_and_hosts_not_allowed_are_not_signalled() {
         let signalled = |rules: &HostRules| {
             ["10.0.1.1", "10.0.1.9", "10.0.2.1", "2001:db8::1"].map(|sender| {
                 let sender: IpAddr = sender.parse().unwrap();

@@ -187,7 +187,7 @@ mod tests {
 
     /// Regression: 4,096 made-up addresses closed the table until a restart.
     #[test]
-    fn a_table_of_made_up_hosts_takes_others_in_and_keeps_those_that_were_told() {
+    fn a_table_full_of_forged_hosts_admits_others_and_keeps_those_signalled() {
         let (mut hosts, view) = (Hosts::new(7), HostView::default());
         let heard = |hosts: &mut Hosts, host: u32, now: Nanos| {
             hosts.count(&of(host).reversed(Qpn::new(2)), now, &view, |counts| {

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   worker:   Sighting -> FlowCache --Record--> ring
-//!   control:  ring -> ConnectionTable (whose QPN), FlowTable (which queue); depth (-> Detector) -> Policy -> round -> CnpOrder
-//!   switch:   CnpOrder -> next hop -> CnpSpec::build -> strict queue
+//!   control:  ring -> ConnectionTable (whose QPN), FlowTable (which queue); depth (-> Detector) -> Policy -> round -> CnpRequest
+//!   switch:   CnpRequest -> next hop -> CnpSpec::build -> strict queue
 //! ```
 //! The default policy reads depths alone; its fallback and the policy `npcc` read the detector.
 //!
@@ -14,7 +14,6 @@
 
 pub mod action;
 pub mod build;
-mod cards;
 pub mod cm;
 pub mod control;
 mod dcqcn;
@@ -34,6 +33,7 @@ mod near_rtt;
 pub mod pair;
 pub mod plan;
 pub mod policy;
+mod reaction_point;
 pub mod response;
 pub mod sample;
 mod seqlock;

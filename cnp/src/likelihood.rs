@@ -1,7 +1,7 @@
 //! Likelihood of a rate seen after CNPs, from a sender that responds to them and from one that does not.
 //!
 //! Law: an observation `x` is ln(rate after / rate before). A card of a kind that responds should send between `low` and `high` (logarithms
-//! of the same ratio, by its alpha and timers: [`crate::cards`]); the place between them is taken as unknown, as some CNPs may have had
+//! of the same ratio, by its alpha and timers: [`crate::reaction_point`]); the place between them is taken as unknown, as some CNPs may have had
 //! their effect or not yet.
 //!
 //! ```text

@@ -120,7 +120,7 @@ fn one_source_has_what_nobody_may_have_answered_and_makes_room_for_another() {
 }
 
 #[test]
-fn made_up_flows_make_room_soon_and_answered_ones_stay() {
+fn forged_flows_make_room_soon_and_answered_ones_stay() {
     let mut rig = Rig::new(&small());
     rig.back(&ack());
     rig.out(&data());
@@ -320,7 +320,7 @@ fn only_a_whole_cnp_of_the_receiver_counts_as_one() {
 }
 
 #[test]
-fn a_denied_host_is_not_told_until_it_is_allowed_again() {
+fn a_denied_host_is_not_signalled_until_it_is_allowed_again() {
     let set = |prefix: [u8; 4], length| HostSet::new([(IpAddr::from(prefix), length)]);
     let deny = HostRules {
         deny: set(data().src, 32),

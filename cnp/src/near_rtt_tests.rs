@@ -123,7 +123,7 @@ fn what_cannot_be_its_reply_is_none() {
 }
 
 #[test]
-fn a_number_asked_twice_says_nothing() {
+fn a_psn_requested_twice_proves_nothing() {
     for again in [1, 2, 3] {
         let mut side = Side::new();
         (0..=again).for_each(|n| side.record_request(7, 100 + n * 50));

@@ -49,7 +49,7 @@ named! {
 
 /// A CNP to be sent. The resolver of its next hop builds it with [`crate::build::CnpSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CnpOrder {
+pub struct CnpRequest {
     /// Data flow: `src` is the sender to be signalled, `dst` the receiver in whose name.
     pub flow: FlowKey,
     /// Queue pair at the sender.
@@ -65,7 +65,7 @@ pub struct CnpOrder {
 }
 
 /// Way of CNPs out of the switch. A closure that sends is an outlet, whose CNPs leave by the port their flow came in by.
-pub trait Outlet {
+pub trait CnpSink {
     /// Returns the port by which a CNP to `sender` leaves, whose flow comes in by `ingress`: its cap is charged.
     ///
     /// # Errors
@@ -76,15 +76,15 @@ pub trait Outlet {
     ///
     /// # Errors
     /// The reason why it was not sent.
-    fn send(&mut self, order: CnpOrder) -> Result<(), Suppressed>;
+    fn send(&mut self, order: CnpRequest) -> Result<(), Suppressed>;
 }
 
-impl<F: FnMut(CnpOrder) -> Result<(), Suppressed>> Outlet for F {
+impl<F: FnMut(CnpRequest) -> Result<(), Suppressed>> CnpSink for F {
     fn leaves_by(&mut self, _: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
         Ok(ingress)
     }
 
-    fn send(&mut self, order: CnpOrder) -> Result<(), Suppressed> {
+    fn send(&mut self, order: CnpRequest) -> Result<(), Suppressed> {
         self(order)
     }
 }
@@ -178,17 +178,17 @@ impl Planner {
         }
         let bucket = self.ports.get_mut(port.index());
         if !bucket.is_some_and(|bucket| bucket.take(now, wire_bytes(ipv6))) {
-            self.second.give_back(1);
+            self.second.refund(1);
             return Err(Suppressed::CapPort);
         }
         Ok(())
     }
 
     /// Returns the charge of a CNP that did not leave.
-    pub(crate) fn give_back(&mut self, port: PortId, ipv6: bool) {
-        self.second.give_back(1);
+    pub(crate) fn refund(&mut self, port: PortId, ipv6: bool) {
+        self.second.refund(1);
         if let Some(bucket) = self.ports.get_mut(port.index()) {
-            bucket.give_back(wire_bytes(ipv6));
+            bucket.refund(wire_bytes(ipv6));
         }
     }
 }

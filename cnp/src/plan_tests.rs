@@ -160,11 +160,11 @@ fn a_port_without_a_rate_has_no_cap() {
 }
 
 #[test]
-fn what_did_not_leave_is_given_back() {
+fn a_cnp_that_did_not_leave_is_refunded() {
     let mut planner = planner(1, 0);
     for _ in 0..1_000 {
         assert!(planner.spend(PortId(0), false, Nanos::ZERO).is_ok());
-        planner.give_back(PortId(0), false);
+        planner.refund(PortId(0), false);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A measurement begins with a CNP to a flow whose rate is known. [`SETTLED`] after the feedback delay its bytes are counted, over the time it needs
 //! for 64 KiB at the rate before, and at least 40 us: a byte counter that takes its sender back within microseconds shows as little there as
-//! a sender that ignores CNPs. The expected rate of each kind of card ([`crate::cards`]) is an interval: with only those CNPs that had their
+//! a sender that ignores CNPs. The expected rate of each kind of card ([`crate::reaction_point`]) is an interval: with only those CNPs that had their
 //! effect when the counting began, and with all that were sent until it ended. CNPs that cost little are taken together, over 5 ms at most. In a train
 //! of CNPs a measurement takes the rate of the one before it as its rate before.
 //!
@@ -11,8 +11,8 @@
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
-use crate::cards::{Cards, KINDS, ONE, OfEach};
 use crate::likelihood::{Observation, SHOWS, ln};
+use crate::reaction_point::{KINDS, ONE, OfEach, ReactionPoints};
 
 named! {
     /// Response of a flow to being signalled.
@@ -131,7 +131,7 @@ impl Outcome {
 
 /// A measured rate, and the rates of each kind of card between which it was measured.
 #[derive(Debug, Clone, Copy)]
-struct Level {
+struct RateInterval {
     at: Nanos,
     /// Number of bytes in a window.
     bytes: u64,
@@ -157,46 +157,46 @@ pub(crate) struct ResponseWatch {
     /// Time of the first CNP after a time in which the rate was its sender's own.
     first: Nanos,
     /// Rate with which the rate after is compared.
-    before: Option<Level>,
+    before: Option<RateInterval>,
     /// Rates that each kind of card should have while bytes are counted. `high`: the mean if no CNP but those whose effect began before the count
     /// matters; it is set by the first later CNP, or at the end. `low`: the lowest, if all CNPs until the end matter.
     high: Option<OfEach>,
     low: OfEach,
     /// Headroom when the flow was signalled: the amount it may have been allowed to send, in 65,536ths of the amount it sent.
-    headroom: u32,
+    hidden_ratio: u32,
 }
 
 impl ResponseWatch {
-    /// Records a CNP to the sender; `bytes` is what the flow enqueued over the window, 0 where that is not known, and `cards` the state from earlier
-    /// CNPs. `headroom` is the amount the sender may be allowed to send, in 65,536ths of what it sends.
+    /// Records a CNP to the sender; `bytes` is what the flow enqueued over the window, 0 where that is not known, and `points` the state from earlier
+    /// CNPs. `hidden_ratio` is the amount the sender may be allowed to send, in 65,536ths of what it sends.
     pub(crate) fn record_cnp_sent(
         &mut self,
         now: Nanos,
         bytes: u64,
-        cards: &Cards,
-        headroom: u32,
+        points: &ReactionPoints,
+        hidden_ratio: u32,
         config: &ResponseConfig,
     ) {
         match self.state {
             State::Signalled { from } if now < from => {}
-            State::Signalled { from } => self.take(cards, from, now + config.window),
+            State::Signalled { from } => self.take(points, from, now + config.window),
             State::Counting { since, .. } => {
                 let from = Nanos(since.0.saturating_sub(config.feedback.0));
-                self.take(cards, from, now + config.window);
+                self.take(points, from, now + config.window);
             }
             State::Quiet => {
                 let seen = Nanos(now.0.saturating_sub(config.feedback.0 + config.window.0));
-                if cards.signalled().is_none_or(|signalled| signalled <= seen) {
+                if points.signalled().is_none_or(|signalled| signalled <= seen) {
                     // The rate seen now is the sender's own.
                     self.first = now;
-                    self.before = (bytes > 0).then(|| Level {
+                    self.before = (bytes > 0).then(|| RateInterval {
                         at: now,
                         bytes,
-                        low: cards.rates(seen),
-                        high: cards.rates(now),
+                        low: points.rates(seen),
+                        high: points.rates(now),
                     });
                 }
-                self.headroom = headroom.max(ONE);
+                self.hidden_ratio = hidden_ratio.max(ONE);
                 self.start(now);
             }
         }
@@ -204,7 +204,9 @@ impl ResponseWatch {
 
     /// Begins a measurement.
     fn start(&mut self, now: Nanos) {
-        self.before = self.before.filter(|level| now.since(level.at) <= PATIENCE);
+        self.before = self
+            .before
+            .filter(|interval| now.since(interval.at) <= PATIENCE);
         self.high = None;
         self.state = State::Signalled {
             from: now + SETTLED,
@@ -212,11 +214,11 @@ impl ResponseWatch {
     }
 
     /// Computes the rates of each kind of card from the CNPs until now: over the whole counting if no later one matters.
-    fn take(&mut self, cards: &Cards, from: Nanos, end: Nanos) {
+    fn take(&mut self, points: &ReactionPoints, from: Nanos, end: Nanos) {
         if self.high.is_none() {
-            (self.low, self.high) = (cards.lowest(), Some(cards.mean(from, end)));
+            (self.low, self.high) = (points.lowest(), Some(points.mean(from, end)));
         }
-        for (low, lowest) in self.low.iter_mut().zip(cards.lowest()) {
+        for (low, lowest) in self.low.iter_mut().zip(points.lowest()) {
             *low = lowest.min(*low);
         }
     }
@@ -227,11 +229,11 @@ impl ResponseWatch {
         &mut self,
         now: Nanos,
         total: u64,
-        cards: &Cards,
+        points: &ReactionPoints,
         config: &ResponseConfig,
         allowed: impl FnOnce(u64, Nanos) -> u32,
     ) -> Option<Outcome> {
-        let time = config.time(self.before.map_or(0, |level| level.bytes));
+        let time = config.time(self.before.map_or(0, |interval| interval.bytes));
         match self.state {
             State::Quiet => None,
             State::Signalled { from } => {
@@ -259,9 +261,9 @@ impl ResponseWatch {
                 let counted = total.saturating_sub(start);
                 // A packet seen now was sent a feedback delay ago.
                 let sent = |seen: Nanos| Nanos(seen.0.saturating_sub(config.feedback.0));
-                self.take(cards, sent(since), sent(now));
+                self.take(points, sent(since), sent(now));
                 let bytes = u128::from(counted) * u128::from(config.window.0);
-                let after = Level {
+                let after = RateInterval {
                     at: now,
                     bytes: u64::try_from(bytes / u128::from(passed.0.max(1))).unwrap_or(u64::MAX),
                     low: self.low,
@@ -280,7 +282,7 @@ impl ResponseWatch {
 
     fn conclude(
         &mut self,
-        after: &Level,
+        after: &RateInterval,
         counted: u64,
         allowed: impl FnOnce() -> u32,
     ) -> Option<Outcome> {
@@ -314,7 +316,7 @@ impl ResponseWatch {
             return Some(Outcome::Unmeasured(Unmeasured::Grew));
         }
         let allowed = allowed();
-        let hidden = ratio(allowed.max(self.headroom).into(), ONE.into());
+        let hidden = ratio(allowed.max(self.hidden_ratio).into(), ONE.into());
         let is_held_back = allowed > ONE / 4 * 5 && after.at.since(self.first) < HELD_BACK;
         if hidden > 0.0 {
             for (_, high) in &mut expected {
@@ -339,18 +341,20 @@ impl ResponseWatch {
     }
 
     /// Compares later rates with this one, if the rate of each kind of card at that time is known well enough.
-    fn compare_with(&mut self, level: &Level) {
-        let mut ends = level.low.iter().zip(level.high);
-        if level.bytes > 0 && ends.all(|(low, high)| high.saturating_sub(*low) <= high / 8) {
-            self.before = Some(*level);
+    fn compare_with(&mut self, interval: &RateInterval) {
+        let mut ends = interval.low.iter().zip(interval.high);
+        if interval.bytes > 0 && ends.all(|(low, high)| high.saturating_sub(*low) <= high / 8) {
+            self.before = Some(*interval);
         }
     }
 
     /// Drops a measurement whose rate before was taken up to a window after `at`, because something else held the sender back at `at`.
     pub(crate) fn forget(&mut self, at: Nanos, window: Nanos) -> Option<Outcome> {
         let is_open = !matches!(self.state, State::Quiet);
-        let is_concerned =
-            at > Nanos::ZERO && self.before.is_some_and(|level| level.at <= at + window);
+        let is_concerned = at > Nanos::ZERO
+            && self
+                .before
+                .is_some_and(|interval| interval.at <= at + window);
         if is_concerned && !is_open {
             self.before = None;
         }

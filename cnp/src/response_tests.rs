@@ -11,33 +11,33 @@ const HALF: f64 = -0.693;
 /// A flow of 1 MB a window, looked at every 20 us.
 struct Bed {
     watch: ResponseWatch,
-    cards: Cards,
+    points: ReactionPoints,
     now: Nanos,
     total: u64,
     /// Amount that may have been allowed, in 65,536ths of the amount sent, by a full link or as its host has other flows.
     allowed: u32,
-    headroom: u32,
+    hidden_ratio: u32,
 }
 
 impl Default for Bed {
     fn default() -> Bed {
         Bed {
             watch: ResponseWatch::default(),
-            cards: Cards::new(),
+            points: ReactionPoints::new(),
             now: Nanos::from_millis(1),
             total: 0,
             allowed: ONE,
-            headroom: ONE,
+            hidden_ratio: ONE,
         }
     }
 }
 
 impl Bed {
     fn signal(&mut self) {
-        let (cards, headroom) = (self.cards, self.headroom);
+        let (points, hidden_ratio) = (self.points, self.hidden_ratio);
         self.watch
-            .record_cnp_sent(self.now, 1_000_000, &cards, headroom, &CONFIG);
-        self.cards.signal(self.now);
+            .record_cnp_sent(self.now, 1_000_000, &points, hidden_ratio, &CONFIG);
+        self.points.signal(self.now);
     }
 
     /// Looks `looks` times while the flow sends `rate` KB a window.
@@ -49,7 +49,7 @@ impl Bed {
             let allowed = self.allowed;
             let looked = self
                 .watch
-                .observe(self.now, self.total, &self.cards, &CONFIG, |_, _| allowed);
+                .observe(self.now, self.total, &self.points, &CONFIG, |_, _| allowed);
             found.extend(looked);
         }
         found
@@ -135,10 +135,10 @@ fn what_is_won_back_meanwhile_is_expected() {
 /// missed; frames that wait before the link come at the old rate for a while.
 #[test]
 fn what_a_full_link_may_hide_is_not_weighed() {
-    for (allowed, headroom) in [(4 * ONE, ONE), (ONE, 4 * ONE)] {
+    for (allowed, hidden_ratio) in [(4 * ONE, ONE), (ONE, 4 * ONE)] {
         let mut bed = Bed {
             allowed,
-            headroom,
+            hidden_ratio,
             ..Bed::default()
         };
         assert_eq!(reasons(&bed.measure(1_000)), [Unmeasured::SharedLink]);
@@ -147,7 +147,7 @@ fn what_a_full_link_may_hide_is_not_weighed() {
 
 /// Law: an unresponsive sender by a full link is found once cuts went deeper than the link can hide, and the frames that wait before it have passed.
 #[test]
-fn a_deaf_sender_by_a_full_link_is_found_within_milliseconds() {
+fn an_unresponsive_sender_behind_a_full_link_is_detected_within_milliseconds() {
     let mut bed = Bed {
         allowed: 4 * ONE,
         ..Bed::default()

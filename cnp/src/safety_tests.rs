@@ -14,7 +14,7 @@ use crate::key::Qpn;
 use crate::limits_tests::checked;
 use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
-use crate::plan::CnpOrder;
+use crate::plan::CnpRequest;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
 use crate::uncounted::Uncounted;
 
@@ -131,7 +131,7 @@ fn forged_acknowledgements_do_not_move_the_pair() {
 }
 
 #[test]
-fn a_forged_connection_over_a_living_flow_is_not_believed() {
+fn a_forged_connection_over_an_active_flow_is_not_believed() {
     let mut rig = living();
     connect(&mut rig, 7, BYSTANDER, RECEIVER, true);
     assert_eq!(rig.core.status().cm.contradicted.get(), 1);
@@ -232,7 +232,7 @@ fn forged_datagrams_before_a_connection_reach_no_bystander() {
         rig.sent.clear();
         rig.out(&data());
         rig.tick(TICK, 900_000);
-        let signalled = |order: &CnpOrder| order.sender_qpn.get();
+        let signalled = |order: &CnpRequest| order.sender_qpn.get();
         assert!(rig.sent.iter().map(signalled).all(|qpn| qpn == SENDER));
     }
     assert_eq!(signalled(&mut rig), [SENDER]);
@@ -281,7 +281,7 @@ fn a_made_up_connection_without_data_reaches_nobody() {
 }
 
 #[test]
-fn a_flood_of_new_flows_does_not_hold_up_the_living_one() {
+fn a_flood_of_new_flows_does_not_delay_the_active_one() {
     let mut rig = living();
     for n in 0..5_000 {
         rig.out(&Packet {
@@ -385,7 +385,7 @@ fn a_host_can_connect_whatever_else_comes_in_its_name() {
 
 /// READ RESPONSEs without a request, in the name of a light connection of which the other queue pair is known, and no number.
 #[test]
-fn read_responses_that_nobody_asked_for_neither_teach_nor_contradict() {
+fn unrequested_read_responses_neither_pair_nor_contradict() {
     let mut rig = living();
     for turn in 0..400 {
         rig.out(&data());
@@ -415,7 +415,7 @@ fn read_responses_that_nobody_asked_for_neither_teach_nor_contradict() {
 }
 
 #[test]
-fn read_responses_that_were_asked_for_teach() {
+fn requested_read_responses_pair() {
     let mut rig = Rig::new(&config(TICK));
     for turn in 0..50 {
         rig.back(&Packet {

@@ -84,7 +84,7 @@ fn no_tick_does_more_than_its_share_however_many_flows_there_are() {
     let defaults = ControlConfig::default();
     let (reads, orders) = (
         defaults.reads_per_tick as u64,
-        defaults.orders_per_tick as u64,
+        defaults.cnps_per_tick as u64,
     );
     let mut rig = rig(&big(MANY), MANY);
     // All begin at once.
@@ -215,7 +215,7 @@ fn a_flow_that_is_seldom_read_has_not_paused() {
 
 /// With more reads a tick than anybody configures, the flows of one window are more than a decision weighs.
 #[test]
-fn a_decision_weighs_so_many_and_tells_so_many_and_no_more() {
+fn a_decision_weighs_and_signals_a_bounded_number_of_flows() {
     const FLOWS: u32 = 12_000;
     let mut config = ControlConfig {
         reads_per_tick: 3_000,
@@ -236,7 +236,7 @@ fn a_decision_weighs_so_many_and_tells_so_many_and_no_more() {
         }
         all = most(all, work(&mut rig, TICK, 900_000 + tick * 100));
     }
-    let orders = config.orders_per_tick as u64;
+    let orders = config.cnps_per_tick as u64;
     assert_eq!(all[2..], [3_000, RECENT as u64, orders]);
     let contributors = rig.core.status().queues()[0].contributors.get();
     assert_eq!(contributors, RECENT as u64);

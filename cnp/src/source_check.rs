@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_asked_once_a_source_until_they_change() {
+    fn routes_are_looked_up_once_per_source_until_they_change() {
         let (mut check, table) = check(PORTS);
         let lookups = || table.lookups.load(Ordering::Relaxed);
         for _ in 0..100 {

@@ -55,7 +55,7 @@ impl TokenBucket {
     }
 
     /// Gives back `n` tokens that were taken and not used.
-    pub(crate) fn give_back(&mut self, n: u64) {
+    pub(crate) fn refund(&mut self, n: u64) {
         self.tokens = self.tokens.saturating_add(n).min(self.burst);
     }
 }

@@ -45,7 +45,7 @@ impl Window {
         } else if now.since(last_seen).0 > length.0 {
             0
         } else {
-            share(bytes, length.0, gap)
+            mul_div(bytes, length.0, gap)
         };
         if let Some(bucket) = self.buckets.get_mut(at(self.epoch)) {
             *bucket = bucket.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
@@ -80,7 +80,7 @@ impl Window {
 }
 
 /// Computes `a` times `b` over `c`, which is not zero; in 64 bits where they are enough: a division of 128 is a call.
-pub(crate) fn share(a: u64, b: u64, c: u64) -> u64 {
+pub(crate) fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     a.checked_mul(b).map_or_else(
         || u64::try_from(u128::from(a) * u128::from(b) / u128::from(c)).unwrap_or(u64::MAX),
         |product| product / c,
@@ -99,9 +99,9 @@ mod tests {
 
     #[test]
     fn shares_are_the_same_in_both_widths() {
-        assert_eq!(share(7, 3, 2), 10);
-        assert_eq!(share(u64::MAX, 3, 4), u64::MAX / 4 * 3 + 2);
-        assert_eq!(share(u64::MAX, 3, 2), u64::MAX);
+        assert_eq!(mul_div(7, 3, 2), 10);
+        assert_eq!(mul_div(u64::MAX, 3, 4), u64::MAX / 4 * 3 + 2);
+        assert_eq!(mul_div(u64::MAX, 3, 2), u64::MAX);
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn known(core: &ControlCore) -> Known {
 }
 
 #[test]
-fn writes_pair_by_the_hash_of_both_numbers() {
+fn writes_pair_by_the_hash_of_both_qp_numbers() {
     let expected: Known = (0..4)
         .map(|n| ((0x11 + n, 0x18 + n), Evidence::PortHash))
         .collect();

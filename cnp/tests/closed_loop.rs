@@ -38,7 +38,7 @@ fn model_holds_the_peak_lower_and_keeps_the_link_busy() {
 /// One CNP per flow is tried before the rest: the queue is deeper than with senders that are known, and ECN alone would let it grow for
 /// as long as the way to the receivers and back takes.
 #[test]
-fn strangers_that_obey_are_found_out_and_held() {
+fn unknown_senders_that_respond_are_detected_and_kept_at_their_rate() {
     for policy in [PolicyName::Npcc.defaults(), PolicyName::Model.defaults()] {
         for phase in [0, 1_000, 3_900, 10_000] {
             let figures = Bed::of_strangers(policy, phase).run(60_000);

@@ -44,7 +44,7 @@ fn retell(seed: u64) -> String {
 }
 
 #[test]
-fn whoever_is_told_did_send() {
+fn every_signalled_queue_pair_did_send() {
     if let Some(seed) = number("NPCC_HISTORY") {
         println!("{}", retell(seed));
     }
@@ -81,7 +81,7 @@ fn whoever_is_told_did_send() {
 proptest! {
     /// The fuzzer's entry point (`tests/fuzz/fuzz_targets/pairs.rs`), with random octets of any length.
     #[test]
-    fn whatever_octets_choose_whoever_is_told_did_send(
+    fn for_any_octets_every_signalled_queue_pair_did_send(
         octets in prop::collection::vec(prop_oneof![3 => any::<u8>(), 1 => 0u8..32], 0..4_096),
     ) {
         let outcome = octets::tell(&octets);

@@ -10,8 +10,9 @@
 
 use npcc_cnp::detector::Reading;
 use npcc_cnp::policy::model::ModelConfig;
-use npcc_cnp::policy::npcc::CLOSEST;
-use npcc_cnp::policy::{Amount, Choice, Decision, Policy, PolicyName, QueueContext};
+use npcc_cnp::policy::{
+    Amount, Choice, Decision, NIC_MIN_CNP_INTERVAL, Policy, PolicyName, QueueContext,
+};
 use npcc_pipeline::units::{BitRate, Nanos};
 use proptest::prelude::*;
 
@@ -49,7 +50,7 @@ fn decisions(policy: PolicyName, depths: &[u64]) -> Vec<Decision> {
 }
 
 fn decisions_of(policy: &mut dyn Policy, depths: &[u64]) -> Vec<Decision> {
-    let look = policy.look().unwrap_or(TICK);
+    let look = policy.interval().unwrap_or(TICK);
     let mut now = Nanos::ZERO;
     let decide = |depth: &u64| {
         now += look;
@@ -139,7 +140,7 @@ proptest! {
     #[test]
     fn spacing_is_never_under_the_time_between_two_cuts(depths in walk()) {
         for decision in decisions(model(), &depths) {
-            prop_assert!(decision.amount == Amount::None || decision.spacing >= CLOSEST);
+            prop_assert!(decision.amount == Amount::None || decision.spacing >= NIC_MIN_CNP_INTERVAL);
         }
     }
 }

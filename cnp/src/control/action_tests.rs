@@ -100,9 +100,9 @@ fn observing() -> ControlConfig {
 fn observe_decides_counts_and_logs_and_sends_nothing() {
     let mut rig = rig(&observing());
     assert_eq!(fill(&mut rig, 50), 0);
-    let (sent, would) = counted(&rig);
+    let (sent, dry_run) = counted(&rig);
     assert_eq!(sent, 0);
-    assert!(would > 50, "both flows, about once a tick: {would}");
+    assert!(dry_run > 50, "both flows, about once a tick: {dry_run}");
     let status = rig.core.status();
     let reasons = &status.queues()[0];
     assert!(reasons.reason(Reason::Overfull).get() > 0);
@@ -110,8 +110,8 @@ fn observe_decides_counts_and_logs_and_sends_nothing() {
         .iter()
         .map(|packet| shown(&rig, packet).would_send)
         .sum();
-    assert_eq!(flows, would, "by flow");
-    assert_eq!(status.log.noted(), would, "each in the log");
+    assert_eq!(flows, dry_run, "by flow");
+    assert_eq!(status.log.noted(), dry_run, "each in the log");
     let entry = status.log.last(1).next().unwrap();
     assert_eq!(entry.outcome, Outcome::WouldSend);
     let text = entry.text("wan0");
@@ -149,7 +149,7 @@ fn the_pace_is_that_of_sending() {
         let [sending, observing] = &mut both;
         assert!(fill(sending, ticks) > 0, "{kind:?}");
         assert_eq!(fill(observing, ticks), 0);
-        let ((sent, _), (_, would)) = (counted(sending), counted(observing));
+        let ((sent, _), (_, dry_run)) = (counted(sending), counted(observing));
         // Those two count with rates and alphas, which differ where nobody is signalled.
         let least = if kind.which() == PolicyName::Npcc {
             sent
@@ -157,8 +157,8 @@ fn the_pace_is_that_of_sending() {
             1
         };
         assert!(
-            (least..=sent).contains(&would),
-            "{would} for {sent}: {kind:?}"
+            (least..=sent).contains(&dry_run),
+            "{dry_run} for {sent}: {kind:?}"
         );
     }
 }
@@ -173,14 +173,14 @@ fn sending_begins_and_ends_at_run_time() {
     assert_eq!(counted(&rig).0, sent as u64);
     assert_eq!(last_outcomes(&rig, 1), [Outcome::Sent]);
     act(&mut rig, None, Action::Observe);
-    let (_, would) = counted(&rig);
+    let (_, dry_run) = counted(&rig);
     assert_eq!(fill(&mut rig, 10), 0);
-    assert!(counted(&rig).1 > would);
+    assert!(counted(&rig).1 > dry_run);
     assert_eq!(last_outcomes(&rig, 1), [Outcome::WouldSend]);
 }
 
 #[test]
-fn off_decides_nothing_and_still_looks() {
+fn off_decides_nothing_and_still_evaluates() {
     let mut rig = rig(&config(TICK));
     act(&mut rig, Some((WAN, QUEUE)), Action::Off);
     assert_eq!(fill(&mut rig, 10), 0);
@@ -210,7 +210,7 @@ fn a_queue_alone_is_observed_and_no_level_makes_another_send() {
 }
 
 #[test]
-fn a_host_alone_is_observed_and_its_neighbours_are_told() {
+fn one_observed_host_gets_no_cnp_and_its_neighbours_do() {
     let mut rig = rig(&config(TICK));
     let host = HostSet::new([(DATA.src.into(), 32)]);
     assert_eq!(observe(&mut rig, host), Ok(()));

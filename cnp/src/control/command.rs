@@ -94,9 +94,12 @@ impl ControlCore {
         for (index, to) in queues.iter().enumerate() {
             self.reconfigure_queue(index, to);
         }
-        let looks = self.queues.iter().filter_map(|queue| queue.policy.look());
-        self.period = looks.fold(self.tick, Nanos::min);
-        for planner in [&mut self.planner, &mut self.would] {
+        let intervals = self
+            .queues
+            .iter()
+            .filter_map(|queue| queue.policy.interval());
+        self.period = intervals.fold(self.tick, Nanos::min);
+        for planner in [&mut self.planner, &mut self.dry_run] {
             planner.reconfigure(&new, now);
         }
         new.queues = queues;
@@ -120,7 +123,7 @@ impl ControlCore {
         }
         if !from.policy.is_like(&to.policy) {
             // It may look more or less often than the one before.
-            queue.next_look = Nanos::ZERO;
+            queue.next_evaluation = Nanos::ZERO;
             queue.policy = to.policy.slot();
             status.change_policy(to.policy);
         } else if from.policy != to.policy {
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_pair_is_told_until_it_is_taken_back() {
+    fn a_given_pair_is_signalled_until_it_is_deleted() {
         let mut rig = Rig::new(&config(TICK));
         let add = Command::AddPair {
             flow: flow(0x11),
@@ -290,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn model_gets_its_faster_look_at_once_and_gives_it_back() {
+    fn model_gets_its_shorter_interval_at_once_and_gives_it_back() {
         let mut rig = Rig::new(&config(TICK));
         assert_eq!(rig.core.period(), TICK);
         put(&mut rig, MODEL, &[]);

@@ -30,7 +30,7 @@ npcc_pipeline::defaults! {
         /// 64; else per tick, from `shallow` on.
         pub reads_per_tick: usize = 512,
         /// Maximum number of CNPs sent per tick and queue (default 128, near 5 % of 100G at 20 us).
-        pub orders_per_tick: usize = 128,
+        pub cnps_per_tick: usize = 128,
         /// Time after which a tick starts no more work except for a queue at `hard`, which has twice the time (default 60 us, at least two ticks).
         pub deadline: Nanos = Nanos::from_micros(60),
         /// Seed of the hash tables. It should differ from start to start, so that nobody can aim at one hash bucket.

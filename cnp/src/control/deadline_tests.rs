@@ -6,7 +6,7 @@ use super::tests::{back, data};
 use super::*;
 use crate::control::config::Settings;
 use crate::fixed_map::TOGETHER;
-use crate::plan::CnpOrder;
+use crate::plan::CnpRequest;
 use crate::traffic_tests::rig::{Rig, config, queue, with};
 use npcc_pipeline::units::Priority;
 
@@ -42,7 +42,7 @@ fn ticks(count: u64, late: Nanos) -> Rig {
                 150_000
             }
         };
-        let mut out = |_: CnpOrder| Ok(());
+        let mut out = |_: CnpRequest| Ok(());
         rig.core.tick_within(now, &|| now + late, depth, &mut out);
     }
     rig
@@ -67,7 +67,7 @@ fn spent(flows: u32, depth: u64) -> [u64; 4] {
     let config = ControlConfig {
         reads_per_tick: 8_192,
         records_per_tick: 8_192,
-        orders_per_tick: 8_192,
+        cnps_per_tick: 8_192,
         ..with(TICK, settings)
     };
     let mut rig = Rig::new(&config);
@@ -102,7 +102,7 @@ fn spent(flows: u32, depth: u64) -> [u64; 4] {
         request.set(request.get() + 1);
         rig.now + Nanos::from_micros(request.get())
     };
-    let mut out = |_: CnpOrder| Ok(());
+    let mut out = |_: CnpRequest| Ok(());
     rig.core
         .tick_within(rig.now, &clock, |_, _| depth, &mut out);
     let [records, read, sent] = counts();

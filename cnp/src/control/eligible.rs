@@ -7,69 +7,81 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
-use crate::host_response::Standing;
+use crate::host_response::Responsiveness;
 use crate::plan::{Suppressed, Unpaired};
 use crate::status::QueueStatus;
 
 /// Time after which an insufficient pairing is looked up again, as time alone may make it better.
 const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
 
-/// Partition of the contributors: eligible ones first, those taken to have a known queue pair of their own before the others.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Eligible {
-    /// Number of eligible contributors that were not judged to lack a known queue pair of their own within [`UNPAIRED_FOR`]; they are judged again
-    /// before a CNP.
-    pub(super) known: usize,
-    /// Number of eligible contributors: `known`, and those without a known queue pair that are signalled all the same (`unpaired: all-qps`).
-    pub(super) all: usize,
+/// Partition of the contributors.
+#[derive(Debug)]
+pub(super) struct Eligible<'a> {
+    /// Eligible contributors whose sender's queue pair was not found unknown within [`UNPAIRED_FOR`]; it is looked up again before a CNP.
+    pub(super) known: &'a mut [(u64, u32)],
+    /// Eligible contributors without a known queue pair that are signalled all the same (`unpaired: all-qps`).
+    pub(super) others: &'a mut [(u64, u32)],
+    pub(super) ineligible: &'a [(u64, u32)],
     /// Bytes of flows whose hosts' odds of responding are below even.
-    pub(super) doubted: u64,
+    pub(super) unresponsive_bytes: u64,
 }
 
 impl ControlCore {
-    /// Moves eligible contributors to the front, and counts the reason for each of the others.
-    pub(super) fn eligible(
+    /// Partitions the contributors, and counts the reason for each that is ineligible.
+    pub(super) fn eligible<'a>(
         &mut self,
-        contributors: &mut [(u64, u32)],
+        contributors: &'a mut [(u64, u32)],
         status: &QueueStatus,
         now: Nanos,
-    ) -> Eligible {
-        let mut eligible = Eligible::default();
+    ) -> Eligible<'a> {
+        let (mut known, mut all, mut unresponsive_bytes) = (0, 0, 0u64);
         for at in 0..contributors.len() {
             let Some((bytes, index)) = contributors.get(at).copied() else {
                 break;
             };
-            let standing = self.tracker.add_to_host(index, bytes, now);
-            if standing.is_doubted() {
-                eligible.doubted = eligible.doubted.saturating_add(bytes);
+            let responsiveness = self.tracker.add_to_host(index, bytes, now);
+            if responsiveness.is_unresponsive() {
+                unresponsive_bytes = unresponsive_bytes.saturating_add(bytes);
             }
-            match self.refused(index, standing, now) {
+            match self.refused(index, responsiveness, now) {
                 None => {
-                    contributors.swap(at, eligible.all);
-                    contributors.swap(eligible.all, eligible.known);
-                    eligible.known += 1;
-                    eligible.all += 1;
+                    contributors.swap(at, all);
+                    contributors.swap(all, known);
+                    known += 1;
+                    all += 1;
                 }
                 Some(Suppressed::Unpaired) if self.tracker.settings.unpaired != Unpaired::Mark => {
-                    contributors.swap(at, eligible.all);
-                    eligible.all += 1;
+                    contributors.swap(at, all);
+                    all += 1;
                 }
                 Some(reason) => status.suppress(reason),
             }
         }
-        eligible
+        let (eligible, ineligible) = contributors.split_at_mut(all);
+        let (known, others) = eligible.split_at_mut(known);
+        Eligible {
+            known,
+            others,
+            ineligible,
+            unresponsive_bytes,
+        }
     }
 
-    /// Returns the reason why a flow of a host with this standing may get no CNP, as far as the flow's entry and byte count tell.
-    pub(super) fn refused(&self, index: u32, standing: Standing, now: Nanos) -> Option<Suppressed> {
+    /// Returns the reason why a flow of a host of this class may get no CNP, as far as the flow's entry and byte count tell.
+    pub(super) fn refused(
+        &self,
+        index: u32,
+        responsiveness: Responsiveness,
+        now: Nanos,
+    ) -> Option<Suppressed> {
         let flow = self.tracker.flows.get(index)?;
         if flow.backoff_until > now {
-            return Some(flow.parked_for);
+            return Some(flow.backoff_reason);
         }
         if !flow.trusted {
             return Some(Suppressed::Untrusted);
         }
-        if now.since(flow.settled) < UNPAIRED_FOR {
+        if now.since(flow.pairing_checked) < UNPAIRED_FOR {
             if flow.cold {
                 return Some(Suppressed::Cold);
             }
@@ -80,7 +92,7 @@ impl ControlCore {
         if flow.gated {
             return Some(Suppressed::Gated);
         }
-        if standing.is_doubted() {
+        if responsiveness.is_unresponsive() {
             return Some(Suppressed::Unresponsive);
         }
         (!self.tracker.has_earned(index)).then_some(Suppressed::Unearned)

@@ -1,12 +1,12 @@
 //! The guard: a strike of the ECN curve that a worker owes to a sender is paid with a near CNP.
 //!
 //! ```text
-//!   worker:        RED strikes -> CE on the frame, or a debt in the ring
-//!   control core:  debt -> paid (a CNP) | merged (the sender had a CNP less than an interval before) | returned (CE after all)
+//!   worker:        RED strikes -> CE on the frame, or an owed strike in the ring
+//!   control core:  owed -> paid (a CNP) | merged (the sender had a CNP less than an interval before) | returned (CE after all)
 //! ```
 //! The sender gets the CNPs that a receiver at the switch would send it: at most one in the interval of the receiver's network card, from here or
 //! from the receiver. No policy has a part in it, but not every sender can be paid: its queue pair must be known, its port trusted, the flow not
-//! gated, enough bytes sent since its last CNP, and its host admitted and not doubted too much to be owed marks. While the backlog of a pause waits,
+//! gated, enough bytes sent since its last CNP, and its host admitted and not too unresponsive to be owed any. While the backlog of a pause waits,
 //! the interval is `min_cnp_interval` at least: the queue is deep because the peer stopped it, and cuts at the pace of a congested queue leave the
 //! link idle when it goes on.
 //!
@@ -17,20 +17,25 @@ use std::sync::Arc;
 use npcc_pipeline::units::{BitRate, Nanos};
 
 use super::ControlCore;
-use super::order::Cause;
 use super::queue::WatchedQueue;
+use super::signal::Cause;
 use crate::action::Action;
 use crate::deadline::Deadline;
 use crate::fixed_map::TOGETHER;
-use crate::plan::{Outlet, Suppressed};
+use crate::plan::{CnpSink, Suppressed};
 use crate::policy::{Decision, QueueContext, Reason, Round};
 
 impl ControlCore {
     /// Pays the strikes that workers owe, oldest first in each worker's ring, until the deadline.
-    pub(super) fn pay_debts(&mut self, now: Nanos, deadline: &Deadline<'_>, out: &mut impl Outlet) {
+    pub(super) fn pay_strikes(
+        &mut self,
+        now: Nanos,
+        deadline: &Deadline<'_>,
+        out: &mut impl CnpSink,
+    ) {
         let all = Arc::clone(&self.status);
         let mut paid: usize = 0;
-        while let Some(owed) = self.tracker.pop_debt() {
+        while let Some(owed) = self.tracker.pop_strike() {
             paid += 1;
             let Some(status) = all.queues().get(owed.queue) else {
                 continue;
@@ -51,14 +56,14 @@ impl ControlCore {
                 Err(reason) => {
                     status.marks_returned.add(1);
                     status.suppress(reason);
-                    self.tracker.give_back(flow, now);
+                    self.tracker.return_strike(flow, now);
                 }
             }
             if paid.is_multiple_of(TOGETHER) && deadline.is_over() {
                 break;
             }
         }
-        self.owing = paid > 0;
+        self.strikes_owed = paid > 0;
     }
 
     /// Pays one strike on a flow of this queue.
@@ -67,7 +72,7 @@ impl ControlCore {
         flow: u32,
         queue: usize,
         now: Nanos,
-        out: &mut impl Outlet,
+        out: &mut impl CnpSink,
     ) -> Result<(), Suppressed> {
         let key = self.tracker.flows.flow_key(flow).ok_or(Suppressed::Cold)?;
         if self.tracker.action(flow) < Action::Send {
@@ -101,7 +106,7 @@ impl ControlCore {
         }
         let bytes = known.window.bytes(now, self.tracker.window());
         let rate = known.dcqcn.predicted();
-        self.order((bytes, flow), false, &cause, 1, out)?;
+        self.signal((bytes, flow), false, &cause, 1, out)?;
         let cut = self.cut(flow, rate, now);
         let feedback = self.record_cnp_sent(flow, rate, now);
         if let Some(queue) = self.queues.get_mut(queue) {

@@ -80,7 +80,7 @@ proptest! {
     /// Law: with nothing known and no policy at work, a sender gets the CNPs that a receiver at the switch would send for the same marks: the
     /// first mark at once, then at most one in the interval of the receiver's card.
     #[test]
-    fn a_stranger_gets_the_train_of_a_receiver_at_the_switch(
+    fn an_unknown_sender_gets_the_cnp_train_of_a_receiver_at_the_switch(
         // Shorter than it takes to find out that this sender does not slow down.
         marks in prop::collection::vec(any::<bool>(), 1..16),
         interval in prop::sample::select(vec![4u64, 12, 30]),

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_asked_for_is_not_sorted() {
+    fn contributors_not_reached_are_not_sorted() {
         let mut all: Vec<_> = (0..4_096u32).map(|flow| (u64::from(flow), flow)).collect();
         let mut heaviest = Heaviest::of(&mut all);
         assert_eq!(heaviest.at(FIRST - 1), Some((3_968, 3_968)));

@@ -12,15 +12,17 @@
 
 pub mod command;
 pub mod config;
+mod drain_rate;
 mod eligible;
 mod guard;
 mod heaviest;
-pub mod level;
-mod order;
+mod log;
 mod queue;
+pub mod queue_state;
+mod rate;
 mod round;
 pub mod settings;
-mod share;
+mod signal;
 mod tick;
 
 use std::net::IpAddr;
@@ -49,28 +51,28 @@ pub struct ControlCore {
     queues: Box<[WatchedQueue]>,
     planner: Planner,
     /// Dry-run planner: caps for CNPs that would be sent. They take nothing from those of CNPs that are.
-    would: Planner,
+    dry_run: Planner,
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
     /// Number of contributors that this call may still refuse after a closer look.
     refusals: usize,
     /// Shortest time between two CNPs to a queue pair that is signalled as one of several candidates.
-    among: Nanos,
+    all_qps_spacing: Nanos,
     /// Host pairs (sender, receiver) of which this round signalled every queue pair.
     all_signalled: ArrayVec<(IpAddr, IpAddr), ALL_SIGNALLED>,
     tick: Nanos,
     period: Nanos,
-    /// Time of the last regular call: one that was more than a look between two ticks.
-    regular: Nanos,
+    /// Time of the last full pass: a call that evaluated every queue that was due, and not only those of urgent policies.
+    last_full_pass: Nanos,
     deadline: Nanos,
-    /// Index of the queue that is looked at first.
-    first: usize,
+    /// Index of the queue that is evaluated first.
+    first_queue: usize,
     /// Time to the next call, if that is less than a period.
-    hurry: Option<Nanos>,
+    next_in: Option<Nanos>,
     /// True if strikes were owed in the last call: the next comes soon.
-    owing: bool,
+    strikes_owed: bool,
     reads_per_tick: usize,
-    orders_per_tick: usize,
+    cnps_per_tick: usize,
 }
 
 impl ControlCore {
@@ -85,8 +87,8 @@ impl ControlCore {
     pub fn logging(config: &ControlConfig, logs: [DecisionLog; 2]) -> ControlCore {
         let settings = &config.settings;
         let queues: Box<[WatchedQueue]> = settings.queues.iter().map(WatchedQueue::new).collect();
-        let looks = queues.iter().filter_map(|queue| queue.policy.look());
-        let period = looks.fold(config.tick, Nanos::min);
+        let intervals = queues.iter().filter_map(|queue| queue.policy.interval());
+        let period = intervals.fold(config.tick, Nanos::min);
         let named = settings
             .queues
             .iter()
@@ -100,21 +102,21 @@ impl ControlCore {
             tracker: FlowTracker::new(config, period, Arc::clone(&status)),
             queues,
             planner: Planner::new(settings),
-            would: Planner::new(settings),
+            dry_run: Planner::new(settings),
             status,
             contributors: Vec::with_capacity(config.flows.min(RECENT)),
             refusals: 0,
-            among: settings.min_cnp_interval,
+            all_qps_spacing: settings.min_cnp_interval,
             all_signalled: ArrayVec::new(),
             reads_per_tick: config.reads_per_tick,
             tick: config.tick,
             period,
-            regular: Nanos::ZERO,
+            last_full_pass: Nanos::ZERO,
             deadline: config.deadline.max(config.tick + config.tick),
-            first: 0,
-            hurry: None,
-            owing: false,
-            orders_per_tick: config.orders_per_tick.max(1),
+            first_queue: 0,
+            next_in: None,
+            strikes_owed: false,
+            cnps_per_tick: config.cnps_per_tick.max(1),
         };
         core.show_actions();
         core
@@ -178,11 +180,11 @@ impl ControlCore {
         flow.map_or(0, |flow| flow.window.bytes(now, window))
     }
 
-    /// Time from the last call of [`ControlCore::tick`] to the next: that of the policy that looks most often, at most a
+    /// Time from the last call of [`ControlCore::tick`] to the next: that of the policy with the shortest interval, at most a
     /// tick; less while a policy is urgent.
     #[must_use]
     pub fn period(&self) -> Nanos {
-        self.hurry.unwrap_or(self.period)
+        self.next_in.unwrap_or(self.period)
     }
 
     /// Time between two ticks.

@@ -74,7 +74,7 @@ fn the_length_of_the_near_side_is_learned_from_replies_to_the_nanosecond() {
 }
 
 #[test]
-fn a_near_side_that_is_not_asked_keeps_the_default() {
+fn a_sender_rtt_never_measured_keeps_the_default() {
     let mut rig = Rig::new(&config(TICK));
     exchanges(&mut rig, Asks::Nothing, 100, 20, Nanos::from_micros(90));
     assert_eq!(

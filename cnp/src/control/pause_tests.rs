@@ -1,9 +1,9 @@
 //! Queues that their peer pauses, and senders that we pause: neither is an overload, nor an answer to a CNP.
 
-use super::level::QueueLevel;
+use super::queue_state::QueueState;
 use super::*;
 use crate::control::tests::{data, warm};
-use crate::host_response::Standing;
+use crate::host_response::Responsiveness;
 use crate::host_rules::HostRules;
 use crate::policy::{PolicyKind, PolicyName};
 use crate::traffic_tests::rig::{DC, config};
@@ -17,7 +17,7 @@ fn signalled(policy: PolicyKind, grows: u64, is_paused: bool) -> usize {
     let mut config = config(STEP);
     config.settings.queues[0].policy = policy;
     let mut rig = warm(1, &config);
-    let mut level = QueueLevel::default();
+    let mut level = QueueState::default();
     let mut sent = 0;
     for step in 0..60 {
         rig.out(&data(0x1_0018, 0x11));
@@ -45,7 +45,7 @@ fn a_paused_queue_is_not_an_overloaded_one() {
 }
 
 /// Class of a stranger that is signalled once and sends a fifth from then on, while we pause these ports.
-fn standing_after(stopped: u32) -> Standing {
+fn standing_after(xoff_asserted: u32) -> Responsiveness {
     let mut set_up = config(STEP);
     set_up.settings.hosts = HostRules::default();
     let mut rig = warm(1, &set_up);
@@ -58,23 +58,23 @@ fn standing_after(stopped: u32) -> Standing {
         if sent == 0 || step % 5 == 0 {
             rig.out(&data(0x1_0018, 0x11));
         }
-        let level = QueueLevel {
+        let level = QueueState {
             depth: if step < 30 { 0 } else { 500_000 },
             paused: Nanos::ZERO,
-            stopped: if sent > 0 { stopped } else { 0 },
+            xoff_asserted: if sent > 0 { xoff_asserted } else { 0 },
             entered: None,
         };
         sent += rig.tick_at(STEP, level);
     }
     assert_eq!(since, 25);
-    rig.core.tracker.standing(0)
+    rig.core.tracker.responsiveness(0)
 }
 
 #[test]
 fn nothing_is_learned_from_senders_that_we_pause() {
-    assert_eq!(standing_after(0), Standing::Answers);
-    assert_eq!(standing_after(WAN_ONLY), Standing::Answers);
-    assert_eq!(standing_after(DC.bit()), Standing::Unknown);
+    assert_eq!(standing_after(0), Responsiveness::Responsive);
+    assert_eq!(standing_after(WAN_ONLY), Responsiveness::Responsive);
+    assert_eq!(standing_after(DC.bit()), Responsiveness::Unknown);
 }
 
 /// Ports other than the sender's ingress.

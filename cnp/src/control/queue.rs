@@ -3,13 +3,13 @@
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use super::config::QueueConfig;
-use super::level::{Held, QueueLevel};
-use super::share::Share;
+use super::drain_rate::DrainRate;
+use super::queue_state::{PauseBacklog, QueueState};
 use crate::detector::{Detector, Reading};
 use crate::policy::{Policy, QueueContext};
 
-/// Maximum number of flows read at a look between two ticks: each read costs a line of the worker's cache.
-pub(super) const READS_PER_LOOK: usize = 64;
+/// Maximum number of flows read at an evaluation between two ticks: each read costs a line of the worker's cache.
+pub(super) const READS_PER_EVALUATION: usize = 64;
 
 /// Time between ticks, between calls, and after which a flow's rate is stale.
 #[derive(Debug, Clone, Copy)]
@@ -28,15 +28,15 @@ pub(super) struct WatchedQueue {
     pub(super) policy: Box<dyn Policy>,
     pub(super) reading: Reading,
     pub(super) next_tick: Nanos,
-    pub(super) next_look: Nanos,
+    pub(super) next_evaluation: Nanos,
     /// Part of its depth that pauses caused.
-    held: Held,
+    pause_backlog: PauseBacklog,
     /// Share of its port's rate that the queue gets.
-    share: Share,
+    drain_rate: DrainRate,
     /// Previous evaluation: its time, and the depth without pause backlog.
-    looked: (Nanos, u64),
+    evaluated: (Nanos, u64),
     /// Number of the call that evaluated the queue last.
-    pub(super) looked_in: u64,
+    pub(super) evaluated_in: u64,
     /// Result of the last evaluation.
     pub(super) context: Option<QueueContext>,
 }
@@ -50,19 +50,19 @@ impl WatchedQueue {
             policy: config.policy.slot(),
             reading: Reading::default(),
             next_tick: Nanos::ZERO,
-            next_look: Nanos::ZERO,
-            held: Held::default(),
-            share: Share::default(),
-            looked: (Nanos::ZERO, 0),
-            looked_in: 0,
+            next_evaluation: Nanos::ZERO,
+            pause_backlog: PauseBacklog::default(),
+            drain_rate: DrainRate::default(),
+            evaluated: (Nanos::ZERO, 0),
+            evaluated_in: 0,
             context: None,
         }
     }
 
     /// Evaluates the depth, and the zone if a tick has passed.
-    pub(super) fn look(
+    pub(super) fn evaluate(
         &mut self,
-        level: &QueueLevel,
+        state: &QueueState,
         active: usize,
         every: &Intervals,
         now: Nanos,
@@ -75,22 +75,24 @@ impl WatchedQueue {
                 now
             }
         };
-        let drain = self.share.take(level, self.detector.config().drain, now);
-        let depth = self.held.take(level, drain, now);
-        let look = self.policy.look().unwrap_or(every.tick).min(every.tick);
-        self.next_look = due(look);
+        let drain = self
+            .drain_rate
+            .update(state, self.detector.config().drain, now);
+        let depth = self.pause_backlog.update(state, drain, now);
+        let interval = self.policy.interval().unwrap_or(every.tick).min(every.tick);
+        self.next_evaluation = due(interval);
         let fresh = now >= self.next_tick;
         if fresh {
             self.next_tick = due(every.tick);
             self.reading = Reading {
-                depth: level.depth,
+                depth: state.depth,
                 ..self.detector.observe(depth, now)
             };
         }
-        let reads =
-            u64::try_from(active.div_ceil(READS_PER_LOOK - READS_PER_LOOK / 8)).unwrap_or(u64::MAX);
+        let reads = u64::try_from(active.div_ceil(READS_PER_EVALUATION - READS_PER_EVALUATION / 8))
+            .unwrap_or(u64::MAX);
         let config = self.detector.config();
-        let (at, before) = std::mem::replace(&mut self.looked, (now, depth));
+        let (at, before) = std::mem::replace(&mut self.evaluated, (now, depth));
         let arrival = arrival(drain, depth, before, now.since(at));
         let context = QueueContext {
             reading: self.reading,
@@ -100,7 +102,7 @@ impl WatchedQueue {
             drain,
             arrival,
             mtu: config.mtu,
-            rates_known: reads.saturating_mul(look.0) <= every.stale.0,
+            rates_known: reads.saturating_mul(interval.0) <= every.stale.0,
         };
         self.context = Some(context);
         context
@@ -108,14 +110,14 @@ impl WatchedQueue {
 
     /// Returns true if backlog of a pause waits in the queue.
     pub(super) const fn holds_backlog(&self) -> bool {
-        self.held.is_any()
+        self.pause_backlog.is_any()
     }
 
     /// Context between two evaluations, for a policy that asks for it: the depth of now, and the rest as last found.
-    pub(super) fn glance(&self, depth: u64) -> Option<QueueContext> {
+    pub(super) fn update_depth(&self, depth: u64) -> Option<QueueContext> {
         self.context.map(|last| QueueContext {
             fresh: false,
-            depth: self.held.without(depth),
+            depth: self.pause_backlog.without(depth),
             ..last
         })
     }

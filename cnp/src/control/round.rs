@@ -1,6 +1,6 @@
 //! One round of a decision: selects the contributors to signal, and records the expected cut and the time until it shows.
 //!
-//! Law: no flow is signalled more often than the decision's spacing says, and no round sends more than `orders_per_tick` CNPs. A
+//! Law: no flow is signalled more often than the decision's spacing says, and no round sends more than `cnps_per_tick` CNPs. A
 //! flow that cannot be signalled takes no other's place: only CNPs that leave are counted against that.
 
 use std::sync::Arc;
@@ -10,66 +10,65 @@ use npcc_pipeline::units::{BitRate, Nanos};
 use super::ControlCore;
 use super::eligible::Eligible;
 use super::heaviest::Heaviest;
-use super::order::Cause;
+use super::signal::Cause;
 use crate::action::Action;
-use crate::dcqcn::cut_of;
 use crate::deadline::Deadline;
 use crate::fixed_map::TOGETHER;
-use crate::log::Outcome;
-use crate::plan::{Outlet, Planner, Suppressed};
+use crate::plan::{CnpSink, Planner, Suppressed};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 use crate::status::QueueStatus;
-use crate::table::{Flow, RECENT};
-use crate::window::share;
+use crate::table::Flow;
 
-/// Number of heaviest contributors among which those above the water level are looked for. With more, the level comes out lower than it is, and
-/// the sum of the cuts still ends the round.
-const LEVELLED: usize = 256;
 /// Maximum number of contributors that a call refuses after a closer look, over all queues. Those that need no closer look are not counted.
 pub(super) const REFUSALS: usize = 1_024;
 /// Maximum number of refusals logged in a round.
 const LOGGED: usize = 16;
-/// Maximum number of ineligible contributors per round that are checked for a refusal worth logging.
-const LOOKED_AT: usize = 64;
-/// Longest spacing of CNPs to one queue pair while all queue pairs of a sender are signalled, as it is not known which of them sends the flow.
-const AMONG: Nanos = Nanos::from_millis(10);
 /// Share of a queue's bytes (1/4) that hosts below even odds of responding may send: if they send more, no flow of the queue is signalled but by the
 /// CNPs of marks. Otherwise the hosts that respond would be cut further, and leave the link to those that do not.
 const LEAVES_TO_MARKS: u64 = 4;
-/// Sending time below which a flow has no rate: sooner, the order of packets is all there is.
-const BEGUN: Nanos = Nanos::from_micros(10);
-/// Time since its last CNP after which a flow has no effect of a CNP pending.
-const SETTLED: Nanos = Nanos::from_millis(1);
-/// Context of one round: its cause, its limits, and the water level.
+
+/// Context of one round: its cause, its limits, and the fair rate.
 #[derive(derive_more::Deref)]
 pub(super) struct RoundRequest<'a> {
     #[deref]
-    cause: Cause<'a>,
+    pub(super) cause: Cause<'a>,
     /// True for a dry run: nothing is sent.
     dry: bool,
     deadline: &'a Deadline<'a>,
     /// Bytes of all contributors.
-    total: u64,
-    /// Water level in bit/s: contributors that send no more than this are spared.
-    level: BitRate,
+    pub(super) total: u64,
+    /// Max-min fair rate in bit/s: contributors that send no more than this are spared.
+    fair_rate: BitRate,
 }
 
 /// Progress of a round.
 #[derive(Debug)]
-struct Done {
+pub(super) struct Progress {
     round: Round,
     /// Number of contributors that the decision may still reach.
     left: usize,
-    /// Number of CNPs that may still be given to workers.
-    orders: usize,
-    /// Number of CNPs given to workers.
-    sent: usize,
-    /// Number of CNPs that would have left, where nothing is sent.
-    would: usize,
+    /// Number of contributors tried.
+    tried: usize,
     /// Number of refusals that may still be logged.
-    logged: usize,
-    /// Number of contributors looked at.
-    looked: usize,
+    pub(super) logged: usize,
+}
+
+/// Verdict on one contributor of a round.
+enum Verdict {
+    /// It is spared: the decision does not select it.
+    Spared,
+    /// It was signalled within the decision's spacing.
+    TooSoon,
+    /// A dry run signalled it with this many CNPs, in a round that sends others.
+    Observed(usize),
+    /// It was signalled with this many CNPs (or would have been, in a dry run of the whole round). The cut shows after this time.
+    Signalled {
+        cnps: usize,
+        cut: BitRate,
+        shows: Nanos,
+    },
+    /// It was refused for this reason.
+    Refused(Suppressed),
 }
 
 impl ControlCore {
@@ -80,7 +79,7 @@ impl ControlCore {
         decision: &Decision,
         context: &QueueContext,
         (now, deadline): (Nanos, &Deadline<'_>),
-        out: &mut impl Outlet,
+        out: &mut impl CnpSink,
     ) -> Round {
         let status = Arc::clone(&self.status);
         let Some(status) = status.queues().get(index) else {
@@ -88,16 +87,17 @@ impl ControlCore {
         };
         let mut contributors = std::mem::take(&mut self.contributors);
         self.tracker.contributors(index, now, &mut contributors);
-        let all = contributors.len();
-        status.contributors.set(all as u64);
+        status.contributors.set(contributors.len() as u64);
         let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
+        let reach = Planner::reach(decision, contributors.len());
         let Eligible {
             known,
-            all: able,
-            doubted,
+            others,
+            ineligible,
+            unresponsive_bytes,
         } = self.eligible(&mut contributors, status, now);
-        let mut reach = Planner::reach(decision, all).min(able);
-        if doubted > total / LEAVES_TO_MARKS {
+        let mut reach = reach.min(known.len() + others.len());
+        if unresponsive_bytes > total / LEAVES_TO_MARKS {
             status
                 .suppressed(Suppressed::Unresponsive)
                 .add(reach as u64);
@@ -112,234 +112,128 @@ impl ControlCore {
             deadline,
             dry: self.tracker.settings.action_of_queue(index) < Action::Send,
             total,
-            level: BitRate(0),
+            fair_rate: BitRate(0),
         };
-        let mut done = Done {
-            left: reach,
-            orders: self.orders_per_tick,
-            sent: 0,
-            would: 0,
-            logged: LOGGED,
-            looked: 0,
+        let mut progress = Progress {
             round: Round::default(),
+            left: reach,
+            tried: 0,
+            logged: LOGGED,
         };
-        self.log_untellable(
-            contributors.get(able..).unwrap_or_default(),
-            &request,
-            &mut done,
-        );
+        self.log_ineligible(ineligible, &request, &mut progress);
         self.all_signalled.clear();
-        let (known, others) = contributors.split_at_mut(known);
-        let others = others.get_mut(..able - known.len()).unwrap_or_default();
-        let mut known = Heaviest::of(known);
-        request.level = self.level(&mut known, &request);
-        self.tell(&mut known, &request, &mut done, status, out);
-        self.tell(&mut Heaviest::of(others), &request, &mut done, status, out);
-        self.pace_among(done.orders == 0);
-        status.cnps.add(done.sent as u64);
-        status.would_send.add(done.would as u64);
+        let (mut known, mut others) = (Heaviest::of(known), Heaviest::of(others));
+        request.fair_rate = self.fair_rate(&mut known, &request);
+        self.signal_contributors(&mut known, &request, &mut progress, status, out);
+        self.signal_contributors(&mut others, &request, &mut progress, status, out);
+        self.adapt_all_qps_spacing(self.cnps_left(&progress) == 0);
         self.contributors = contributors;
-        done.round
+        progress.round
+    }
+
+    /// Number of CNPs that the round may still send.
+    fn cnps_left(&self, progress: &Progress) -> usize {
+        self.cnps_per_tick
+            .saturating_sub(progress.round.sent as usize)
     }
 
     /// Signals these contributors, heaviest first, as far as the decision and the budgets of the tick allow.
-    fn tell(
+    fn signal_contributors(
         &mut self,
         contributors: &mut Heaviest<'_>,
         request: &RoundRequest<'_>,
-        done: &mut Done,
+        progress: &mut Progress,
         status: &QueueStatus,
-        out: &mut impl Outlet,
+        out: &mut impl CnpSink,
     ) {
         let mut places = 0..;
-        while done.left > 0 && !is_reached(request.decision.choice, done.round.cut) {
+        while progress.left > 0 && !is_reached(request.decision.choice, progress.round.cut) {
             let one = places.next().and_then(|place| contributors.at(place));
             let Some((bytes, flow)) = one else {
                 return;
             };
-            let pause = done.looked.is_multiple_of(TOGETHER);
-            done.looked += 1;
-            let spent = done.orders == 0 || self.refusals == 0;
-            if spent || pause && done.looked > 1 && request.deadline.is_over() {
-                status.suppressed(Suppressed::CapTick).add(done.left as u64);
-                done.left = 0;
+            if self.is_spent(request, progress) {
+                progress.stop(Suppressed::CapTick, status);
                 return;
             }
-            let rate = self.rate(flow, bytes, request);
-            done.round.fastest.0 = done.round.fastest.0.max(rate);
-            let cut = self.cut(flow, rate, request.now);
-            if !chosen(request, rate, cut, done.round.cut) {
-                done.left -= 1;
-                continue;
-            }
+            progress.tried += 1;
             let dry = self.tracker.action(flow) < Action::Send;
-            if self.too_soon(flow, dry, request) {
-                done.left -= usize::from(!dry || request.dry);
-                status.suppress(Suppressed::Spacing);
-                continue;
-            }
-            match self.order((bytes, flow), dry, request, done.orders, out) {
+            match self.try_contributor((bytes, flow), dry, request, progress, out) {
+                Verdict::Spared => progress.left -= 1,
+                Verdict::TooSoon => {
+                    progress.left -= usize::from(!dry || request.dry);
+                    status.suppress(Suppressed::Spacing);
+                }
                 // A CNP that one host would have got takes nothing off a queue whose other senders are signalled.
-                Ok(signalled) if dry && !request.dry => {
-                    done.would += signalled;
+                Verdict::Observed(cnps) => {
+                    status.would_send.add(cnps as u64);
                     self.refusals = self.refusals.saturating_sub(1);
                 }
-                Ok(signalled) => {
-                    done.left -= 1;
-                    done.orders -= signalled.min(done.orders);
-                    done.round.sent += u32::try_from(signalled).unwrap_or(u32::MAX);
-                    done.round.cut.0 = done.round.cut.0.saturating_add(cut.0);
-                    let shows = if dry {
-                        done.would += signalled;
-                        self.tracker.feedback(flow)
+                Verdict::Signalled { cnps, cut, shows } => {
+                    let counter = if dry {
+                        &status.would_send
                     } else {
-                        done.sent += signalled;
-                        self.record_cnp_sent(flow, rate, request.now)
+                        &status.cnps
                     };
-                    done.round.feedback = done.round.feedback.max(shows);
+                    counter.add(cnps as u64);
+                    progress.record_signalled(cnps, cut, shows);
                 }
-                Err(Suppressed::CapSecond) => {
-                    status
-                        .suppressed(Suppressed::CapSecond)
-                        .add(done.left as u64);
-                    done.left = 0;
+                Verdict::Refused(Suppressed::CapSecond) => {
+                    progress.stop(Suppressed::CapSecond, status);
                 }
-                Err(reason) => {
+                Verdict::Refused(reason) => {
                     status.suppress(reason);
-                    done.left -= usize::from(is_signalled(reason));
+                    progress.left -= usize::from(is_signalled(reason));
                     self.refuse(flow, reason, request.now);
-                    self.log_suppressed(flow, reason, request, done);
+                    self.log_suppressed(flow, reason, request, progress);
                 }
             }
         }
     }
 
-    /// Adapts `among`, the spacing of CNPs to unknown queue pairs: doubled if a round's CNPs were not enough for all queue pairs of all
-    /// senders, so that the lightest are signalled before the heaviest are signalled again; else shortened by an eighth.
-    fn pace_among(&mut self, too_many: bool) {
-        let next = if too_many {
-            self.among.0.saturating_mul(2)
-        } else {
-            self.among.0 / 8 * 7
-        };
-        self.among = Nanos(next)
-            .min(AMONG)
-            .max(self.tracker.settings.min_cnp_interval);
+    /// Returns true if a budget of the tick is used up: its CNPs, its refusals, or now and then its time.
+    fn is_spent(&self, request: &RoundRequest<'_>, progress: &Progress) -> bool {
+        let reads_clock = progress.tried > 0 && progress.tried.is_multiple_of(TOGETHER);
+        self.cnps_left(progress) == 0
+            || self.refusals == 0
+            || reads_clock && request.deadline.is_over()
     }
 
-    /// Counts a refusal that took a closer look. Parks the flow if this call has had many.
-    fn refuse(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
-        self.refusals = self.refusals.saturating_sub(1);
-        if self.refusals < REFUSALS / 4 * 3 && !is_signalled(reason) {
-            self.park(flow, reason, now);
-        }
-    }
-
-    /// Parks a flow: it is not tried for as many ticks as it takes to try the most contributors that a queue can have.
-    pub(super) fn park(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
-        if let Some(flow) = self.tracker.flows.get_mut(flow) {
-            let rounds = (RECENT / (REFUSALS / 2)) as u64;
-            flow.backoff_until = now + Nanos(self.tick.0.saturating_mul(rounds));
-            flow.parked_for = reason;
-        }
-    }
-
-    /// Logs why contributors are ineligible, a few in each round, each one in its turn.
-    fn log_untellable(
+    /// Signals one contributor, if the decision selects it and nothing speaks against it.
+    fn try_contributor(
         &mut self,
-        others: &[(u64, u32)],
+        (bytes, flow): (u64, u32),
+        dry: bool,
         request: &RoundRequest<'_>,
-        done: &mut Done,
-    ) {
-        let turn = usize::try_from(self.status.ticks.get()).unwrap_or(0);
-        let first = turn.wrapping_mul(LOOKED_AT) % others.len().max(1);
-        let (before, after) = others.split_at(first);
-        for (_, index) in after.iter().chain(before).take(LOOKED_AT) {
-            let standing = self.tracker.standing(*index);
-            if let Some(reason) = self.refused(*index, standing, request.now) {
-                self.log_suppressed(*index, reason, request, done);
+        progress: &mut Progress,
+        out: &mut impl CnpSink,
+    ) -> Verdict {
+        let rate = self.rate(flow, bytes, request);
+        progress.round.fastest.0 = progress.round.fastest.0.max(rate);
+        let cut = self.cut(flow, rate, request.now);
+        if !is_chosen(request, rate, cut, progress.round.cut) {
+            return Verdict::Spared;
+        }
+        if self.is_too_soon(flow, dry, request) {
+            return Verdict::TooSoon;
+        }
+        match self.signal((bytes, flow), dry, request, self.cnps_left(progress), out) {
+            Ok(cnps) if dry && !request.dry => Verdict::Observed(cnps),
+            Ok(cnps) => {
+                let shows = if dry {
+                    self.tracker.feedback(flow)
+                } else {
+                    self.record_cnp_sent(flow, rate, request.now)
+                };
+                Verdict::Signalled { cnps, cut, shows }
             }
+            Err(reason) => Verdict::Refused(reason),
         }
-    }
-
-    /// Logs a refusal, if it is new and the round may still log one.
-    fn log_suppressed(
-        &mut self,
-        index: u32,
-        reason: Suppressed,
-        request: &RoundRequest<'_>,
-        done: &mut Done,
-    ) {
-        if done.logged == 0 || !self.tracker.is_news(index, reason, request.now) {
-            return;
-        }
-        done.logged -= 1;
-        if let Some(flow) = self.tracker.flows.get(index) {
-            let known = (flow.sender, flow.evidence);
-            self.log(index, known, request, Outcome::Refused(reason));
-        }
-    }
-
-    /// The rate a flow will have once the CNPs on their way have taken effect, as measured. For a flow not signalled for long, the measured rate
-    /// may still include the silence before a start, so the result is not below the flow's share of the arrival rate.
-    fn rate(&self, index: u32, bytes: u64, request: &RoundRequest<'_>) -> u64 {
-        let flow = self.tracker.flows.get(index);
-        let now = request.now;
-        let known = flow.map_or(0, |flow| flow.dcqcn.predicted());
-        let settled = flow.is_none_or(|flow| flow.cnps == 0 || now.since(flow.last_cnp) > SETTLED);
-        if !settled && known > 0 {
-            return known;
-        }
-        let share = u128::from(request.context.arrival.0) * u128::from(bytes)
-            / u128::from(request.total.max(1));
-        u64::try_from(share).unwrap_or(u64::MAX).max(known)
-    }
-
-    /// Water level of the contributors that a decision of this round may signal; 0 if the decision names no cut.
-    fn level(&self, contributors: &mut Heaviest<'_>, request: &RoundRequest<'_>) -> BitRate {
-        let Choice::Cut(excess) = request.decision.choice else {
-            return BitRate(0);
-        };
-        let heaviest = (0..LEVELLED).map_while(|place| contributors.at(place));
-        let rates = heaviest.map(|(bytes, flow)| self.rate(flow, bytes, request));
-        BitRate(water_level(rates, excess.0))
-    }
-
-    /// Bytes that a flow puts into its queue in a window, at its present rate; 0 if it has just begun and that is not known.
-    fn before(&self, index: u32, bytes: u64, now: Nanos) -> u64 {
-        let window = self.tracker.window();
-        let Some(flow) = self.tracker.flows.get(index) else {
-            return 0;
-        };
-        let (since, before) = flow.resumed;
-        let sent_for = now.since(since);
-        if flow.lately > 0 {
-            flow.lately
-        } else if sent_for >= window {
-            bytes
-        } else if sent_for < BEGUN {
-            0
-        } else {
-            share(flow.bytes.saturating_sub(before), window.0, sent_for.0)
-        }
-    }
-
-    pub(super) fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
-        cut_of(rate, self.tracker.cut_share(index, now))
-    }
-
-    /// Records a CNP to a sender in its model; returns the time until its effect shows.
-    pub(super) fn record_cnp_sent(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
-        let share = self.tracker.cut_share(index, now);
-        if let Some(flow) = self.tracker.flows.get_mut(index) {
-            flow.dcqcn.record_cnp_sent(rate, share, now);
-        }
-        self.tracker.feedback(index)
     }
 
     /// Lengthens the spacing of a round of more flows than a tick may signal: it takes several ticks, and signals every flow once before any twice.
     fn spread(&self, decision: &Decision, reach: usize) -> Decision {
-        let ticks = u64::try_from(reach.div_ceil(self.orders_per_tick)).unwrap_or(u64::MAX);
+        let ticks = u64::try_from(reach.div_ceil(self.cnps_per_tick)).unwrap_or(u64::MAX);
         let spread = if ticks > 1 {
             Nanos(self.tick.0.saturating_mul(ticks))
         } else {
@@ -352,38 +246,34 @@ impl ControlCore {
     }
 
     /// Returns true if the flow was signalled within the decision's spacing. In a dry run, CNPs that would have been sent count too.
-    fn too_soon(&self, index: u32, dry: bool, request: &RoundRequest<'_>) -> bool {
+    fn is_too_soon(&self, index: u32, dry: bool, request: &RoundRequest<'_>) -> bool {
         let spacing = request.decision.spacing;
         let lately = |cnps: u64, last: Nanos| cnps > 0 && request.now.since(last) < spacing;
         let flow = self.tracker.flows.get(index);
         flow.is_some_and(|flow: &Flow| {
-            let would = flow.would;
-            lately(flow.cnps, flow.last_cnp) || dry && lately(would.cnps, would.last)
+            lately(flow.cnps, flow.last_cnp) || dry && lately(flow.dry_run.cnps, flow.dry_run.last)
         })
     }
+}
 
-    /// Opens a measurement of a signalled flow's response, and starts counting the bytes that earn its next CNP.
-    pub(super) fn open_episode(&mut self, index: u32, bytes: u64, now: Nanos) {
-        let before = self.before(index, bytes, now);
-        let headroom = self.tracker.headroom(index, bytes, now);
-        self.tracker.remember_host(index);
-        let config = self.tracker.response_config(index);
-        if let Some(flow) = self.tracker.flows.get_mut(index) {
-            flow.cnps += 1;
-            flow.last_cnp = now;
-            flow.refused = None;
-            let cards = &flow.dcqcn.cards;
-            flow.response
-                .record_cnp_sent(now, before, cards, headroom, &config);
-        }
-        self.tracker.spend_earned(index);
-        self.tracker.flows.publish(index);
+impl Progress {
+    /// Ends the round: no contributor that is left gets a CNP, for this reason.
+    fn stop(&mut self, reason: Suppressed, status: &QueueStatus) {
+        status.suppressed(reason).add(self.left as u64);
+        self.left = 0;
+    }
+
+    fn record_signalled(&mut self, cnps: usize, cut: BitRate, shows: Nanos) {
+        self.left -= 1;
+        self.round.sent += u32::try_from(cnps).unwrap_or(u32::MAX);
+        self.round.cut.0 = self.round.cut.0.saturating_add(cut.0);
+        self.round.feedback = self.round.feedback.max(shows);
     }
 }
 
 /// Returns true if a contributor refused for this reason was signalled already, by us or by its receiver: it takes a place among those a
 /// decision reaches.
-const fn is_signalled(reason: Suppressed) -> bool {
+pub(super) const fn is_signalled(reason: Suppressed) -> bool {
     matches!(reason, Suppressed::Spacing | Suppressed::AlreadyNotified)
 }
 
@@ -392,28 +282,14 @@ fn is_reached(choice: Choice, counted: BitRate) -> bool {
     matches!(choice, Choice::Cut(sum) if counted >= sum)
 }
 
-/// Water level: the rate that is left to each sender above it when those together give up `excess`. With the `k` fastest above it, it is (their sum -
-/// excess) / k. Rates come about fastest first; one out of its order counts if it is above the level of those before it.
-fn water_level(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
-    let (mut sum, mut above, mut level) = (0u64, 0, 0);
-    for rate in rates.filter(|rate| *rate > 0) {
-        if rate > level {
-            above += 1;
-            sum = sum.saturating_add(rate);
-            level = sum.saturating_sub(excess) / above;
-        }
-    }
-    level
-}
-
 /// Returns true if the decision selects a contributor of this rate, which would give up `cut`, when others give up `before`. Where a sum is to be
 /// reached, no contributor is signalled that would give up more than twice the remainder, so that the sum is approached from either side.
-const fn chosen(request: &RoundRequest<'_>, rate: u64, cut: BitRate, before: BitRate) -> bool {
+const fn is_chosen(request: &RoundRequest<'_>, rate: u64, cut: BitRate, before: BitRate) -> bool {
     match request.cause.decision.choice {
         Choice::All => true,
         Choice::Cut(sum) => {
             let left = sum.0.saturating_sub(before.0);
-            rate > request.level.0 && cut.0 > 0 && cut.0 / 2 <= left && left > 0
+            rate > request.fair_rate.0 && cut.0 > 0 && cut.0 / 2 <= left && left > 0
         }
     }
 }

@@ -1,3 +1,4 @@
+use super::super::rate::max_min_rate;
 use super::*;
 use crate::control::tests::{data, warm};
 use crate::detector::Reading;
@@ -12,7 +13,7 @@ const G: u64 = 1_000_000_000;
 
 /// Law: a sender that ignores CNPs is found by its first train, whatever the policy: it gets no more of them, and strikes on it stay CE.
 #[test]
-fn a_deaf_stranger_is_found_by_its_first_train_and_keeps_its_marks() {
+fn an_unknown_unresponsive_sender_is_detected_by_its_first_train_and_its_marks_stay_ce() {
     let few = PolicyName::Npcc.defaults();
     let model = PolicyName::Model.defaults();
     // Shallow and rising slowly again and again; standing above the set-point.
@@ -34,13 +35,13 @@ fn a_deaf_stranger_is_found_by_its_first_train_and_keeps_its_marks() {
             flow.cnps
         );
         assert!(owed < 60, "{policy:?} owed {owed} of 6000");
-        assert!(rig.core.tracker.standing(0).is_doubted());
+        assert!(rig.core.tracker.responsiveness(0).is_unresponsive());
     }
 }
 
 /// A published card's alpha fades in 10 ms, where that of others is gone in one.
 #[test]
-fn a_cut_is_as_deep_as_that_of_the_kind_of_card_the_host_showed() {
+fn the_expected_cut_follows_the_kind_of_nic_the_host_showed() {
     let mut rig = warm(1, &config(STEP));
     assert_eq!(rig.tick(STEP, 500_000), 1);
     let tracker = &mut rig.core.tracker;
@@ -49,7 +50,7 @@ fn a_cut_is_as_deep_as_that_of_the_kind_of_card_the_host_showed() {
         .get(0)
         .unwrap()
         .dcqcn
-        .cards
+        .points
         .signalled()
         .unwrap();
     let later = signalled + Nanos::from_millis(2);
@@ -61,7 +62,7 @@ fn a_cut_is_as_deep_as_that_of_the_kind_of_card_the_host_showed() {
 
 /// `model` looks every 4 us.
 #[test]
-fn flows_of_a_quiet_queue_are_read_by_ticks_however_often_its_policy_looks() {
+fn flows_of_a_quiet_queue_are_read_per_tick_however_often_its_policy_is_evaluated() {
     let tick = Nanos::from_micros(20);
     let reads = |policy: Option<PolicyKind>| {
         let mut config = config(tick);
@@ -93,7 +94,7 @@ fn flows_of_a_quiet_queue_are_read_by_ticks_however_often_its_policy_looks() {
 
 /// While a rise goes on, the core asks to be called between two ticks, and the tick keeps its time.
 #[test]
-fn an_urgent_policy_is_asked_between_two_ticks() {
+fn an_urgent_policy_is_evaluated_between_two_ticks() {
     let mut rig = warm(1, &config(STEP));
     let mut sent = Vec::new();
     let mut depth = 600_000;
@@ -110,7 +111,7 @@ fn an_urgent_policy_is_asked_between_two_ticks() {
 }
 
 #[test]
-fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
+fn a_flow_never_signalled_has_at_least_its_share_of_the_arrival_rate() {
     let mut rig = warm(1, &config(STEP));
     let context = QueueContext {
         reading: Reading::default(),
@@ -134,25 +135,25 @@ fn a_flow_never_told_sends_at_least_its_share_of_what_comes_in() {
         },
         dry: false,
         total: 4_000,
-        level: BitRate(0),
+        fair_rate: BitRate(0),
     };
     assert_eq!(rig.core.rate(0, 1_000, &request(now)), 100 * G);
     rig.core.record_cnp_sent(0, 100 * G, now);
-    rig.core.open_episode(0, 1_000, now);
+    rig.core.open_measurement((0, 1), 1_000, now);
     let later = now + STEP;
     assert_eq!(rig.core.rate(0, 1_000, &request(later)), 50 * G);
 }
 
 proptest! {
-    /// Law of the level: the sum of the rates above it is the excess, and no rate is left below 0.
+    /// Law: the sum of the rates above it is the excess, and no rate is left below 0.
     #[test]
-    fn the_water_level_takes_the_excess_off_the_fastest(
+    fn the_fair_rate_takes_the_excess_off_the_fastest(
         mut rates in prop::collection::vec(1u64..1_000_000, 1..50),
         part in 0u64..=100,
     ) {
         rates.sort_unstable_by(|a, b| b.cmp(a));
         let excess = rates.iter().sum::<u64>() / 100 * part;
-        let level = water_level(rates.iter().copied(), excess);
+        let level = max_min_rate(rates.iter().copied(), excess);
         let taken: u64 = rates.iter().map(|rate| rate.saturating_sub(level)).sum();
         prop_assert!(taken.abs_diff(excess) <= rates.len() as u64, "{taken} of {excess}");
     }

@@ -13,6 +13,7 @@ use crate::host_rules::HostRules;
 use crate::key::FlowKey;
 use crate::pair::Evidence;
 use crate::policy::PolicyKind;
+use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
 use crate::source_check::{ANYWHERE, Sides};
 
 /// Settings of one watched queue.
@@ -126,7 +127,7 @@ npcc_pipeline::defaults! {
         pub earned: u64 = 16 << 10,
         /// Shortest time between two CNPs that stand for marks, as the receiver's network card keeps it (default 4 us); receivers in
         /// [`HostRules::cnp_intervals`] have their own.
-        pub cnp_interval: Nanos = Nanos::from_micros(4),
+        pub cnp_interval: Nanos = NIC_MIN_CNP_INTERVAL,
         /// Treatment of flows whose receiver is near.
         pub gate: Gate = Gate::Auto,
         /// Time from a CNP to its effect in the queue, until learned (default 20 us).

@@ -3,7 +3,7 @@
 use super::tests::{back, data};
 use super::*;
 use crate::control::config::Settings;
-use crate::plan::{CnpOrder, Outlet, Suppressed, Unpaired};
+use crate::plan::{CnpRequest, CnpSink, Suppressed, Unpaired};
 use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, with};
 use npcc_pipeline::units::BitRate;
 use std::collections::HashSet;
@@ -87,7 +87,7 @@ fn signalled(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
     rig.now += TICK;
     let mut signalled = 0;
     rig.core
-        .tick(rig.now, |_, _| 900_000, &mut |order: CnpOrder| {
+        .tick(rig.now, |_, _| 900_000, &mut |order: CnpRequest| {
             if order.ingress == OTHER {
                 return Err(Suppressed::NoNeighbor);
             }
@@ -99,7 +99,7 @@ fn signalled(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
 
 /// A tick may order 128 CNPs.
 #[test]
-fn heavier_flows_that_cannot_be_told_cost_the_others_nothing() {
+fn heavier_ineligible_flows_cost_the_others_no_cnp() {
     let mut trusts_all = setup();
     trusts_all.settings.trusted_ports = u32::MAX;
     let cases = [
@@ -132,7 +132,7 @@ fn heavier_flows_that_cannot_be_told_cost_the_others_nothing() {
 
 /// Covers more flows that are refused only when a CNP is to leave than a call looks at: all others are reached a few ticks later.
 #[test]
-fn more_refused_flows_than_a_call_looks_at_hold_the_others_up_for_few_ticks() {
+fn more_refused_flows_than_a_call_may_try_delay_the_others_by_few_ticks() {
     let mut config = setup();
     config.settings.trusted_ports = u32::MAX;
     let mut rig = flows(&config, 3_500, OTHER, Some(0));
@@ -175,7 +175,7 @@ fn flows_of_hosts_below_even_odds_cost_the_others_nothing() {
 
 /// The table signals 5 % in a queue that fills slowly.
 #[test]
-fn the_few_are_chosen_among_those_that_can_be_told() {
+fn the_few_are_chosen_among_eligible_flows() {
     let mut rig = flows(&setup(), 36, DC, None);
     for depth in [50_000, 150_000, 250_000] {
         for n in 0..36 {
@@ -291,12 +291,12 @@ struct OneWay {
     sent: u64,
 }
 
-impl Outlet for OneWay {
+impl CnpSink for OneWay {
     fn leaves_by(&mut self, _: IpAddr, _: PortId) -> Result<PortId, Suppressed> {
         Ok(OTHER)
     }
 
-    fn send(&mut self, _: CnpOrder) -> Result<(), Suppressed> {
+    fn send(&mut self, _: CnpRequest) -> Result<(), Suppressed> {
         self.sent += 1;
         Ok(())
     }

@@ -114,13 +114,13 @@ fn a_flow_whose_route_changes_keeps_the_state_of_its_sender() {
         send(&mut rig, 1);
         rig.tick(TICK, depth);
     }
-    let cards = |rig: &Rig, index| rig.core.tracker.flows.get(index).unwrap().dcqcn.cards;
-    let before = cards(&rig, 0).lowest();
+    let points = |rig: &Rig, index| rig.core.tracker.flows.get(index).unwrap().dcqcn.points;
+    let before = points(&rig, 0).lowest();
     assert!(!rig.sent.is_empty() && before.iter().all(|rate| *rate < 1 << 15));
     let packet = data(0x1_0018, 0x11);
     rig.pass(&packet, DC, other);
     rig.tick(TICK, 0);
-    assert_eq!(cards(&rig, 1).lowest(), before);
+    assert_eq!(points(&rig, 1).lowest(), before);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn the_heaviest_are_the_few() {
 }
 
 #[test]
-fn only_contributors_are_told() {
+fn only_contributors_are_signalled() {
     let mut rig = warm(2, &config(TICK));
     // The first goes silent; the second sends on, the first through another queue.
     for depth in [0, 0, 0, 0, 0, 0, 50_000, 900_000] {
@@ -240,7 +240,7 @@ fn a_cnp_that_could_not_leave_is_counted_and_tried_again() {
 }
 
 #[test]
-fn cold_and_unpaired_bytes_are_told_apart() {
+fn cold_and_unpaired_bytes_are_counted_separately() {
     let mut rig = Rig::new(&config(TICK));
     rig.out(&data(0x18, 0x11));
     rig.tick(TICK, 900_000);
@@ -334,11 +334,11 @@ fn a_flow_of_a_host_that_does_not_respond_gets_one_in_100_ms() {
 }
 
 #[test]
-fn more_flows_than_a_tick_orders_are_all_told_in_turn() {
+fn more_flows_than_a_tick_may_signal_are_all_signalled_in_turn() {
     let mut rig = warm(
         30,
         &ControlConfig {
-            orders_per_tick: 10,
+            cnps_per_tick: 10,
             ..config(TICK)
         },
     );
@@ -438,7 +438,7 @@ fn unpaired(mode: Unpaired) -> Rig {
 }
 
 #[test]
-fn all_queue_pairs_of_the_sender_are_told_once_where_asked_for() {
+fn all_queue_pairs_of_the_sender_are_signalled_once_if_configured() {
     assert!(unpaired(Unpaired::Mark).sent.is_empty());
     let mut rig = unpaired(Unpaired::AllQps);
     let mut signalled: Vec<_> = rig

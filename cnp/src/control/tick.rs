@@ -1,117 +1,171 @@
-//! One tick, or a look between two: selects the queues that are due, runs their policies, and plans the next call.
+//! One call of the control core: selects the queues that are due, runs their policies, and plans the next call.
 
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use super::ControlCore;
-use super::level::QueueLevel;
-use super::queue::{Intervals, READS_PER_LOOK};
+use super::queue::{Intervals, READS_PER_EVALUATION, WatchedQueue};
+use super::queue_state::QueueState;
 use super::round::REFUSALS;
 use crate::action::Action;
 use crate::deadline::Deadline;
 use crate::detector::Zone;
-use crate::plan::{CnpOrder, Outlet, Suppressed};
-use crate::policy::npcc::CLOSEST;
+use crate::plan::{CnpRequest, CnpSink, Suppressed};
 use crate::policy::{Amount, Decision, QueueContext, Reason, Round};
+use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
+
+/// One call of the control core.
+struct Call<'a> {
+    number: u64,
+    now: Nanos,
+    deadline: Deadline<'a>,
+    /// True if every queue that is due is evaluated, and not only those whose policy is urgent.
+    is_full_pass: bool,
+}
 
 impl ControlCore {
     /// Makes every queue due at the next call, however early that comes. To be called when a worker saw a queue rise to `hard`.
     pub fn wake_early(&mut self) {
-        self.regular = Nanos::ZERO;
+        self.last_full_pass = Nanos::ZERO;
         for queue in &mut self.queues {
-            (queue.next_tick, queue.next_look) = (Nanos::ZERO, Nanos::ZERO);
+            (queue.next_tick, queue.next_evaluation) = (Nanos::ZERO, Nanos::ZERO);
         }
     }
 
-    /// Returns true if this call evaluates the queues that are due, and not only those whose policy is urgent.
-    fn is_regular(&mut self, now: Nanos) -> bool {
-        // A call that comes an eighth of a period early is still the regular one.
-        let regular =
-            self.hurry.is_none() || now.since(self.regular).0 >= self.period.0 - self.period.0 / 8;
-        if regular {
-            let late = now.since(self.regular).0 > self.period.0 + self.tick.0 / 2;
+    /// Returns true if this call is a full pass, and records that it is.
+    fn begin_full_pass(&mut self, now: Nanos) -> bool {
+        let since = now.since(self.last_full_pass).0;
+        // A call that comes an eighth of a period early is a full pass too.
+        let full = self.next_in.is_none() || since >= self.period.0 - self.period.0 / 8;
+        if full {
+            let late = since > self.period.0 + self.tick.0 / 2;
             // Not by `wake_early`, and not the first call.
-            self.tracker.adapt_reads(late && self.regular > Nanos::ZERO);
-            self.regular = now;
+            let late = late && self.last_full_pass > Nanos::ZERO;
+            self.tracker.adapt_reads(late);
+            self.last_full_pass = now;
         }
-        regular
+        full
     }
 
     /// Plans the time of the next call.
     fn plan_next(&mut self, now: Nanos) {
-        let urgent = self.owing || self.queues.iter().any(|queue| queue.policy.urgent());
-        let left = Nanos(self.period.0.saturating_sub(now.since(self.regular).0));
-        let next = if urgent { left.min(CLOSEST) } else { left };
-        self.hurry = (next > Nanos::ZERO && next < self.period).then_some(next);
+        let urgent = self.strikes_owed || self.queues.iter().any(|queue| queue.policy.urgent());
+        let passed = now.since(self.last_full_pass);
+        let left = Nanos(self.period.0.saturating_sub(passed.0));
+        let next = if urgent {
+            left.min(NIC_MIN_CNP_INTERVAL)
+        } else {
+            left
+        };
+        self.next_in = (next > Nanos::ZERO && next < self.period).then_some(next);
     }
 
-    /// Runs one tick, or a look between two. `level` returns the level of a queue, its depth at least; `out` sends a CNP or returns why not.
-    pub fn tick<L: Into<QueueLevel>>(
+    /// Runs one call. `state` returns the state of a queue, its depth at least; `out` sends a CNP or returns why not.
+    pub fn tick<S: Into<QueueState>>(
         &mut self,
         now: Nanos,
-        level: impl Fn(PortId, Priority) -> L,
-        out: &mut impl FnMut(CnpOrder) -> Result<(), Suppressed>,
+        state: impl Fn(PortId, Priority) -> S,
+        out: &mut impl FnMut(CnpRequest) -> Result<(), Suppressed>,
     ) {
-        self.tick_within(now, &|| now, level, out);
+        self.tick_within(now, &|| now, state, out);
     }
 
-    /// Runs [`ControlCore::tick`] with a `clock` that is read now and then to see if the tick takes too long; `out` also says which
+    /// Runs [`ControlCore::tick`] with a `clock` that is read now and then to see if the call takes too long; `out` also says which
     /// port's cap a CNP is charged to.
     ///
     /// Once the deadline is over, the remaining work waits for the next call: records in their rings, queues in turn. Queues at `hard` come first, and
     /// have twice the time.
-    pub fn tick_within<L: Into<QueueLevel>>(
+    pub fn tick_within<S: Into<QueueState>>(
         &mut self,
         now: Nanos,
         clock: &dyn Fn() -> Nanos,
-        level: impl Fn(PortId, Priority) -> L,
-        out: &mut impl Outlet,
+        state: impl Fn(PortId, Priority) -> S,
+        out: &mut impl CnpSink,
     ) {
         self.status.ticks.add(1);
         self.refusals = REFUSALS;
         let deadline = Deadline::new(clock, now, self.deadline);
         self.tracker.drain(now, &deadline.half());
-        let regular = self.is_regular(now);
-        let (first, queues) = (self.first, self.queues.len());
-        let (call, mut quiet) = (self.status.ticks.get(), 0);
-        for hard in [true, false] {
-            for index in (0..queues).map(|next| (first + next) % queues) {
-                let Some(queue) = self.queues.get_mut(index) else {
-                    continue;
-                };
-                let due = regular && now >= queue.next_look;
-                if !due && !queue.policy.urgent() {
-                    continue;
-                }
-                let level = level(queue.port, queue.priority).into();
-                if queue.looked_in == call || hard && level.depth < queue.detector.config().hard {
-                    continue;
-                }
-                // At least one of the other queues has its turn in every call.
-                if !hard && quiet > 0 && deadline.is_over() {
-                    self.status.queues_deferred.add(1);
-                    self.first = index;
-                    break;
-                }
-                queue.looked_in = call;
-                quiet += usize::from(!hard);
-                let until = if hard { deadline.twice() } else { deadline };
-                self.look(index, due, &level, (now, &until), out);
-            }
-        }
-        self.pay_debts(now, &deadline.twice(), out);
+        let call = Call {
+            number: self.status.ticks.get(),
+            now,
+            deadline,
+            is_full_pass: self.begin_full_pass(now),
+        };
+        self.evaluate_hard_queues(&call, &state, out);
+        self.evaluate_other_queues(&call, &state, out);
+        self.pay_strikes(now, &deadline.twice(), out);
         self.plan_next(now);
         self.tracker.tidy(now);
     }
 
-    /// Evaluates a queue at this level, and carries out its policy's decision.
-    fn look(
+    /// Evaluates the queues at `hard`.
+    fn evaluate_hard_queues<S: Into<QueueState>>(
+        &mut self,
+        call: &Call<'_>,
+        state: &impl Fn(PortId, Priority) -> S,
+        out: &mut impl CnpSink,
+    ) {
+        for index in self.in_turn() {
+            if let Some((queue, state)) = self.pending(index, call, state)
+                && state.depth >= queue.detector.config().hard
+            {
+                self.evaluate(index, &state, call, &call.deadline.twice(), out);
+            }
+        }
+    }
+
+    /// Evaluates the other queues until the deadline; the next of them comes first in the next call.
+    fn evaluate_other_queues<S: Into<QueueState>>(
+        &mut self,
+        call: &Call<'_>,
+        state: &impl Fn(PortId, Priority) -> S,
+        out: &mut impl CnpSink,
+    ) {
+        let mut evaluated = 0;
+        for index in self.in_turn() {
+            let Some((_, state)) = self.pending(index, call, state) else {
+                continue;
+            };
+            // At least one of these queues has its turn in every call.
+            if evaluated > 0 && call.deadline.is_over() {
+                self.status.queues_deferred.add(1);
+                self.first_queue = index;
+                return;
+            }
+            evaluated += 1;
+            self.evaluate(index, &state, call, &call.deadline, out);
+        }
+    }
+
+    /// Indices of all queues, from the one whose turn it is.
+    fn in_turn(&self) -> impl Iterator<Item = usize> + use<> {
+        let (first, queues) = (self.first_queue, self.queues.len());
+        (0..queues).map(move |next| (first + next) % queues)
+    }
+
+    /// A queue that this call evaluates and has not yet, and its state: the queue is due, or its policy is urgent.
+    fn pending<S: Into<QueueState>>(
+        &self,
+        index: usize,
+        call: &Call<'_>,
+        state: &impl Fn(PortId, Priority) -> S,
+    ) -> Option<(&WatchedQueue, QueueState)> {
+        let queue = self.queues.get(index)?;
+        let is_wanted = call.makes_due(queue) || queue.policy.urgent();
+        (is_wanted && queue.evaluated_in != call.number)
+            .then(|| (queue, state(queue.port, queue.priority).into()))
+    }
+
+    /// Evaluates a queue in this state, and carries out its policy's decision.
+    fn evaluate(
         &mut self,
         index: usize,
-        due: bool,
-        level: &QueueLevel,
-        (now, deadline): (Nanos, &Deadline<'_>),
-        out: &mut impl Outlet,
+        state: &QueueState,
+        call: &Call<'_>,
+        deadline: &Deadline<'_>,
+        out: &mut impl CnpSink,
     ) {
+        let now = call.now;
         let every = Intervals {
             tick: self.tick,
             period: self.period,
@@ -121,11 +175,14 @@ impl ControlCore {
         let Some(queue) = self.queues.get_mut(index) else {
             return;
         };
-        self.tracker.stop(level.stopped, queue.priority, now);
-        let looks = queue.policy.look();
+        queue.evaluated_in = call.number;
+        self.tracker
+            .record_xoff(state.xoff_asserted, queue.priority, now);
+        let interval = queue.policy.interval();
+        let due = call.makes_due(queue);
         let context = if due {
-            queue.look(level, active, &every, now)
-        } else if let Some(context) = queue.glance(level.depth) {
+            queue.evaluate(state, active, &every, now)
+        } else if let Some(context) = queue.update_depth(state.depth) {
             context
         } else {
             return;
@@ -134,11 +191,11 @@ impl ControlCore {
             Action::Off => Decision::none(Amount::None, Reason::Off),
             Action::Observe | Action::Send => queue.policy.decide(&context, now),
         };
-        let busy = match looks {
-            Some(_) if level.depth > 0 => Some(self.reads_per_tick.min(READS_PER_LOOK)),
+        let busy = match interval {
+            Some(_) if state.depth > 0 => Some(self.reads_per_tick.min(READS_PER_EVALUATION)),
             _ => (context.reading.zone > Zone::Idle).then_some(self.reads_per_tick),
         };
-        // The limit on a quiet queue's reads is per tick, however often a policy looks.
+        // The limit on a quiet queue's reads is per tick, however often its policy is evaluated.
         if due && (context.fresh || busy.is_some()) {
             self.tracker.read_queue(index, busy, now, deadline);
         }
@@ -147,10 +204,10 @@ impl ControlCore {
         } else {
             self.round(index, &decision, &context, (now, deadline), out)
         };
-        self.finish(index, &context, &decision, &round, now);
+        self.record_evaluation(index, &context, &decision, &round, now);
     }
 
-    fn finish(
+    fn record_evaluation(
         &mut self,
         index: usize,
         context: &QueueContext,
@@ -168,6 +225,13 @@ impl ControlCore {
             status.observed(&context.reading);
         }
         status.noted(decision);
-        status.answered(queue.policy.fell_back());
+        status.record_fallback(queue.policy.fell_back());
+    }
+}
+
+impl Call<'_> {
+    /// Returns true if the queue is due: this is a full pass, and the time of its next evaluation has come.
+    fn makes_due(&self, queue: &WatchedQueue) -> bool {
+        self.is_full_pass && self.now >= queue.next_evaluation
     }
 }

@@ -1,8 +1,8 @@
 //! Whole histories of a host: cards that respond, with noise, and traces whose rates stay as recorded whatever CNPs are sent.
 
 use super::*;
-use crate::cards::Cards;
 use crate::key::Qpn;
+use crate::reaction_point::ReactionPoints;
 use crate::response::{ResponseConfig, ResponseWatch};
 
 const FRAME: f64 = 4_096.0;
@@ -182,7 +182,7 @@ fn history(sender: &mut dyn Sender, millis: u64, most: u64, seed: u64) -> (Milli
     let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
     let flow = FlowKey::new([10, 0, 1, 3].into(), [10, 0, 2, 2].into(), Qpn::new(7));
     let place = hosts.remember(&flow, u32::MAX, || 1, &view);
-    let (mut cards, mut watch) = (Cards::new(), ResponseWatch::default());
+    let (mut points, mut watch) = (ReactionPoints::new(), ResponseWatch::default());
     // A loop a little shorter than the known one.
     let near = 14 + random.below(6);
     let config = ResponseConfig {
@@ -210,7 +210,7 @@ fn history(sender: &mut dyn Sender, millis: u64, most: u64, seed: u64) -> (Milli
         }
         totals.push_back(total);
         let before = total - totals.pop_front().unwrap();
-        if let Some(outcome) = watch.observe(now, total, &cards, &config, |_, _| 1 << 16) {
+        if let Some(outcome) = watch.observe(now, total, &points, &config, |_, _| 1 << 16) {
             hosts.learn(&flow, place, &outcome, now, &view);
             let odds = hosts.known(&flow, place).unwrap().odds();
             (lowest, highest) = (lowest.min(odds), highest.max(odds));
@@ -220,8 +220,8 @@ fn history(sender: &mut dyn Sender, millis: u64, most: u64, seed: u64) -> (Milli
                 train = 1 + random.below(most);
                 spacing = 4 << (random.below(3) * 2);
             }
-            watch.record_cnp_sent(now, before, &cards, 1 << 16, &config);
-            cards.signal(now);
+            watch.record_cnp_sent(now, before, &points, 1 << 16, &config);
+            points.signal(now);
             if random.below(1_000) > 0 {
                 arriving.push_back(us + near);
             }
@@ -253,7 +253,7 @@ fn of_a_thousand<S: Sender>(
 }
 
 #[test]
-fn a_card_that_responds_is_doubted_in_one_of_a_thousand_histories_at_most() {
+fn a_nic_that_responds_is_classed_unresponsive_in_at_most_one_of_a_thousand_histories() {
     for kind in 0..KINDS {
         let (doubted, believed) = of_a_thousand((20, 12), 700, || Dcqcn::new(kind));
         assert!(doubted <= 1, "kind {kind}: {doubted}");

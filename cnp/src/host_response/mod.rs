@@ -1,7 +1,7 @@
 //! Responsiveness of each host's network card to CNPs: the odds that it responds, and the kind of card it most likely is.
 //!
 //! A card is one for all queue pairs of its host, so that a measurement of one flow counts for the others. The state of a host is, for each kind of
-//! card that responds ([`crate::cards`]), the logarithm of how much likelier it makes the measurements than a sender that does not respond
+//! card that responds ([`crate::reaction_point`]), the logarithm of how much likelier it makes the measurements than a sender that does not respond
 //! ([`crate::likelihood`]); the host's odds are the prior's times those of the kind that fits best. They stay within [`MOST`] and drift back to the
 //! prior, as cards, paths and applications change.
 //!
@@ -13,10 +13,10 @@ mod view;
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
-use crate::cards::KINDS;
 use crate::fixed_map::FixedMap;
 use crate::key::{Bits, FlowKey};
 use crate::likelihood::{MilliNats, odds};
+use crate::reaction_point::KINDS;
 use crate::response::{Measured, Outcome, Unmeasured};
 pub use view::{HostResponse, HostResponseView};
 
@@ -39,26 +39,26 @@ const BELOW: MilliNats = -50;
 /// Difference at which another kind of card fits clearly better: that of one clear hit.
 const CLEARLY: MilliNats = 500;
 /// Maximum that a flow may be allowed to send, in 65,536ths of the bytes it sends.
-const MOST_HEADROOM: u32 = 256 << 16;
+const MAX_HIDDEN_RATIO: u32 = 256 << 16;
 
 named! {
     /// Responsiveness class of a host, by its odds.
     #[derive(Default)]
-    pub enum Standing {
+    pub enum Responsiveness {
         /// Unknown: even odds, or little more; nothing was measured, or as much for it as against it.
         #[default]
         Unknown = "unknown",
         /// Doubted: below even odds; its flows get the CNPs of marks alone.
-        Doubted = "doubted",
+        Unresponsive = "doubted",
         /// Answers: its flows slow down when signalled, and stay slow.
-        Answers = "answers",
+        Responsive = "answers",
     }
 }
 
-impl Standing {
+impl Responsiveness {
     /// Returns true if the host is below even odds.
-    pub(crate) const fn is_doubted(self) -> bool {
-        matches!(self, Standing::Doubted)
+    pub(crate) const fn is_unresponsive(self) -> bool {
+        matches!(self, Responsiveness::Unresponsive)
     }
 }
 
@@ -101,11 +101,11 @@ impl HostState {
         self.prior + best.unwrap_or(0)
     }
 
-    fn standing(&self) -> Standing {
+    fn responsiveness(&self) -> Responsiveness {
         match self.odds() {
-            odds if odds >= ANSWERS => Standing::Answers,
-            odds if odds >= BELOW => Standing::Unknown,
-            _ => Standing::Doubted,
+            odds if odds >= ANSWERS => Responsiveness::Responsive,
+            odds if odds >= BELOW => Responsiveness::Unknown,
+            _ => Responsiveness::Unresponsive,
         }
     }
 
@@ -167,14 +167,15 @@ impl HostResponses {
     }
 
     /// Responsiveness class of the sender of `flow`; `place` is the last result of [`HostResponses::remember`].
-    pub(crate) fn standing(&self, flow: &FlowKey, place: u32) -> Standing {
+    pub(crate) fn responsiveness(&self, flow: &FlowKey, place: u32) -> Responsiveness {
         self.known(flow, place)
-            .map_or(Standing::Unknown, HostState::standing)
+            .map_or(Responsiveness::Unknown, HostState::responsiveness)
     }
 
     /// Returns true if strikes on flows of this sender may become CNPs: unless it is below even odds and never slowed down after one.
     pub(crate) fn may_be_owed(&self, flow: &FlowKey, place: u32) -> bool {
-        let never_fell = |state: &HostState| state.standing().is_doubted() && state.worked == 0;
+        let never_fell =
+            |state: &HostState| state.responsiveness().is_unresponsive() && state.worked == 0;
         !self.known(flow, place).is_some_and(never_fell)
     }
 
@@ -223,27 +224,27 @@ impl HostResponses {
     }
 
     /// Adds the bytes that a contributor of the host at `place` put into a watched queue in a window. Returns the host's class.
-    pub(crate) fn add(&mut self, place: u32, bytes: u64, now: Nanos) -> Standing {
+    pub(crate) fn add(&mut self, place: u32, bytes: u64, now: Nanos) -> Responsiveness {
         let Some(state) = self.map.get_mut(place) else {
-            return Standing::Unknown;
+            return Responsiveness::Unknown;
         };
         state.fade(now);
         if state.sum.0 != now {
             state.sum = (now, 0);
         }
         state.sum.1 = state.sum.1.saturating_add(bytes);
-        state.standing()
+        state.responsiveness()
     }
 
     /// Bytes that the host's contributors send together, in 65,536ths of these bytes of one of them, as added up in this call: one of them alone
     /// may be allowed to send as much.
-    pub(crate) fn headroom(&self, place: u32, bytes: u64, now: Nanos) -> u32 {
+    pub(crate) fn hidden_ratio(&self, place: u32, bytes: u64, now: Nanos) -> u32 {
         let state = self.map.get(place).filter(|state| state.sum.0 == now);
         let sum = u128::from(state.map_or(0, |state| state.sum.1));
-        let headroom = (sum << 16) / u128::from(bytes.max(1));
-        u32::try_from(headroom)
+        let hidden_ratio = (sum << 16) / u128::from(bytes.max(1));
+        u32::try_from(hidden_ratio)
             .unwrap_or(u32::MAX)
-            .clamp(1 << 16, MOST_HEADROOM)
+            .clamp(1 << 16, MAX_HIDDEN_RATIO)
     }
 
     /// Takes the outcome of a flow's measurement, failed ones included.

@@ -38,25 +38,25 @@ fn odds(all: &[Outcome], separate: Nanos) -> MilliNats {
     hosts.known(&flow(3), place).unwrap().odds()
 }
 
-fn standing(all: &[Outcome]) -> Standing {
+fn responsiveness(all: &[Outcome]) -> Responsiveness {
     let (hosts, _, place) = after(all);
-    hosts.standing(&flow(3), place)
+    hosts.responsiveness(&flow(3), place)
 }
 
 #[test]
-fn one_clear_miss_leaves_a_stranger_below_even_odds_and_what_it_shows_brings_it_back() {
-    assert_eq!(standing(&[]), Standing::Unknown);
-    assert_eq!(standing(&[worked()]), Standing::Answers);
-    assert_eq!(standing(&[vainly()]), Standing::Doubted);
+fn one_clear_miss_puts_an_unknown_host_below_even_odds_and_responses_bring_it_back() {
+    assert_eq!(responsiveness(&[]), Responsiveness::Unknown);
+    assert_eq!(responsiveness(&[worked()]), Responsiveness::Responsive);
+    assert_eq!(responsiveness(&[vainly()]), Responsiveness::Unresponsive);
     let mut history = vec![vainly()];
     history.extend([worked(); 2]);
-    assert_eq!(standing(&history), Standing::Doubted);
+    assert_eq!(responsiveness(&history), Responsiveness::Unresponsive);
     history.extend([worked(); 5]);
-    assert_eq!(standing(&history), Standing::Answers);
+    assert_eq!(responsiveness(&history), Responsiveness::Responsive);
     // A host that has shown a lot is not doubted for one miss.
     let mut known = vec![worked(); 9];
     known.push(vainly());
-    assert_eq!(standing(&known), Standing::Answers);
+    assert_eq!(responsiveness(&known), Responsiveness::Responsive);
 }
 
 #[test]
@@ -84,7 +84,10 @@ fn odds_drift_back_to_the_prior_within_seconds() {
     );
     assert_eq!(odds_at(&mut hosts, 3_000), 0);
     hosts.learn(&flow(3), place, &vainly(), Nanos::from_millis(3_000), &view);
-    assert_eq!(hosts.standing(&flow(3), place), Standing::Doubted);
+    assert_eq!(
+        hosts.responsiveness(&flow(3), place),
+        Responsiveness::Unresponsive
+    );
 }
 
 /// Law: kinds that are refuted do not speak against the one that fits.
@@ -93,7 +96,10 @@ fn the_kind_that_fits_best_counts() {
     let published = [Outcome::of_published(); 4];
     let (hosts, _, place) = after(&published);
     assert_eq!(hosts.kind(&flow(3), place), 2);
-    assert_eq!(hosts.standing(&flow(3), place), Standing::Answers);
+    assert_eq!(
+        hosts.responsiveness(&flow(3), place),
+        Responsiveness::Responsive
+    );
     assert_eq!(hosts.kind(&flow(4), place), 0, "another host");
 }
 
@@ -156,13 +162,13 @@ fn what_is_shown_of_a_host() {
     assert_eq!((host.worked, host.ineffective), (2, 1));
     assert_eq!(host.unmeasured[Unmeasured::Late.index()], 2);
     assert_eq!(host.odds, hosts.known(&flow(3), place).unwrap().odds());
-    assert_eq!(host.standing, Standing::Doubted);
+    assert_eq!(host.responsiveness, Responsiveness::Unresponsive);
 }
 
 /// Each of eight queue pairs at the line rate of their host sends an eighth of the rate that its limiter allows: an eighth is seen of each, and all
 /// of the host's link may be allowed.
 #[test]
-fn queue_pairs_of_a_host_have_each_others_bytes_as_headroom() {
+fn queue_pairs_of_a_host_count_in_each_others_hidden_ratio() {
     let (mut hosts, _, place) = after(&[]);
     let view = HostResponseView::default();
     let other = hosts.remember(&flow(4), u32::MAX, || 1, &view);
@@ -171,45 +177,51 @@ fn queue_pairs_of_a_host_have_each_others_bytes_as_headroom() {
         hosts.add(place, 1_000, now);
     }
     hosts.add(other, 500, now);
-    assert_eq!(hosts.headroom(place, 1_000, now), 8 << 16);
-    assert_eq!(hosts.headroom(place, 4_000, now), 2 << 16);
+    assert_eq!(hosts.hidden_ratio(place, 1_000, now), 8 << 16);
+    assert_eq!(hosts.hidden_ratio(place, 4_000, now), 2 << 16);
     assert_eq!(
-        hosts.headroom(other, 500, now),
+        hosts.hidden_ratio(other, 500, now),
         1 << 16,
         "a host of one flow"
     );
     // A sum of another call says nothing, nor does a host that is not known.
-    assert_eq!(hosts.headroom(place, 1_000, Nanos(8)), 1 << 16);
+    assert_eq!(hosts.hidden_ratio(place, 1_000, Nanos(8)), 1 << 16);
     hosts.add(place, 3_000, Nanos(8));
-    assert_eq!(hosts.headroom(place, 1_000, Nanos(8)), 3 << 16);
-    assert_eq!(hosts.headroom(u32::MAX, 1_000, now), 1 << 16);
+    assert_eq!(hosts.hidden_ratio(place, 1_000, Nanos(8)), 3 << 16);
+    assert_eq!(hosts.hidden_ratio(u32::MAX, 1_000, now), 1 << 16);
     // For a flow that sends next to nothing, no more is allowed for than is possible.
-    assert_eq!(hosts.headroom(place, 1, Nanos(8)), MOST_HEADROOM);
+    assert_eq!(hosts.hidden_ratio(place, 1, Nanos(8)), MAX_HIDDEN_RATIO);
 }
 
 #[test]
 fn another_host_in_its_place_is_not_it() {
     let (hosts, _, place) = after(&[vainly(); 3]);
-    assert_eq!(hosts.standing(&flow(4), place), Standing::Unknown);
+    assert_eq!(
+        hosts.responsiveness(&flow(4), place),
+        Responsiveness::Unknown
+    );
 }
 
 #[test]
-fn who_is_said_to_answer_is_shown_so_before_anything_was_measured() {
+fn a_host_declared_responsive_is_shown_so_before_any_measurement() {
     let (mut hosts, view) = (HostResponses::new(1), HostResponseView::default());
     let place = hosts.remember(&flow(3), u32::MAX, || ANSWERING, &view);
     hosts.remember(&flow(4), u32::MAX, || 1, &view);
     let shown: Vec<_> = view.hosts().collect();
     assert_eq!(shown.len(), 1);
     let host = shown[0];
-    let said = (flow(3).src(), Standing::Answers, 0);
-    assert_eq!((host.address, host.standing, host.worked), said);
+    let said = (flow(3).src(), Responsiveness::Responsive, 0);
+    assert_eq!((host.address, host.responsiveness, host.worked), said);
     // One miss does not take that away.
     hosts.learn(&flow(3), place, &vainly(), Nanos(1), &view);
-    assert_eq!(hosts.standing(&flow(3), place), Standing::Answers);
+    assert_eq!(
+        hosts.responsiveness(&flow(3), place),
+        Responsiveness::Responsive
+    );
 }
 
 #[test]
-fn a_full_table_forgets_the_host_not_told_for_longest() {
+fn a_full_table_forgets_the_host_not_signalled_for_longest() {
     let (mut hosts, view, first) = after(&[vainly(); 3]);
     let address = |n: u32| {
         let [_, _, high, low] = n.to_be_bytes();
@@ -218,13 +230,22 @@ fn a_full_table_forgets_the_host_not_told_for_longest() {
     for n in 0..ALL - 1 {
         hosts.remember(&address(n), u32::MAX, || 1, &view);
     }
-    assert_eq!(hosts.standing(&flow(3), first), Standing::Doubted);
+    assert_eq!(
+        hosts.responsiveness(&flow(3), first),
+        Responsiveness::Unresponsive
+    );
     hosts.remember(&flow(3), first, || 1, &view);
     hosts.remember(&address(70_000), u32::MAX, || 1, &view);
-    assert_eq!(hosts.standing(&flow(3), first), Standing::Doubted);
+    assert_eq!(
+        hosts.responsiveness(&flow(3), first),
+        Responsiveness::Unresponsive
+    );
     for n in 0..ALL {
         hosts.remember(&address(n), u32::MAX, || 1, &view);
     }
-    assert_eq!(hosts.standing(&flow(3), first), Standing::Unknown);
+    assert_eq!(
+        hosts.responsiveness(&flow(3), first),
+        Responsiveness::Unknown
+    );
     assert_eq!(view.hosts().count(), 0);
 }

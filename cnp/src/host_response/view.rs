@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{HOSTS, HostState, Standing};
+use super::{HOSTS, HostState, Responsiveness};
 use crate::key::{Bits, low32};
 use crate::response::Unmeasured;
 use crate::seqlock::SeqCell;
@@ -17,7 +17,7 @@ pub struct HostResponse {
     /// Address of the host.
     pub address: IpAddr,
     /// Responsiveness class of the host.
-    pub standing: Standing,
+    pub responsiveness: Responsiveness,
     /// Natural logarithm of its odds of responding, in thousandths.
     pub odds: i32,
     /// Number of measurements that spoke for it: its flow slowed down and stayed slow.
@@ -52,10 +52,10 @@ impl HostResponseView {
             } else {
                 IpAddr::V6(Ipv6Addr::from(u128::from(high) << 64 | u128::from(low)))
             };
-            let standing = usize::try_from(meta >> 8 & 0xff).ok()?;
+            let responsiveness = usize::try_from(meta >> 8 & 0xff).ok()?;
             (meta & LIVE != 0).then(|| HostResponse {
                 address,
-                standing: Standing::from_index(standing).unwrap_or_default(),
+                responsiveness: Responsiveness::from_index(responsiveness).unwrap_or_default(),
                 worked: low32(counts),
                 ineffective: low32(counts >> 32),
                 odds: low32(c >> 32).cast_signed(),
@@ -75,8 +75,8 @@ impl HostResponseView {
             return;
         };
         let [high, low] = address;
-        let standing = (state.standing().index() as u64) << 8;
-        let meta = LIVE | if ipv6 { V6 } else { 0 } | standing;
+        let responsiveness = (state.responsiveness().index() as u64) << 8;
+        let meta = LIVE | if ipv6 { V6 } else { 0 } | responsiveness;
         let counts = u64::from(state.worked) | u64::from(state.ineffective) << 32;
         let [a, b, c, d, e] = state.unmeasured.map(u64::from);
         let odds = u64::from(state.odds().cast_unsigned());

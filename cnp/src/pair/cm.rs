@@ -123,9 +123,9 @@ impl CmTable {
                 local,
                 remote,
                 accepted,
-            } => match self.answer(from_passive(remote), local, (true, accepted), activity) {
+            } => match self.apply_apr(from_passive(remote), local, (true, accepted), activity) {
                 Change::Nothing => {
-                    self.answer(from_active(local), remote, (false, accepted), activity)
+                    self.apply_apr(from_active(local), remote, (false, accepted), activity)
                 }
                 change => change,
             },

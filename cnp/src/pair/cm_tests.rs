@@ -124,7 +124,7 @@ fn other_named(table: &CmTable) -> [Option<u32>; 2] {
 }
 
 #[test]
-fn lap_and_apr_name_the_other_path_until_the_connection_ends() {
+fn lap_and_apr_pair_the_alternate_path_until_the_connection_closes() {
     for by_active in [true, false] {
         let mut table = connected();
         let (from, message) = lap(by_active);
@@ -350,7 +350,7 @@ fn sees(table: &mut CmTable, port: u16, number: u32, now: Nanos) -> bool {
 }
 
 #[test]
-fn a_name_is_doubted_at_another_port_and_recovers() {
+fn a_binding_is_suspended_at_another_port_and_recovers() {
     let ms = Nanos::from_millis;
     let mut table = connected();
     assert!(sees(&mut table, 50_000, 7, ms(2)) && sees(&mut table, 50_000, 8, ms(3)));
@@ -366,7 +366,7 @@ fn a_name_is_doubted_at_another_port_and_recovers() {
 }
 
 #[test]
-fn a_name_is_doubted_where_numbers_jump_until_they_are_back() {
+fn a_binding_is_suspended_where_psns_jump_until_they_continue() {
     let ms = Nanos::from_millis;
     let mut table = connected();
     assert!(sees(&mut table, 50_000, 7, ms(2)));
@@ -476,7 +476,7 @@ fn ids_that_collide_between_hosts_stay_apart() {
 }
 
 #[test]
-fn a_grant_nobody_asked_for_is_nothing() {
+fn a_rep_without_a_req_pairs_nobody() {
     let mut table = CmTable::new(64, 3);
     table.hear(&back(), &rep(9, 7, 0x11), NOW);
     table.hear(&there(), &req(7, 0x18), NOW);

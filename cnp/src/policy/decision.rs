@@ -59,7 +59,7 @@ pub enum Choice {
     /// All contributors that the amount reaches, heaviest first.
     #[default]
     All,
-    /// Contributors above the water level, heaviest first, until the sum of their expected cuts reaches this rate. The level is the rate left to each
+    /// Contributors above the max-min fair rate, heaviest first, until the sum of their expected cuts reaches this rate. It is the rate left to each
     /// of them when they give up the sum together, computed from the 256 heaviest contributors.
     Cut(BitRate),
 }
@@ -106,12 +106,12 @@ impl Decision {
     }
 }
 
-/// State of a policy's queue at one look.
+/// State of a policy's queue at one evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueContext {
-    /// Result of the detector's latest look.
+    /// Result of the detector's latest evaluation.
     pub reading: Reading,
-    /// True if that look is of this moment; between two ticks it is not.
+    /// True if that evaluation is of this moment; between two ticks it is not.
     pub fresh: bool,
     /// Wire bytes waiting at this moment, without those that a pause kept ([`crate::control::level`]).
     pub depth: u64,
@@ -119,7 +119,7 @@ pub struct QueueContext {
     pub deep: u64,
     /// Rate at which the queue drains while it stands: its own, or its share of the port where others are served before it or beside it.
     pub drain: BitRate,
-    /// Arrival rate since the last look, if the queue drained at its rate meanwhile.
+    /// Arrival rate since the last evaluation, if the queue drained at its rate meanwhile.
     pub arrival: BitRate,
     /// Largest frame on the wire in bytes.
     pub mtu: u64,
@@ -128,7 +128,7 @@ pub struct QueueContext {
 }
 
 impl QueueContext {
-    /// Context of a queue that was not looked at yet.
+    /// Context of a queue that was not evaluated yet.
     pub(crate) fn unseen() -> QueueContext {
         QueueContext {
             reading: Reading::default(),
@@ -150,7 +150,7 @@ pub struct Round {
     pub sent: u32,
     /// Sum of the cuts expected of those signalled.
     pub cut: BitRate,
-    /// Rate of the fastest contributor that was looked at; 0 if none was.
+    /// Rate of the fastest contributor that was tried; 0 if none was.
     pub fastest: BitRate,
     /// Longest time until the effect shows in the queue, among those signalled.
     pub feedback: Nanos,

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_growth_has_fallen_by_is_not_unseen_and_what_is_beyond_it_is_told() {
+    fn a_fall_in_growth_counts_as_effect_and_the_rest_is_signalled() {
         let us = Nanos::from_micros;
         let mut flight = InFlight::default();
         let round = |cut| Round {

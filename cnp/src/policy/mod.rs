@@ -22,6 +22,7 @@ pub mod settings;
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
+pub use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
 pub use decision::{Amount, Choice, Decision, QueueContext, Reason, Round};
 pub use parameter::{BadParameter, PARAMETERS, Parameter, Parameters, Unit};
 pub use settings::{Mode, QueueSettings};
@@ -151,7 +152,7 @@ impl PolicyKind {
 
 /// Law by which one queue is controlled.
 pub trait Policy: std::fmt::Debug + Send {
-    /// Decides what to do now. Called at every look, also while idle.
+    /// Decides what to do now. Called at every evaluation, also while idle.
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision;
 
     /// Takes the outcome of the decision just made.
@@ -160,17 +161,17 @@ pub trait Policy: std::fmt::Debug + Send {
     /// Takes CNPs that left for the queue without its decision: marks sent as CNPs.
     fn signalled(&mut self, _round: &Round, _now: Nanos) {}
 
-    /// Time between two looks, if that is less than a tick.
-    fn look(&self) -> Option<Nanos> {
+    /// Time between two evaluations, if that is less than a tick.
+    fn interval(&self) -> Option<Nanos> {
         None
     }
 
-    /// Returns true if it wants another call [`npcc::CLOSEST`] from now, between two looks.
+    /// Returns true if it wants another call 4 us from now, between two evaluations.
     fn urgent(&self) -> bool {
         false
     }
 
-    /// Returns true if another law decided in its stead at the last look, because it did not know enough.
+    /// Returns true if another law decided in its stead at the last evaluation, because it did not know enough.
     fn fell_back(&self) -> bool {
         false
     }

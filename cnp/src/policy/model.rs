@@ -4,8 +4,8 @@
 //!   excess = growth - cuts on their way + (depth - set_point) / horizon
 //! ```
 //! `growth` is the arrival rate less the departure rate, measured by the depth itself over the shortest time in which it moved by eight frames. It
-//! starts at the second look at a queue that is not empty, long before `shallow`: a queue that was empty may have begun to grow at any time since
-//! the last look, and dividing by a whole look then gives too little. `cuts on their way` is the rate that those signalled are expected to give up
+//! starts at the second evaluation of a queue that is not empty, long before `shallow`: a queue that was empty may have begun to grow at any time since
+//! the last evaluation, and dividing by a whole interval then gives too little. `cuts on their way` is the rate that those signalled are expected to give up
 //! and that does not show yet: all of it until the feedback delay has passed, then less and less, as more of the time over which the growth is
 //! measured lies after that; and never more than the part by which the growth has not fallen since they were signalled, as the delay is not known
 //! at first and the default is many times too long for a near sender. When the growth has fallen by a quarter of the drain rate more than expected,
@@ -14,7 +14,7 @@
 //!
 //! A flow gives up its rate times half of its DCQCN alpha (`dcqcn.rs`): one half at the first CNP, little
 //! when it was signalled long ago, corrected by how the flow did respond. No flow is signalled that would give up more than twice the rate
-//! that is left to cut, so that the sum lands near the drain rate from either side. The choice goes by water level: flows whose rate lies above
+//! that is left to cut, so that the sum lands near the drain rate from either side. The choice goes by max-min fair rate: flows whose rate lies above
 //! the level that is left to each when all above it give up the excess together, heaviest (by bytes) first. The level is that of the 256 heaviest.
 //!
 //! When flows are too many to be read often enough, their rates are not known and the table of [`super::npcc`] decides.
@@ -23,14 +23,14 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::units::{BitRate, Nanos};
 
 use super::in_flight::{InFlight, SHORTEST, per_second};
-use super::npcc::{CLOSEST, Npcc, NpccConfig};
+use super::npcc::{Npcc, NpccConfig};
 use super::parameter::{self, Declared, per_mille, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, Parameters, Policy, QueueContext, QueueSettings,
-    Reason, Round,
+    Amount, BadParameter, Choice, Decision, NIC_MIN_CNP_INTERVAL, Parameters, Policy, QueueContext,
+    QueueSettings, Reason, Round,
 };
 
-/// Number of looks remembered.
+/// Number of evaluations remembered.
 const LOOKS: usize = 16;
 /// Number of frames by which the depth must have moved for its movement to count as more than the order of packets.
 const SIGNIFICANT: u64 = 8;
@@ -43,7 +43,7 @@ const EMPTY: u64 = 4;
 /// Parameters of the policy `model`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelConfig {
-    /// Time between two looks at the queue (default 4 us, the shortest time between two CNPs that count).
+    /// Time between two evaluations of the queue (default 4 us, the shortest time between two CNPs that count).
     pub look: Nanos,
     /// Target depth, as a time of the drain rate (default 40 us: four thirds of `shallow`).
     pub set_point: Nanos,
@@ -58,7 +58,7 @@ pub struct ModelConfig {
 impl From<&QueueSettings> for ModelConfig {
     fn from(settings: &QueueSettings) -> ModelConfig {
         ModelConfig {
-            look: Nanos(settings.tick.0 / 5).max(CLOSEST),
+            look: Nanos(settings.tick.0 / 5).max(NIC_MIN_CNP_INTERVAL),
             set_point: settings.time_of(settings.shallow / 3 * 4),
             horizon: settings.recovery,
             dead_band: 20,
@@ -92,7 +92,7 @@ pub struct Model {
     config: ModelConfig,
     looks: ArrayVec<Look, LOOKS>,
     flight: InFlight,
-    /// Growth at the last look, in bit/s.
+    /// Growth at the last evaluation, in bit/s.
     grew: i64,
     fallback: Npcc,
     fell_back: bool,
@@ -181,7 +181,7 @@ impl Policy for Model {
                 amount: Amount::Many,
                 choice: Choice::Cut(BitRate(excess)),
                 few: 1_000,
-                spacing: CLOSEST,
+                spacing: NIC_MIN_CNP_INTERVAL,
                 reason: Reason::Overload,
             },
             _ if wanted > 0 && (on_the_way > 0 || falling) => {
@@ -205,7 +205,7 @@ impl Policy for Model {
         self.flight.add_to(self.grew, round, now);
     }
 
-    fn look(&self) -> Option<Nanos> {
+    fn interval(&self) -> Option<Nanos> {
         Some(self.config.look)
     }
 

@@ -21,7 +21,7 @@ fn looks(policy: &mut Model, from: Nanos, depth: u64, step: i64, n: u64) -> (Dec
     let mut now = from;
     let mut decision = Decision::none(Amount::None, Reason::Idle);
     for look in 0..n {
-        now += CLOSEST;
+        now += NIC_MIN_CNP_INTERVAL;
         let depth = depth.saturating_add_signed(step * i64::try_from(look).unwrap());
         decision = policy.decide(&at(depth), now);
     }
@@ -44,7 +44,7 @@ fn cut(decision: &Decision) -> u64 {
 }
 
 #[test]
-fn it_answers_long_before_shallow_and_does_not_take_part_of_a_look_for_the_whole() {
+fn it_signals_long_before_shallow_and_scales_a_growth_that_began_between_evaluations() {
     let mut policy = Model::new(config());
     policy.decide(&at(0), Nanos::ZERO);
     // 400G into 100G that began 1 us before the look: 37 KB now, 150 KB more at the next, where shallow is 375 KB.
@@ -56,7 +56,7 @@ fn it_answers_long_before_shallow_and_does_not_take_part_of_a_look_for_the_whole
 
 /// Regression: eight frames between two early looks 0.2 us apart are 1.3 Tb/s: everybody was signalled.
 #[test]
-fn looks_close_together_find_no_rate_that_no_link_has() {
+fn evaluations_close_together_find_no_rate_above_the_link() {
     let mut policy = Model::new(config());
     let depth = 187_500;
     looks(&mut policy, Nanos::ZERO, depth, 0, 3);
@@ -98,7 +98,7 @@ fn signalled(policy: &mut Model, decision: &Decision, gigabits: u64, now: Nanos)
 }
 
 #[test]
-fn cuts_on_their_way_are_not_asked_for_again() {
+fn cuts_in_flight_are_not_requested_again() {
     let mut policy = Model::new(config());
     let (decision, now) = looks(&mut policy, Nanos::ZERO, 50_000, 150_000, 2);
     assert!(cut(&decision) >= 299 * G, "{decision:?}");
@@ -129,7 +129,7 @@ fn what_the_growth_shows_before_its_time_is_not_on_its_way_any_more() {
 }
 
 #[test]
-fn a_growth_that_falls_by_more_than_was_asked_for_is_let_fall() {
+fn no_cut_while_growth_falls_faster_than_requested() {
     let mut policy = Model::new(config());
     let (decision, now) = looks(&mut policy, Nanos::ZERO, 50_000, 150_000, 2);
     signalled(&mut policy, &decision, 100, now);
@@ -147,7 +147,7 @@ fn a_growth_that_falls_by_more_than_was_asked_for_is_let_fall() {
 }
 
 #[test]
-fn without_known_rates_the_table_answers() {
+fn without_known_rates_the_table_decides() {
     let mut policy = Model::new(config());
     let mut table = Npcc::new(NpccConfig::default());
     for (step, depth) in [(0u64, 0), (1, 500_000), (2, 1_000_000), (3, 3_000_000)] {

@@ -26,13 +26,10 @@ use npcc_pipeline::units::Nanos;
 use super::in_flight::{InFlight, SHORTEST, per_second};
 use super::parameter::{self, Declared, per_mille, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, Parameters, Policy, QueueContext, QueueSettings,
-    Reason, Round,
+    Amount, BadParameter, Choice, Decision, NIC_MIN_CNP_INTERVAL, Parameters, Policy, QueueContext,
+    QueueSettings, Reason, Round,
 };
 use crate::detector::{Reading, Trend, Zone};
-
-/// Shortest useful time between two CNPs to one flow: network cards ignore closer ones.
-pub const CLOSEST: Nanos = Nanos::from_micros(4);
 
 /// Parameters of the policy `npcc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +66,7 @@ const PARAMETERS: &[Declared<NpccConfig>] = &[
     ),
     time(
         "min_cnp_interval",
-        |_| CLOSEST.0,
+        |_| NIC_MIN_CNP_INTERVAL.0,
         |config| &mut config.min_cnp_interval,
     ),
     time("feedback", |_| 1, |config| &mut config.feedback),
@@ -141,7 +138,7 @@ impl Npcc {
         } else {
             0
         };
-        self.rounds = self.rising.min(self.config.tick.0 / CLOSEST.0);
+        self.rounds = self.rising.min(self.config.tick.0 / NIC_MIN_CNP_INTERVAL.0);
     }
 
     /// Decision between two ticks: every contributor once more, if the tick has called for it.
@@ -154,7 +151,7 @@ impl Npcc {
             amount: Amount::Many,
             choice: Choice::All,
             few: self.config.few,
-            spacing: CLOSEST,
+            spacing: NIC_MIN_CNP_INTERVAL,
             reason: Reason::Overfull,
         }
     }
@@ -184,7 +181,7 @@ impl Policy for Npcc {
         }
         let spacing = match wanted {
             // The previous tick may have had rounds until just now.
-            Amount::Many if self.rising > 1 => CLOSEST,
+            Amount::Many if self.rising > 1 => NIC_MIN_CNP_INTERVAL,
             // A tick that comes an eighth early is still a tick.
             Amount::Many => Nanos(config.tick.0 - config.tick.0 / 8),
             Amount::Few | Amount::None => config.min_cnp_interval,
@@ -194,7 +191,7 @@ impl Policy for Npcc {
             amount: wanted,
             choice: Choice::All,
             few: self.config.few,
-            spacing: spacing.max(CLOSEST),
+            spacing: spacing.max(NIC_MIN_CNP_INTERVAL),
             reason,
         }
     }

@@ -151,7 +151,7 @@ fn parameters_change_within_their_range() {
 
 /// Regression: eight frames between two early looks 0.2 us apart are 1.3 Tb/s: everybody was signalled again and again.
 #[test]
-fn looks_close_together_find_no_rate_that_no_link_has() {
+fn evaluations_close_together_find_no_rate_above_the_link() {
     let mut policy = Npcc::new(NpccConfig::default());
     let mut tick = |depth, now| {
         let context = QueueContext {
@@ -188,7 +188,7 @@ fn rounds(policy: &mut Npcc, ticks: u64, step: u64, cut: u64) -> Vec<u32> {
                 continue;
             }
             let decision = policy.decide(&context, now);
-            assert!(look == 0 || decision.spacing == CLOSEST);
+            assert!(look == 0 || decision.spacing == NIC_MIN_CNP_INTERVAL);
             count += u32::from(decision.amount == Amount::Many);
             let round = Round {
                 cut: npcc_pipeline::units::BitRate(cut),
@@ -229,6 +229,6 @@ proptest! {
         let config = NpccConfig { tick: Nanos(tick), min_cnp_interval: Nanos(interval), ..NpccConfig::default() };
         let trend = if rising { Trend::Rising } else { Trend::Falling };
         let decision = Npcc::new(config).decide(&reading(Zone::ALL[zone], trend), Nanos::ZERO);
-        prop_assert!(decision.amount == Amount::None || decision.spacing >= CLOSEST);
+        prop_assert!(decision.amount == Amount::None || decision.spacing >= NIC_MIN_CNP_INTERVAL);
     }
 }

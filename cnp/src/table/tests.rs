@@ -1,4 +1,8 @@
 use super::*;
+use crate::key::Qpn;
+use crate::pair::Evidence;
+use crate::plan::Suppressed;
+use crate::response::Response;
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::Priority;
 
@@ -37,7 +41,7 @@ fn readers_see_what_was_published_and_not_what_was_removed() {
         (Qpn::new(0x18), Evidence::PortHash, 1_000, 2);
     (entry.last_cnp, entry.last_seen) = (Nanos(7), Nanos(8));
     (entry.near, entry.far, entry.gated) = (Nanos(9), Some(Nanos(10)), true);
-    entry.would.cnps = 6;
+    entry.dry_run.cnps = 6;
     entry.refused = Some((Suppressed::NoNeighbor, Nanos(4)));
     table.publish(index);
     let expected = FlowSnapshot {

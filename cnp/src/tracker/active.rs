@@ -1,8 +1,8 @@
-//! Flows that send: they are read every tick, all others in a slow round.
+//! Flows that send: they are read every tick, all others in a slow sweep.
 //!
 //! A flow that is new or seen again is among them, and one whose worker reports that it sends again after a pause (`flow_cache/woken.rs`). A flow
-//! that was silent for [`ASLEEP`] when read is not; nor is it read again before it wakes, except in the slow round. Where reports of a worker were
-//! lost, the slow round is as fast as the tick allows, once round.
+//! that was silent for [`ASLEEP`] when read is not; nor is it read again before it wakes, except in the slow sweep. Where reports of a worker were
+//! lost, the slow sweep is as fast as the tick allows, once through.
 
 use std::hint::black_box;
 

@@ -1,6 +1,6 @@
 //! Reads the bytes that flows put into their queues, and returns the contributors.
 //!
-//! Law: work is bounded. A look reads a limited number of flows, those that send before all others; a decision weighs those that a look of the last
+//! Law: work is bounded. An evaluation reads a limited number of flows, those that send before all others; a decision weighs those that one of the last
 //! window found bytes of, at most [`RECENT`] of them, however many are in the table.
 //!
 //! [`RECENT`]: crate::table::RECENT
@@ -11,16 +11,17 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
 use super::active::falls_asleep;
-use super::{FEW, FlowTracker, LEAST_READS, SLOW};
+use super::{FlowTracker, LEAST_READS, PREFETCH_ABOVE, SLOW};
 use crate::deadline::Deadline;
 use crate::fixed_map::{Hints, TOGETHER};
+use crate::flow_cache::SlotReading;
 use crate::pair::connections::EndpointId;
 use crate::response::ResponseConfig;
 use crate::table::{IDLE, QueueList};
-use crate::window::share;
+use crate::window::mul_div;
 
-/// Share of readings (1/8) that the slow round gets at least.
-const ROUND: usize = 8;
+/// Share of readings (1/8) that the slow sweep gets at least.
+const SWEEP: usize = 8;
 
 /// Result of reading a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +31,9 @@ enum Found {
     /// No bytes in the window.
     Nothing,
     /// No bytes, and the flow has paused.
-    Pause,
+    Idle,
     /// No bytes for so long that the flow contributes to nothing.
-    Silence,
+    Gone,
 }
 
 /// Number of bytes in one reading that shows at what rate a flow sends, whatever the order of packets.
@@ -41,7 +42,7 @@ const SURE: u64 = 32 << 10;
 const SHORT: Nanos = Nanos::from_micros(2);
 
 impl FlowTracker {
-    /// Adapts the readings of quiet queues after every regular tick or look: if it came late by more than half a tick their number is halved, else it
+    /// Adapts the readings of quiet queues after every full pass: if it came late by more than half a tick their number is halved, else it
     /// grows by one, as senders of TCP share a link. So readings that can wait leave the next ticks on time.
     pub(crate) fn adapt_reads(&mut self, late: bool) {
         self.quiet_reads = if late {
@@ -66,14 +67,14 @@ impl FlowTracker {
         };
         let (active, slow) = self.shares(&list, busy);
         self.read_active(&mut list, active, now, deadline);
-        let read = self.read_round(&mut list, slow, now, deadline);
+        let read = self.read_sweep(&mut list, slow, now, deadline);
         self.overdue = self.overdue.saturating_sub(read);
         if let Some(place) = self.lists.get_mut(queue) {
             *place = list;
         }
     }
 
-    /// Number of flows to read among those that send, and in the slow round.
+    /// Number of flows to read among those that send, and in the slow sweep.
     fn shares(&self, list: &QueueList, busy: Option<usize>) -> (usize, usize) {
         // Reads per tick, so that each flow is read once in this time.
         let paced = |flows: usize, time: Nanos| {
@@ -84,14 +85,14 @@ impl FlowTracker {
         let slow = paced(list.len(), SLOW);
         if let Some(most) = busy {
             let most = most.min(self.reads_per_tick);
-            let slow = slow.min(most.div_ceil(ROUND));
+            let slow = slow.min(most.div_ceil(SWEEP));
             let active = list.active().min(most - slow);
             return (active, slow.max(self.overdue.min(most - active)));
         }
         let left = self.quiet_reads.saturating_sub(self.drained);
         let left = left.max(LEAST_READS).min(self.reads_per_tick);
         let slow = slow.min(left);
-        let active = paced(list.active(), self.window).min(left - left.div_ceil(ROUND).min(slow));
+        let active = paced(list.active(), self.window).min(left - left.div_ceil(SWEEP).min(slow));
         (active, slow.max(self.overdue).min(left - active))
     }
 
@@ -121,15 +122,15 @@ impl FlowTracker {
                     Found::Nothing => {
                         self.flows.activate(list, *index);
                     }
-                    Found::Pause => {}
-                    Found::Silence => self.flows.unlist(list, *index),
+                    Found::Idle => {}
+                    Found::Gone => self.flows.unlist(list, *index),
                 }
             }
         }
     }
 
-    /// Reads flows of the slow round; returns their number.
-    fn read_round(
+    /// Reads flows of the slow sweep; returns their number.
+    fn read_sweep(
         &mut self,
         list: &mut QueueList,
         reads: usize,
@@ -160,8 +161,8 @@ impl FlowTracker {
                         self.flows.contributed(list, *index, now);
                         self.flows.activate(list, *index);
                     }
-                    Found::Nothing | Found::Pause => {}
-                    Found::Silence => self.flows.unlist(list, *index),
+                    Found::Nothing | Found::Idle => {}
+                    Found::Gone => self.flows.unlist(list, *index),
                 }
             }
             before = next;
@@ -171,7 +172,7 @@ impl FlowTracker {
 
     /// Prefetches the state of flows about to be read.
     fn prefetch_read(&mut self, before: &[u32], flows: &[u32]) {
-        if self.connections.len() <= FEW {
+        if self.connections.len() <= PREFETCH_ABOVE {
             return;
         }
         self.flows.note_ahead(before, flows);
@@ -195,7 +196,7 @@ impl FlowTracker {
             return;
         };
         if let Some(flow) = self.flows.get_mut(index) {
-            let at = self.stops.of(flow.ingress, priority);
+            let at = self.xoffs.of(flow.ingress, priority);
             flow.dcqcn.forget(at);
             if let Some(outcome) = flow.response.forget(at, self.window) {
                 self.learn_response(index, &outcome, at);
@@ -203,81 +204,99 @@ impl FlowTracker {
         }
     }
 
-    /// Reads one flow's bytes.
+    /// Reads one flow's bytes, and does what depends on them.
     fn read_flow(&mut self, index: u32, now: Nanos) -> Found {
-        if self.stops.matter(now) {
+        if self.xoffs.matter(now) {
             self.forget_stopped(index);
         }
+        let Some((reading, counted)) = self.count_bytes(index, now) else {
+            return Found::Gone;
+        };
+        self.measure_response(index, now);
         let Some(flow) = self.flows.get_mut(index) else {
-            return Found::Silence;
+            return Found::Gone;
         };
-        self.status.flows_read.add(1);
-        let mut counted = 0;
-        let reading = self
-            .readers
-            .get(flow.reader)
-            .and_then(|reader| reader.read(flow.slot));
-        if let Some(reading) = reading {
-            let fresh = reading.bytes.saturating_sub(flow.slot_bytes);
-            flow.slot_bytes = reading.bytes;
-            flow.bytes = flow.bytes.saturating_add(fresh);
-            if fresh > 0 {
-                flow.last_seen = flow.last_seen.max(reading.last_seen);
-                let last = flow.window.read_at();
-                // The time at which it began within this reading is not known; that of a new flow's first packet is.
-                let unread = now.since(last) > self.window;
-                if unread || flow.resumed.0 <= last && flow.window.bytes(last, self.window) == 0 {
-                    flow.resumed = (now, flow.bytes);
-                }
-            }
-            let passed = now.since(flow.window.read_at());
-            flow.lately = if fresh >= SURE && passed >= SHORT {
-                share(fresh, self.window.0, passed.0)
-            } else {
-                0
-            };
-            counted = flow.window.add(now, self.window, fresh, reading.last_seen);
-            let status = &self.status;
-            status.data_bytes.add(fresh);
-            if flow.cold {
-                status.cold_bytes.add(fresh);
-            } else if !self.settings.believes(flow.evidence) {
-                status.unpaired_bytes.add(fresh);
-            }
-        }
-        let response = ResponseConfig {
-            feedback: flow.dcqcn.feedback(self.settings.feedback),
-            window: self.window,
-        };
-        let (arrivals, port) = (&self.arrivals, flow.ingress);
-        let allowed = |bytes, time| arrivals.allowed(port, bytes, time);
-        let measured = {
-            let cards = &flow.dcqcn.cards;
-            flow.response
-                .observe(now, flow.bytes, cards, &response, allowed)
-        };
-        flow.dcqcn.observe(now, flow.bytes, &self.measure);
         flow.asleep = counted == 0 && falls_asleep(flow, reading.as_ref(), now);
         let (silent, asleep) = (now.since(flow.last_seen) >= IDLE, flow.asleep);
-        let unsettled = now.since(flow.settled) >= SLOW;
-        if unsettled && silent {
-            flow.settled = now;
-        }
-        if let Some(measured) = measured {
-            self.learn_response(index, &measured, now);
-        }
-        if unsettled {
-            if !silent {
-                self.refresh_pairing(index, now);
-            }
-            self.flows.publish(index);
-        }
+        self.check_pairing(index, silent, now);
         match (silent, counted) {
-            (true, _) => Found::Silence,
-            (false, 0) if asleep => Found::Pause,
+            (true, _) => Found::Gone,
+            (false, 0) if asleep => Found::Idle,
             (false, 0) => Found::Nothing,
             _ => Found::Bytes,
         }
+    }
+
+    /// Adds the bytes of a flow's slot since the last reading; returns the reading, and the bytes taken to be of the window.
+    fn count_bytes(&mut self, index: u32, now: Nanos) -> Option<(Option<SlotReading>, u64)> {
+        let flow = self.flows.get_mut(index)?;
+        self.status.flows_read.add(1);
+        let reader = self.readers.get(flow.reader);
+        let Some(reading) = reader.and_then(|reader| reader.read(flow.slot)) else {
+            return Some((None, 0));
+        };
+        let fresh = reading.bytes.saturating_sub(flow.slot_bytes);
+        flow.slot_bytes = reading.bytes;
+        flow.bytes = flow.bytes.saturating_add(fresh);
+        let last = flow.window.read_at();
+        let passed = now.since(last);
+        if fresh > 0 {
+            flow.last_seen = flow.last_seen.max(reading.last_seen);
+            // The time at which it began within this reading is not known; that of a new flow's first packet is.
+            let unread = passed > self.window;
+            if unread || flow.resumed.0 <= last && flow.window.bytes(last, self.window) == 0 {
+                flow.resumed = (now, flow.bytes);
+            }
+        }
+        flow.lately = if fresh >= SURE && passed >= SHORT {
+            mul_div(fresh, self.window.0, passed.0)
+        } else {
+            0
+        };
+        let counted = flow.window.add(now, self.window, fresh, reading.last_seen);
+        self.status.data_bytes.add(fresh);
+        if flow.cold {
+            self.status.cold_bytes.add(fresh);
+        } else if !self.settings.believes(flow.evidence) {
+            self.status.unpaired_bytes.add(fresh);
+        }
+        Some((Some(reading), counted))
+    }
+
+    /// Updates the measurement of a flow's response and its model by the bytes read; learns from a measurement that ends.
+    fn measure_response(&mut self, index: u32, now: Nanos) {
+        let Some(flow) = self.flows.get_mut(index) else {
+            return;
+        };
+        let config = ResponseConfig {
+            feedback: flow.dcqcn.feedback(self.settings.feedback),
+            window: self.window,
+        };
+        let (arrivals, port, points) = (&self.arrivals, flow.ingress, &flow.dcqcn.points);
+        let allowed = |bytes, time| arrivals.allowed(port, bytes, time);
+        let outcome = flow
+            .response
+            .observe(now, flow.bytes, points, &config, allowed);
+        flow.dcqcn.observe(now, flow.bytes, &self.measure);
+        if let Some(outcome) = outcome {
+            self.learn_response(index, &outcome, now);
+        }
+    }
+
+    /// Looks up the sender of a flow again, if that was last done [`SLOW`] ago; not that of a silent one.
+    fn check_pairing(&mut self, index: u32, silent: bool, now: Nanos) {
+        let Some(flow) = self.flows.get_mut(index) else {
+            return;
+        };
+        if now.since(flow.pairing_checked) < SLOW {
+            return;
+        }
+        if silent {
+            flow.pairing_checked = now;
+        } else {
+            self.refresh_pairing(index, now);
+        }
+        self.flows.publish(index);
     }
 
     /// Fills `out` with the flows of a queue that put bytes in over the window, in any order.

@@ -245,8 +245,8 @@ impl FlowTracker {
             flow.cold = pairing == Pairing::Cold;
             flow.trusted = settings.trusts(flow.ingress);
             // The other inputs of the control word change seldom: hosts' classes and settings.
-            stale |= now.since(flow.settled) >= SLOW;
-            flow.settled = now;
+            stale |= now.since(flow.pairing_checked) >= SLOW;
+            flow.pairing_checked = now;
         }
         if evidence != old {
             self.count(old, -1);

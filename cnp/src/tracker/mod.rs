@@ -2,14 +2,14 @@
 
 mod active;
 mod arrivals;
+mod cnp_effects;
 mod contributions;
-mod debts;
-mod episodes;
 mod export;
 mod flows;
 mod intake;
 mod prefetch;
-mod stops;
+mod strikes;
+mod xoffs;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::status::NpccStatus;
 use crate::table::{FlowTable, QueueList};
 use crate::uncounted::UncountedSlots;
 use arrivals::Arrivals;
-use stops::Stops;
+use xoffs::Xoffs;
 
 /// Maximum number of workers.
 pub(crate) const MAX_READERS: usize = 32;
@@ -48,7 +48,7 @@ const LEAST_READS: usize = 64;
 const UNWATCHED: u8 = u8::MAX;
 
 /// Number of endpoints that a core's own cache holds.
-const FEW: usize = 1_024;
+const PREFETCH_ABOVE: usize = 1_024;
 
 #[derive(Debug)]
 pub(crate) struct FlowTracker {
@@ -71,7 +71,7 @@ pub(crate) struct FlowTracker {
     pub(crate) hosts: Hosts,
     responses: HostResponses,
     near: NearRtt,
-    stops: Stops,
+    xoffs: Xoffs,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
     /// Index of the watched queue by port and priority.
@@ -123,7 +123,7 @@ impl FlowTracker {
             hosts: Hosts::new(config.hash_seed),
             responses: HostResponses::new(config.hash_seed),
             near: NearRtt::new(config.hash_seed),
-            stops: Stops::new(),
+            xoffs: Xoffs::new(),
             status,
             lists: vec![QueueList::EMPTY; settings.queues.len()].into_boxed_slice(),
             queue_of,
@@ -158,8 +158,8 @@ impl FlowTracker {
     }
 
     /// Records that the senders behind these ports are paused in this priority now: nothing is learned from their flows' response.
-    pub(crate) fn stop(&mut self, ports: u32, priority: Priority, now: Nanos) {
-        self.stops.note(ports, priority, now);
+    pub(crate) fn record_xoff(&mut self, ports: u32, priority: Priority, now: Nanos) {
+        self.xoffs.note(ports, priority, now);
     }
 
     /// Attaches a worker's cache; returns `false` if there are too many.

@@ -16,7 +16,7 @@ use std::hint::black_box;
 
 use npcc_pipeline::wire::bth::RoceClass;
 
-use super::{FEW, FlowTracker};
+use super::{FlowTracker, PREFETCH_ABOVE};
 use crate::fixed_map::{Hints, NONE};
 use crate::pair::psn::is_positive_reply;
 use crate::sample::Record;
@@ -40,7 +40,7 @@ impl FlowTracker {
     /// Prefetches the state that these records need; returns the places of their endpoints and flows. With few endpoints all of them stay in the core's own
     /// cache, and nothing is done.
     pub(super) fn prefetch(&self, records: &[Record]) -> Places {
-        if self.connections.len() <= FEW {
+        if self.connections.len() <= PREFETCH_ABOVE {
             return Places::default();
         }
         let endpoints = self

@@ -169,7 +169,7 @@ const LAYOUTS: [Numbers; 4] = [
 ];
 
 #[test]
-fn with_the_hash_every_sender_is_told_and_none_wrongly() {
+fn with_the_hash_every_sender_is_signalled_and_none_wrongly() {
     for n in COUNTS {
         for traffic in [Traffic::Write, Traffic::Read, Traffic::Both] {
             for layout in LAYOUTS {
@@ -242,7 +242,7 @@ fn one_port_for_all_and_uc_are_left_alone() {
 
 /// Datagrams of eight queue pairs to eight of the other host, over a deep and rising queue.
 #[test]
-fn datagrams_are_told_by_the_number_they_carry() {
+fn datagrams_are_signalled_by_their_source_qp() {
     let tick = Nanos::from_micros(500);
     let mut rig = Rig::new(&config(tick));
     let datagram = |src, dst, from: u32, to: u32| {
@@ -286,7 +286,7 @@ fn datagrams_are_told_by_the_number_they_carry() {
 
 /// Two queue pairs between the same addresses send: the one whose data leave by another port is left alone; then the other.
 #[test]
-fn only_queue_pairs_in_the_congested_queue_are_told() {
+fn only_queue_pairs_in_the_congested_queue_are_signalled() {
     let tick = Nanos::from_micros(20);
     let elsewhere = npcc_pipeline::units::PortId(2);
     let mut rig = Rig::new(&config(tick));

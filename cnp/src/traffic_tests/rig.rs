@@ -12,11 +12,11 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 use crate::control::ControlCore;
 use crate::control::command::{Command, Refused};
 use crate::control::config::{ControlConfig, Gate, QueueConfig, Settings};
-use crate::control::level::QueueLevel;
+use crate::control::queue_state::QueueState;
 use crate::detector::DetectorConfig;
 use crate::flow_cache::{CacheShared, FlowCache};
 use crate::host_rules::HostRules;
-use crate::plan::CnpOrder;
+use crate::plan::CnpRequest;
 use crate::policy::{PolicyName, QueueSettings};
 
 /// Port toward the senders.
@@ -70,7 +70,7 @@ pub(crate) struct Rig {
     pub(crate) cache: FlowCache,
     pub(crate) core: ControlCore,
     pub(crate) now: Nanos,
-    pub(crate) sent: Vec<CnpOrder>,
+    pub(crate) sent: Vec<CnpRequest>,
     seen: Arc<CacheShared>,
 }
 
@@ -203,7 +203,7 @@ impl Rig {
     }
 
     /// Advances time, and runs a tick at a queue of this level, which may be paused; returns the number of CNPs.
-    pub(crate) fn tick_at(&mut self, time: Nanos, level: QueueLevel) -> usize {
+    pub(crate) fn tick_at(&mut self, time: Nanos, level: QueueState) -> usize {
         self.now += time;
         let before = self.sent.len();
         let sent = &mut self.sent;

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use npcc_cnp::control::config::Settings;
-use npcc_cnp::control::level::QueueLevel;
+use npcc_cnp::control::queue_state::QueueState;
 use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
@@ -284,11 +284,11 @@ impl Bed {
             }
             if now >= next_look {
                 let going = &mut self.going;
-                let level = QueueLevel {
+                let level = QueueState {
                     depth: depth as u64,
                     paused: Nanos(paused),
                     entered: is_signalled.then_some(entered as u64),
-                    ..QueueLevel::default()
+                    ..QueueState::default()
                 };
                 self.world.now = Nanos(now);
                 self.world.tick(level, |order| {

@@ -7,10 +7,10 @@
 use arrayvec::ArrayVec;
 use npcc_cnp::build::{CnpSpec, CnpStyle};
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::level::QueueLevel;
+use npcc_cnp::control::queue_state::QueueState;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::FlowKey;
-use npcc_cnp::plan::{CnpOrder, Suppressed};
+use npcc_cnp::plan::{CnpRequest, Suppressed};
 use npcc_pipeline::datapath::{Datapath, Outgoing, Sent};
 use npcc_pipeline::frame::{FrameBuf, FrameVec};
 use npcc_pipeline::route::fib::FibReader;
@@ -212,19 +212,19 @@ impl Engine {
             let seen = ports.get(port.index()).filter(|_| stale);
             let depth = seen.map_or_else(|| path.depth(port, priority), |seen| seen.published);
             let counters = path.counters().ports().zip((0u8..).map(PortId));
-            let stopped = counters.fold(0, |set, (of, id)| {
+            let xoff_asserted = counters.fold(0, |set, (of, id)| {
                 let asserted = of.flow.asserted.get() & u64::from(priority.bit()) != 0;
                 set | if asserted { id.bit() } else { 0 }
             });
-            QueueLevel {
+            QueueState {
                 depth,
                 paused: path.counters().of(port).flow.paused_time(priority, now),
-                stopped,
+                xoff_asserted,
                 entered: Some(path.counters().of(port).queues[priority.index()].entered()),
             }
         };
         core.count_arrivals(now, |port| path.counters().of(port).rx.bytes.get());
-        core.tick(now, level, &mut |order: CnpOrder| {
+        core.tick(now, level, &mut |order: CnpRequest| {
             let (port, frame) = build(fib, &order).ok_or(Suppressed::NoNeighbor)?;
             ready
                 .try_push((port, frame))
@@ -295,7 +295,7 @@ impl Engine {
 }
 
 /// Builds the CNP of an order, and returns it with the port it leaves by.
-fn build(fib: &FibReader, order: &CnpOrder) -> Option<(PortId, SimFrame)> {
+fn build(fib: &FibReader, order: &CnpRequest) -> Option<(PortId, SimFrame)> {
     spec(fib, order.flow, order.sender_qpn, Some(order.ingress))
 }
 

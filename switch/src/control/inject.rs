@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use npcc_cnp::build::{CnpFrame, CnpSpec, CnpStyle, Vlan};
-use npcc_cnp::plan::{CnpOrder, Suppressed};
+use npcc_cnp::plan::{CnpRequest, Suppressed};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::units::{PortId, Priority};
@@ -80,7 +80,11 @@ impl Injector {
     ///
     /// # Errors
     /// Gives the reason why it was not sent.
-    pub fn send(&mut self, order: &CnpOrder, answers: Option<Crossing>) -> Result<(), Suppressed> {
+    pub fn send(
+        &mut self,
+        order: &CnpRequest,
+        answers: Option<Crossing>,
+    ) -> Result<(), Suppressed> {
         let path = self
             .path_to(order.flow.src(), order.ingress)
             .ok_or(Suppressed::NoNeighbor)?;

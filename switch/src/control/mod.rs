@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::level::QueueLevel;
-use npcc_cnp::plan::{CnpOrder, Outlet, Suppressed};
+use npcc_cnp::control::queue_state::QueueState;
+use npcc_cnp::plan::{CnpRequest, CnpSink, Suppressed};
 use npcc_pipeline::counters;
 use npcc_pipeline::counters::{Counter, Counters};
 use npcc_pipeline::num::real;
@@ -178,12 +178,12 @@ struct WayOut<'a> {
     sent: bool,
 }
 
-impl Outlet for WayOut<'_> {
+impl CnpSink for WayOut<'_> {
     fn leaves_by(&mut self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
         self.injector.leaves_by(sender, ingress)
     }
 
-    fn send(&mut self, order: CnpOrder) -> Result<(), Suppressed> {
+    fn send(&mut self, order: CnpRequest) -> Result<(), Suppressed> {
         let crossed = crossed(self.counters, order.egress, order.priority);
         let answers = self.first.of(&order, crossed);
         self.injector.send(&order, answers)?;
@@ -221,7 +221,7 @@ fn crossed(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> [Nano
 }
 
 /// Returns the level of a queue, over all workers.
-fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos) -> QueueLevel {
+fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos) -> QueueState {
     let queues = || {
         let ports = workers.iter().filter_map(|all| all.port(port.index()));
         ports.filter_map(|port| port.queues.get(priority.index()))
@@ -230,16 +230,16 @@ fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos
         let flow = &counters.port(port.index())?.flow;
         Some(flow.paused_time(priority, now))
     };
-    let stopped = |counters: &Counters| {
+    let xoff_asserted = |counters: &Counters| {
         let ports = counters.ports().zip((0u8..).map(PortId));
         ports.fold(0, |set, (port, id)| {
             let asserted = port.flow.asserted.get() & u64::from(priority.bit()) != 0;
             set | if asserted { id.bit() } else { 0 }
         })
     };
-    let mut level = QueueLevel {
+    let mut level = QueueState {
         depth: queues().fold(0, |sum, queue| sum.saturating_add(queue.level.depth.get())),
-        ..QueueLevel::default()
+        ..QueueState::default()
     };
     // While a queue is empty its `entered` counters are not read, so that worker and control core each keep their cache line.
     if level.depth > 0 {
@@ -247,7 +247,7 @@ fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos
     }
     for counters in workers {
         level.paused += paused(counters).unwrap_or(Nanos::ZERO);
-        level.stopped |= stopped(counters);
+        level.xoff_asserted |= xoff_asserted(counters);
     }
     level
 }
@@ -268,7 +268,7 @@ mod tests {
         let (wan, queue) = (PortId(2), Priority::new(3));
         let flow = |worker: usize, port: usize| &workers[worker].port(port).unwrap().flow;
         let at = |now| level(&workers, wan, queue, Nanos(now));
-        assert_eq!(at(5_000), QueueLevel::default());
+        assert_eq!(at(5_000), QueueState::default());
         let pauses = &flow(1, 2).priorities[3];
         pauses.rx_paused_ns.add(700);
         assert_eq!(at(5_000).paused, Nanos(700));
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(at(6_000).paused, Nanos(700));
         flow(0, 0).asserted.set(1 << 3 | 1);
         flow(1, 1).asserted.set(1 << 4);
-        assert_eq!(at(6_000).stopped, 1);
+        assert_eq!(at(6_000).xoff_asserted, 1);
     }
 
     #[test]
@@ -314,7 +314,7 @@ mod tests {
         let level = &counters[0].port(1).unwrap().queues[3].level;
         level.crossed[1].set(5_000);
         let mut first = FirstAnswer::default();
-        let order = CnpOrder {
+        let order = CnpRequest {
             flow: FlowKey::new([10, 0, 1, 3].into(), [10, 0, 2, 2].into(), Qpn::new(1)),
             sender_qpn: Qpn::new(2),
             evidence: Evidence::Cm,

@@ -3,7 +3,7 @@
 //! The worker publishes when a queue's depth last rose to `shallow` and to `hard`; the first CNP after each crossing carries that time to
 //! the worker that sends it, which records the time elapsed ([`crate::worker::timings`]).
 
-use npcc_cnp::plan::CnpOrder;
+use npcc_cnp::plan::CnpRequest;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES};
 
 use crate::worker::timings::What;
@@ -35,7 +35,7 @@ impl Default for FirstAnswer {
 impl FirstAnswer {
     /// Returns the crossing that this CNP would be the first to answer, if any; `crossed` are the times from the queue's gauges.
     #[must_use]
-    pub fn of(&self, order: &CnpOrder, crossed: [Nanos; 2]) -> Option<Crossing> {
+    pub fn of(&self, order: &CnpRequest, crossed: [Nanos; 2]) -> Option<Crossing> {
         let [answered_shallow, answered_hard] = self
             .answered
             .get(order.egress.index())?
@@ -54,7 +54,7 @@ impl FirstAnswer {
     }
 
     /// Marks the crossings in `crossed` as answered by this CNP, which has been handed over.
-    pub fn sent(&mut self, order: &CnpOrder, crossed: [Nanos; 2]) {
+    pub fn sent(&mut self, order: &CnpRequest, crossed: [Nanos; 2]) {
         let port = self.answered.get_mut(order.egress.index());
         if let Some(answered) = port.and_then(|port| port.get_mut(order.priority.index())) {
             *answered = crossed;
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn only_the_first_cnp_after_a_crossing_that_leaves_answers_it() {
-        let order = CnpOrder {
+        let order = CnpRequest {
             flow: FlowKey::new(
                 IpAddr::from([10, 0, 1, 3]),
                 IpAddr::from([10, 0, 2, 2]),
@@ -86,7 +86,7 @@ mod tests {
         };
         let mut first = FirstAnswer::default();
         let times = |shallow, hard| [Nanos(shallow), Nanos(hard)];
-        let mut send = |order: &CnpOrder, crossed| {
+        let mut send = |order: &CnpRequest, crossed| {
             let answers = first.of(order, crossed);
             assert_eq!(first.of(order, crossed), answers, "refused");
             first.sent(order, crossed);
@@ -113,7 +113,7 @@ mod tests {
             None,
             "the hard crossing answered both"
         );
-        let other = CnpOrder {
+        let other = CnpRequest {
             priority: Priority::new(4),
             ..order
         };

@@ -2,10 +2,10 @@
 
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
-use npcc_cnp::control::level::QueueLevel;
+use npcc_cnp::control::queue_state::QueueState;
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::plan::CnpOrder;
+use npcc_cnp::plan::CnpRequest;
 use npcc_cnp::policy::PolicyKind;
 use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::parse;
@@ -88,11 +88,11 @@ impl World {
         });
     }
 
-    /// Runs a tick at a queue of this level; `sent` gets each CNP.
-    pub fn tick(&mut self, level: impl Into<QueueLevel>, mut sent: impl FnMut(&CnpOrder)) {
-        let level = level.into();
-        self.core.tick(self.now, |_, _| level, &mut |order| {
-            sent(&order);
+    /// Runs a tick at a queue in this state; `sent` gets each CNP.
+    pub fn tick(&mut self, state: impl Into<QueueState>, mut sent: impl FnMut(&CnpRequest)) {
+        let state = state.into();
+        self.core.tick(self.now, |_, _| state, &mut |request| {
+            sent(&request);
             Ok(())
         });
     }

@@ -25,7 +25,7 @@ impl CmTable {
     }
 
     /// Applies the answer (APR) to an alternate path, of the side that did not propose it.
-    pub(super) fn answer(
+    pub(super) fn apply_apr(
         &mut self,
         id: ConnectionId,
         passive: u32,

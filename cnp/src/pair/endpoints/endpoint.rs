@@ -121,7 +121,7 @@ pub(crate) struct Endpoint {
     /// Time at which we last signalled the *sender of this endpoint's flow*.
     pub(crate) signalled: Option<Nanos>,
     /// Time at which this endpoint's queue pair was last signalled as one of all of its host's.
-    pub(crate) signalled_among: Option<Nanos>,
+    pub(crate) signalled_as_candidate: Option<Nanos>,
 
     /// Holder of the entry while it is not paired.
     pub(in crate::pair) holder: Holder,
@@ -206,7 +206,7 @@ impl Endpoint {
             flow: NONE,
             cnp_passed: None,
             signalled: None,
-            signalled_among: None,
+            signalled_as_candidate: None,
             majority: PortMajority::of(Nanos::ZERO),
             misfit: Nanos::ZERO,
             holder: Holder::NOBODY,

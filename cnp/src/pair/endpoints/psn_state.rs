@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fitted_once_fits_again_after_three_seconds_and_what_never_did_after_a_minute() {
+    fn a_port_that_fitted_once_fits_again_after_three_seconds_and_another_after_a_minute() {
         let (soon, later) = (Nanos(LIVE.0 - 1), Nanos(MIXED.0 - 1));
         let contradicted = PortFit::Unknown.after_fit(soon).after_misfit();
         assert_eq!(contradicted.after_fit(soon), PortFit::Contradicted);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_in_flight_is_what_was_sent_in_twenty_milliseconds() {
+    fn psns_in_flight_are_those_sent_in_the_last_twenty_milliseconds() {
         let ms = Nanos::from_millis;
         let mut sent = SentPsns::new();
         (sent.first, sent.since) = (MASK - 9, ms(1));

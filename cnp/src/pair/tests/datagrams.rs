@@ -24,7 +24,7 @@ fn a_datagram_names_its_sender_once_datagrams_were_sent_to_that_queue_pair() {
 
 /// Two queue pairs of datagrams exchanged some, and the attacker's datagrams between them name a living connection's queue pair.
 #[test]
-fn a_datagram_that_names_a_connections_queue_pair_names_nobody() {
+fn a_datagram_with_a_connections_source_qp_pairs_nobody() {
     let mut book = Book::new();
     let (port, bystander) = (hash(0x999, 0x888), 0x999);
     for now in 1..20 {
@@ -47,7 +47,7 @@ fn a_datagram_that_names_a_connections_queue_pair_names_nobody() {
 }
 
 #[test]
-fn two_that_send_datagrams_to_one_are_doubted_until_one_is_alone() {
+fn two_senders_of_datagrams_to_one_qp_pair_nobody_until_one_is_left() {
     let mut book = ConnectionTable::new(64, 5);
     for sender in [0x18, 0x19] {
         book.observe(&datagram(B, A, 0x11, sender, ms(1)), 0);
@@ -68,7 +68,7 @@ fn two_that_send_datagrams_to_one_are_doubted_until_one_is_alone() {
 }
 
 #[test]
-fn datagrams_and_connections_tell_nothing_of_each_other() {
+fn datagrams_and_connections_prove_nothing_about_each_other() {
     let mut book = Book::new();
     let port = hash(0x18, 0x11);
     let there = book.data(0x11, port, ms(1));
@@ -86,7 +86,7 @@ fn datagrams_and_connections_tell_nothing_of_each_other() {
 
 /// A made-up datagram names a living connection's queue pair: nobody is signalled until only the connection was seen for a while.
 #[test]
-fn a_datagram_to_a_living_connection_names_nobody_and_is_got_over() {
+fn a_datagram_to_an_active_connection_pairs_nobody_and_evidence_recovers() {
     let mut book = Book::new();
     let (port, other) = (hash(0x18, 0x11), hash(0x19, 0x12));
     book.data(0x11, port, ms(1));
@@ -182,7 +182,7 @@ fn what_a_number_was_as_uc_does_not_stick() {
 
 /// Regression: a datagrams' queue pair disabled the evidence `port` of the same addresses for ever.
 #[test]
-fn numbers_of_datagrams_are_not_common_with_connections() {
+fn qp_numbers_of_datagrams_are_not_common_with_connections() {
     let mut book = Book::new();
     for now in [ms(1), ms(60)] {
         book.0.observe(&datagram(A, B, 0x20, 0x21, now), 0);

@@ -307,7 +307,7 @@ fn doubt_ends_when_its_cause_stops() {
 }
 
 #[test]
-fn what_a_card_would_throw_away_takes_no_evidence() {
+fn packets_that_a_nic_drops_take_no_evidence_away() {
     for turns in [1, 100] {
         for (forgery, kind, lost) in table(turns, false) {
             assert_eq!(lost, 0, "{forgery:?} {kind:?} {turns}");

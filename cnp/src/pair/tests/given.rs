@@ -60,7 +60,7 @@ fn a_suggestion_is_confirmed_by_the_hash_alone() {
 
 /// The list has a host's queue pairs without their peers: 0x999 has another peer, where 0x11 is a number too.
 #[test]
-fn a_suggestion_that_mixes_peers_is_never_told() {
+fn a_suggestion_that_mixes_peers_is_never_signalled() {
     let mut book = suggested(0x999);
     let data = book.data(0x11, hash(0x18, 0x11), ms(2));
     assert_eq!(book.0.pairing(data, ms(2)).evidence(), Evidence::None);
@@ -72,7 +72,7 @@ fn a_suggestion_that_mixes_peers_is_never_told() {
 }
 
 #[test]
-fn what_the_connection_manager_says_stands_above_a_suggestion() {
+fn the_connection_manager_overrides_a_suggestion() {
     for suggest_first in [true, false] {
         let mut book = Book::new();
         let suggest_pair =
@@ -126,7 +126,7 @@ fn a_flow_label_goes_with_its_connection() {
 
 /// Law: a name that the connection manager gave for a queue pair of one transport does not apply to another that took its number.
 #[test]
-fn a_name_of_one_transport_is_none_of_another() {
+fn a_binding_of_one_transport_does_not_count_for_another() {
     for (opcode, known) in [(0x2a, true), (0x0a, false)] {
         let mut book = Book::new();
         connect(&mut book, 0x55, Service::Uc, ms(1));

@@ -241,7 +241,7 @@ fn a_near_number_that_no_request_of_late_had_refutes_the_port() {
 
 /// Equal ports, with numbers that occur on both sides: every port has one of each, all of them wrong.
 #[test]
-fn equal_ports_of_equal_numbers_are_no_evidence() {
+fn equal_ports_of_equal_qp_numbers_are_no_evidence() {
     let mut book = Book::new();
     let own = |qpn: u32| u16::try_from(50_000 + qpn).unwrap();
     for now in [ms(1), ms(60)] {
@@ -280,7 +280,7 @@ fn a_number_is_common_until_one_of_its_ends_is_forgotten() {
 }
 
 #[test]
-fn a_port_says_nothing_for_uc() {
+fn a_port_proves_nothing_for_uc() {
     let mut book = Book::new();
     let data = book
         .0
@@ -338,7 +338,7 @@ fn ports_that_change_with_every_packet_say_nothing() {
 }
 
 #[test]
-fn pairs_outlive_their_traffic_and_loose_ends_do_not() {
+fn pairs_outlive_their_traffic_and_unpaired_endpoints_do_not() {
     let mut book = Book::new();
     let data = book.data(0x11, hash(0x18, 0x11), ms(1));
     book.ack(0x18, hash(0x18, 0x11), ms(1));
@@ -453,7 +453,7 @@ fn more_than_eight_ends_on_a_port_are_not_compared() {
 
 /// An attacker makes up answers on ports that others have.
 #[test]
-fn made_up_answers_elsewhere_do_not_take_numbers_away() {
+fn forged_replies_on_other_ports_do_not_take_psn_evidence_away() {
     let mut book = Book::new();
     let packet = |src, dst, qpn, opcode, port, psn, now| Record {
         psn,

@@ -42,7 +42,7 @@ impl PsnRig {
 }
 
 #[test]
-fn three_numbers_that_fit_pair_and_two_do_not() {
+fn three_psns_that_fit_pair_and_two_do_not() {
     let mut rig = PsnRig::new();
     for other in 0..20 {
         rig.exchange(0x300 + other, 0x200 + other, (other + 1) << 18);
@@ -69,7 +69,7 @@ fn an_acknowledgement_sent_again_counts_once() {
 }
 
 #[test]
-fn numbers_in_lock_step_say_nothing() {
+fn psns_in_lock_step_prove_nothing() {
     let mut rig = PsnRig::new();
     for psn in 0..16 {
         for n in 0..8 {
@@ -88,7 +88,7 @@ fn numbers_in_lock_step_say_nothing() {
 
 /// All begin at 0, drift apart, and are seen from 0x20_0000 on: 40 of them within the range that 64 could be in by chance.
 #[test]
-fn numbers_that_began_together_say_nothing_when_they_have_drifted() {
+fn psns_that_began_together_prove_nothing_when_they_have_drifted() {
     let mut rig = PsnRig::new();
     for step in 0..60 {
         for n in 0..40 {
@@ -104,7 +104,7 @@ fn numbers_that_began_together_say_nothing_when_they_have_drifted() {
 
 /// Only the data of one connection are seen, and only the answers of another, both counting from 0.
 #[test]
-fn numbers_from_zero_on_pair_nobody() {
+fn psns_from_zero_on_pair_nobody() {
     let mut rig = PsnRig::new();
     for psn in 0..100u32 {
         let endpoint = rig.exchange(0x18, 0x11, psn.wrapping_sub(BASE));
@@ -114,7 +114,7 @@ fn numbers_from_zero_on_pair_nobody() {
 }
 
 #[test]
-fn a_thousand_random_numbers_are_told_apart_once_their_pace_is_known() {
+fn a_thousand_random_psns_are_distinguished_once_their_pace_is_known() {
     let mut rig = PsnRig::new();
     let start = |n: u32| n.wrapping_mul(0x9e37_79b1) >> 8;
     let mut endpoints = Vec::new();
@@ -142,7 +142,7 @@ fn a_thousand_random_numbers_are_told_apart_once_their_pace_is_known() {
 
 /// Answers whose data take another path may fit others' numbers by chance; where there are many, none is believed.
 #[test]
-fn many_answers_that_fit_nobody_take_the_evidence_away() {
+fn many_replies_without_a_sender_take_psn_evidence_away() {
     let mut rig = PsnRig::new();
     let mut endpoint = None;
     for psn in 0..4 {
@@ -226,7 +226,7 @@ fn a_reply_whose_number_does_not_fit_refutes_the_port() {
 /// Two connections in lock step began at 0 long before the switch did; each takes a path of its own by its UDP source port,
 /// and only the data of one pass here, only the answers of the other.
 #[test]
-fn numbers_of_different_ports_pair_nobody() {
+fn psns_on_different_ports_pair_nobody() {
     let mut rig = PsnRig::new();
     for psn in 0..100 {
         rig.port = 50_001;
@@ -259,7 +259,7 @@ fn a_request_far_from_the_last_is_another_connections() {
 
 /// A jump of numbers where the port is the evidence.
 #[test]
-fn a_port_is_looked_at_anew_when_numbers_jump() {
+fn a_port_is_compared_anew_when_psns_jump() {
     let mut book = Book::new();
     let port = hash(0x18, 0x11) ^ 1;
     let data = book.data(0x11, port, ms(1));
@@ -295,7 +295,7 @@ fn support_for_an_end_that_is_gone_is_none_for_another() {
 
 /// Law: one packet with a far number does not make a count from 0 a random one.
 #[test]
-fn a_number_made_up_does_not_hide_that_numbers_were_small() {
+fn a_forged_psn_does_not_hide_that_psns_were_small() {
     let mut rig = PsnRig::new();
     let small = |psn: u32| psn.wrapping_sub(BASE);
     for psn in (1..0x30_0000).step_by(50_000) {
@@ -310,7 +310,7 @@ fn a_number_made_up_does_not_hide_that_numbers_were_small() {
 
 /// The wrong name is an operator's slip, or a connection made up before the first packet.
 #[test]
-fn a_name_is_doubted_when_numbers_show_another() {
+fn a_binding_is_suspended_when_psns_show_another_partner() {
     let mut rig = PsnRig::new();
     rig.exchange(0x300, 0x200, 1 << 20);
     let endpoint = rig.exchange(0x18, 0x11, 0);
@@ -324,7 +324,7 @@ fn a_name_is_doubted_when_numbers_show_another() {
 
 /// Traffic of 400G in packets of half a kilobyte, 6 ms to the far end and back: 600,000 are on their way at a time.
 #[test]
-fn answers_to_what_was_sent_milliseconds_ago_part_nobody() {
+fn replies_to_requests_sent_milliseconds_ago_undo_no_match() {
     let mut book = Book::new();
     let port = hash(0x18, 0x11) ^ 1;
     // It begins slowly.
@@ -347,7 +347,7 @@ fn answers_to_what_was_sent_milliseconds_ago_part_nobody() {
 
 /// Regression: four packets were made up over a connection; the number was later another's, with a port of its own, which was never looked at.
 #[test]
-fn numbers_that_jump_often_leave_no_port_behind() {
+fn psns_that_jump_often_take_port_evidence_away() {
     let mut book = Book::new();
     let (old, new) = (hash(0x18, 0x11), hash(0x55, 0x11));
     for n in 0..4 {
@@ -370,7 +370,7 @@ fn numbers_that_jump_often_leave_no_port_behind() {
 
 /// Law: a READ RESPONSE is matched with the requests of its connection's other direction, where those pass here.
 #[test]
-fn a_read_response_that_no_request_can_have_brought_forth_is_unasked() {
+fn a_read_response_without_a_possible_request_is_unrequested() {
     const START: u32 = 0x60_0000;
     let mut book = Book::new();
     let port = hash(0x18, 0x11);

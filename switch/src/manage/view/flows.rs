@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use npcc_cnp::action::Action;
-use npcc_cnp::host_response::Standing;
+use npcc_cnp::host_response::Responsiveness;
 use npcc_cnp::log::{Entry, KEPT, Outcome};
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::plan::Suppressed;
@@ -117,7 +117,7 @@ impl View {
         }
         for card in self.npcc.responses.hosts() {
             if let Some(host) = hosts.get_mut(&card.address) {
-                host.standing = card.standing.name().to_owned();
+                host.standing = card.responsiveness.name().to_owned();
                 (host.worked, host.vain) = (card.worked.into(), card.ineffective.into());
                 host.odds = i64::from(card.odds) / 100;
                 let unmeasured = Unmeasured::ALL.iter().zip(card.unmeasured);
@@ -138,7 +138,7 @@ impl View {
 
     fn host(&self, address: IpAddr, host: &Host) -> Host {
         let standing = match host.standing.as_str() {
-            "" => Standing::default().name(),
+            "" => Responsiveness::default().name(),
             known => known,
         };
         let rules = self.hosts();

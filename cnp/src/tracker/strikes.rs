@@ -10,7 +10,7 @@ const RETURNS_FOR: Nanos = Nanos::from_millis(10);
 
 /// One owed strike.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Owed {
+pub(crate) struct OwedStrike {
     /// Index of the watched queue that was struck.
     pub(crate) queue: usize,
     /// Index of the flow, if it is still known.
@@ -19,26 +19,26 @@ pub(crate) struct Owed {
 
 impl FlowTracker {
     /// Takes the next strike owed by any worker.
-    pub(crate) fn pop_debt(&mut self) -> Option<Owed> {
+    pub(crate) fn pop_strike(&mut self) -> Option<OwedStrike> {
         let mut readers = self.readers.iter_mut().enumerate();
-        let (reader, debt) =
+        let (reader, strike) =
             readers.find_map(|(at, reader)| Some((at, CacheReader::pop_debt(reader)?)))?;
-        let queue = self.queue_of.get(debt.egress.index());
-        let queue = queue.and_then(|of| of.get(debt.priority.index()));
+        let queue = self.queue_of.get(strike.egress.index());
+        let queue = queue.and_then(|of| of.get(strike.priority.index()));
         let slots = self.slot_flows.get(reader);
-        let index = slots.and_then(|slots| slots.get(debt.slot.slot.0 as usize));
+        let index = slots.and_then(|slots| slots.get(strike.slot.slot.0 as usize));
         let same = |index: &u32| {
             let flow = self.flows.get(*index);
-            flow.is_some_and(|flow| (flow.reader, flow.slot) == (reader, debt.slot))
+            flow.is_some_and(|flow| (flow.reader, flow.slot) == (reader, strike.slot))
         };
-        Some(Owed {
+        Some(OwedStrike {
             queue: usize::from(queue.copied().unwrap_or(UNWATCHED)),
             flow: index.copied().filter(same),
         })
     }
 
     /// Returns a strike that cannot be paid: the flow's next frame that may carry CE is marked.
-    pub(crate) fn give_back(&mut self, index: u32, now: Nanos) {
+    pub(crate) fn return_strike(&mut self, index: u32, now: Nanos) {
         let Some(flow) = self.flows.get_mut(index) else {
             return;
         };

@@ -6,7 +6,7 @@ use super::FlowTracker;
 use crate::action::Action;
 use crate::control::settings::EcnMode;
 use crate::flow_cache::SlotControl;
-use crate::host_response::Standing;
+use crate::host_response::Responsiveness;
 use crate::plan::Suppressed;
 use crate::response::{Outcome, ResponseConfig};
 
@@ -32,8 +32,8 @@ impl FlowTracker {
     /// Records CNPs that would have been sent to a flow's sender just now. Nothing else takes them for sent.
     pub(crate) fn record_would_send(&mut self, index: u32, cnps: usize, now: Nanos) {
         if let Some(flow) = self.flows.get_mut(index) {
-            flow.would.cnps += cnps as u64;
-            flow.would.last = now;
+            flow.dry_run.cnps += cnps as u64;
+            flow.dry_run.last = now;
             flow.refused = None;
         }
         self.flows.publish(index);
@@ -55,24 +55,24 @@ impl FlowTracker {
     }
 
     /// Responsiveness class of a flow's host.
-    pub(crate) fn standing(&self, index: u32) -> Standing {
+    pub(crate) fn responsiveness(&self, index: u32) -> Responsiveness {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
-            return Standing::Unknown;
+            return Responsiveness::Unknown;
         };
-        self.responses.standing(&key, flow.host)
+        self.responses.responsiveness(&key, flow.host)
     }
 
     /// Adds a contributor's bytes to those of its host; returns the host's class.
-    pub(crate) fn add_to_host(&mut self, index: u32, bytes: u64, now: Nanos) -> Standing {
+    pub(crate) fn add_to_host(&mut self, index: u32, bytes: u64, now: Nanos) -> Responsiveness {
         self.remember_host(index);
         let host = self.flows.get(index).map_or(u32::MAX, |flow| flow.host);
         self.responses.add(host, bytes, now)
     }
 
     /// Bytes that a flow may be allowed to send, in 65,536ths of those it puts into its queue.
-    pub(crate) fn headroom(&self, index: u32, bytes: u64, now: Nanos) -> u32 {
+    pub(crate) fn hidden_ratio(&self, index: u32, bytes: u64, now: Nanos) -> u32 {
         let host = self.flows.get(index).map_or(u32::MAX, |flow| flow.host);
-        self.responses.headroom(host, bytes, now)
+        self.responses.hidden_ratio(host, bytes, now)
     }
 
     /// Share of its rate that a CNP at this moment costs a flow, in 65,536ths, with a card of the kind that its host showed to have.
@@ -80,7 +80,7 @@ impl FlowTracker {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
             return 0;
         };
-        let cuts = flow.dcqcn.cards.cuts(now);
+        let cuts = flow.dcqcn.points.cuts(now);
         cuts.get(self.responses.kind(&key, flow.host))
             .copied()
             .unwrap_or(0)
@@ -157,7 +157,10 @@ impl FlowTracker {
         let control = SlotControl {
             paired,
             owes: may_owe && self.responses.may_be_owed(&key, flow.host),
-            responds: !self.responses.standing(&key, flow.host).is_doubted(),
+            responds: !self
+                .responses
+                .responsiveness(&key, flow.host)
+                .is_unresponsive(),
             returned: flow.returned,
             owes_from: from.saturating_sub(flow.bytes),
         };

@@ -7,14 +7,14 @@ const LONGEST: Nanos = Nanos::from_millis(20);
 
 /// Time at which senders were last paused, by port and priority.
 #[derive(Debug)]
-pub(super) struct Stops {
+pub(super) struct Xoffs {
     at: Box<[[Nanos; PRIORITIES]; MAX_PORTS]>,
     latest: Option<Nanos>,
 }
 
-impl Stops {
-    pub(super) fn new() -> Stops {
-        Stops {
+impl Xoffs {
+    pub(super) fn new() -> Xoffs {
+        Xoffs {
             at: Box::new([[Nanos::ZERO; PRIORITIES]; MAX_PORTS]),
             latest: None,
         }

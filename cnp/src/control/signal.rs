@@ -1,13 +1,13 @@
-//! Orders one CNP: the queue pair it names, the checks it must pass, and the records made of it.
+//! CNPs to the sender of one flow: the queue pairs they name, the checks they must pass, and the records made of them.
 
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
 use crate::key::{Qpn, QueueFlow};
-use crate::log::{Entry, Outcome};
+use crate::log::Outcome;
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
-use crate::plan::{Candidate, CnpOrder, Outlet, Planner, Suppressed, Unpaired};
+use crate::plan::{Candidate, CnpRequest, CnpSink, Planner, Suppressed, Unpaired};
 use crate::policy::{Decision, QueueContext};
 
 /// Cause of CNPs: the decision (a policy's or a mark's, with its spacing), the queue's context, and the time.
@@ -18,19 +18,55 @@ pub(super) struct Cause<'a> {
     pub(super) now: Nanos,
 }
 
+/// Longest spacing of CNPs to one queue pair while all queue pairs of a sender are signalled, as it is not known which of them sends the flow.
+const MAX_ALL_QPS_SPACING: Nanos = Nanos::from_millis(10);
+
 impl ControlCore {
     /// Signals the sender of a flow with at most `most` CNPs: one, unless all of its queue pairs are signalled. Returns the number sent, or that
     /// would have been: a `dry` run makes every check and sends nothing.
-    pub(super) fn order(
+    pub(super) fn signal(
         &mut self,
         (bytes, index): (u64, u32),
         dry: bool,
         cause: &Cause<'_>,
         most: usize,
-        out: &mut impl Outlet,
+        out: &mut impl CnpSink,
     ) -> Result<usize, Suppressed> {
-        let now = cause.now;
-        // The pairing at this moment: records that may demote it have been taken in above.
+        let (key, endpoint, candidate) = self.candidate(index, dry, cause.now)?;
+        let flow = (&key, index, dry);
+        let settings = &self.tracker.settings;
+        let all_qps = settings.unpaired == Unpaired::AllQps;
+        let cnps = match Planner::permit(settings, &candidate, &cause.decision, cause.now) {
+            Err(Suppressed::Unpaired) if all_qps => {
+                self.signal_all_qps(flow, endpoint, &candidate, cause, most, out)?
+            }
+            sender => {
+                self.send(flow, sender?, &candidate, cause, out)?;
+                let endpoint = endpoint.filter(|_| !dry);
+                if let Some(state) =
+                    endpoint.and_then(|it| self.tracker.connections.endpoint_mut(it))
+                {
+                    state.signalled = Some(cause.now);
+                }
+                1
+            }
+        };
+        if dry {
+            self.tracker.record_would_send(index, cnps, cause.now);
+        } else {
+            self.open_measurement((index, cnps), bytes, cause.now);
+        }
+        Ok(cnps)
+    }
+
+    /// Key, endpoint and properties of a flow by its pairing at this moment, if its host may be signalled: records that demote it have been processed
+    /// before.
+    fn candidate(
+        &mut self,
+        index: u32,
+        dry: bool,
+        now: Nanos,
+    ) -> Result<(QueueFlow, Option<EndpointId>, Candidate), Suppressed> {
         let pairing = self.tracker.refresh_pairing(index, now);
         let (Some(key), Some(flow)) =
             (self.tracker.flows.key(index), self.tracker.flows.get(index))
@@ -40,55 +76,29 @@ impl ControlCore {
         if !self.tracker.settings.hosts.admit(&key.key) {
             return Err(Suppressed::HostDenied);
         }
+        let connections = &self.tracker.connections;
         let endpoint = flow
             .endpoint
-            .filter(|endpoint| self.tracker.connections.key(*endpoint) == Some(key.key));
-        let would = flow.would;
-        let would = (dry && would.cnps > 0).then_some(would.last);
-        let partner = endpoint.and_then(|endpoint| self.tracker.connections.partner(endpoint, now));
+            .filter(|it| connections.key(*it) == Some(key.key));
+        let partner = endpoint.and_then(|it| connections.partner(it, now));
+        let signalled = endpoint.and_then(|it| connections.endpoint(it)?.signalled);
+        let passed = partner.and_then(|(it, _)| connections.endpoint(it)?.cnp_passed);
+        let would_have_been = (dry && flow.dry_run.cnps > 0).then_some(flow.dry_run.last);
         let candidate = Candidate {
             ipv6: key.key.is_ipv6(),
             pairing,
-            signalled: endpoint
-                .and_then(|endpoint| self.tracker.connections.endpoint(endpoint)?.signalled)
-                .max(would),
-            passed: partner
-                .and_then(|(partner, _)| self.tracker.connections.endpoint(partner)?.cnp_passed),
+            signalled: signalled.max(would_have_been),
+            passed,
             trusted: flow.trusted,
             ingress: flow.ingress,
         };
-        let settings = &self.tracker.settings;
-        let permitted = Planner::permit(settings, &candidate, &cause.decision, now);
-        let signalled = match (permitted, settings.unpaired) {
-            (Err(Suppressed::Unpaired), Unpaired::AllQps) => {
-                self.order_all((&key, index, dry), endpoint, &candidate, cause, most, out)?
-            }
-            (permitted, _) => {
-                self.send((&key, index, dry), permitted?, &candidate, cause, out)?;
-                let endpoint = endpoint.filter(|_| !dry);
-                if let Some(state) =
-                    endpoint.and_then(|endpoint| self.tracker.connections.endpoint_mut(endpoint))
-                {
-                    state.signalled = Some(now);
-                }
-                1
-            }
-        };
-        if dry {
-            self.tracker.record_would_send(index, signalled, now);
-            return Ok(signalled);
-        }
-        if let Some(flow) = self.tracker.flows.get_mut(index) {
-            flow.cnps += signalled as u64 - 1;
-        }
-        self.open_episode(index, bytes, now);
-        Ok(signalled)
+        Ok((key, endpoint, candidate))
     }
 
     /// Selects the caps to charge: those of the dry-run planner if `dry`, else those of CNPs that leave.
     const fn caps(&mut self, dry: bool) -> &mut Planner {
         if dry {
-            &mut self.would
+            &mut self.dry_run
         } else {
             &mut self.planner
         }
@@ -101,11 +111,11 @@ impl ControlCore {
         (sender_qpn, evidence): (Qpn, Evidence),
         candidate: &Candidate,
         cause: &Cause<'_>,
-        out: &mut impl Outlet,
+        out: &mut impl CnpSink,
     ) -> Result<(), Suppressed> {
         let port = out.leaves_by(key.key.src(), candidate.ingress)?;
         self.caps(dry).spend(port, candidate.ipv6, cause.now)?;
-        let order = CnpOrder {
+        let request = CnpRequest {
             flow: key.key,
             sender_qpn,
             evidence,
@@ -117,8 +127,8 @@ impl ControlCore {
             self.log(index, (sender_qpn, evidence), cause, Outcome::WouldSend);
             return Ok(());
         }
-        out.send(order)
-            .inspect_err(|_| self.planner.give_back(port, candidate.ipv6))?;
+        out.send(request)
+            .inspect_err(|_| self.planner.refund(port, candidate.ipv6))?;
         let hosts = &mut self.tracker.hosts;
         hosts.record_cnp_sent(&key.key, cause.now, &self.status.hosts);
         self.log(index, (sender_qpn, evidence), cause, Outcome::Sent);
@@ -126,23 +136,23 @@ impl ControlCore {
     }
 
     /// Signals up to `most` of the queue pairs that may be the sender's, each no sooner than the decision's spacing and
-    /// [`ControlCore::among`] allow. Returns the number; CNPs that left before one was refused count.
-    fn order_all(
+    /// [`ControlCore::all_qps_spacing`] allow. Returns the number; CNPs that left before one was refused count.
+    fn signal_all_qps(
         &mut self,
         flow: (&QueueFlow, u32, bool),
         endpoint: Option<EndpointId>,
         candidate: &Candidate,
         cause: &Cause<'_>,
         most: usize,
-        out: &mut impl Outlet,
+        out: &mut impl CnpSink,
     ) -> Result<usize, Suppressed> {
         let hosts = (flow.0.key.src(), flow.0.key.dst());
         if self.all_signalled.contains(&hosts) {
-            self.park(flow.1, Suppressed::Spacing, cause.now);
+            self.back_off(flow.1, Suppressed::Spacing, cause.now);
             return Err(Suppressed::Spacing);
         }
         let all = endpoint.map(|endpoint| self.tracker.connections.candidates(endpoint));
-        let spacing = cause.decision.spacing.max(self.among);
+        let spacing = cause.decision.spacing.max(self.all_qps_spacing);
         let (mut signalled, mut lately, mut refused) = (0, 0, Suppressed::Unpaired);
         for other in all.unwrap_or_default() {
             if signalled >= most {
@@ -155,7 +165,7 @@ impl ControlCore {
             ) else {
                 continue;
             };
-            if since(state.signalled_among) < spacing.0 {
+            if since(state.signalled_as_candidate) < spacing.0 {
                 (lately, refused) = (lately + 1, Suppressed::Spacing);
                 continue;
             }
@@ -168,7 +178,7 @@ impl ControlCore {
                 }
             }
             if let Some(state) = self.tracker.connections.endpoint_mut(other) {
-                state.signalled_among = Some(cause.now);
+                state.signalled_as_candidate = Some(cause.now);
             }
         }
         self.refusals = self.refusals.saturating_sub(lately);
@@ -183,36 +193,16 @@ impl ControlCore {
         }
     }
 
-    /// Logs the outcome for a queue pair: a CNP and its cause, or a refusal and its reason.
-    pub(super) fn log(
-        &self,
-        index: u32,
-        (sender_qpn, evidence): (Qpn, Evidence),
-        cause: &Cause<'_>,
-        outcome: Outcome,
-    ) {
-        let (Some(key), Some(flow)) =
-            (self.tracker.flows.key(index), self.tracker.flows.get(index))
-        else {
-            return;
+    /// Adapts `all_qps_spacing`, the spacing of CNPs to unknown queue pairs: doubled if a round's CNPs were not enough for all queue pairs of all
+    /// senders, so that the lightest are signalled before the heaviest are signalled again; else shortened by an eighth.
+    pub(super) fn adapt_all_qps_spacing(&mut self, too_many: bool) {
+        let next = if too_many {
+            self.all_qps_spacing.0.saturating_mul(2)
+        } else {
+            self.all_qps_spacing.0 / 8 * 7
         };
-        let context = cause.context;
-        let (log, cnps) = match outcome {
-            Outcome::Sent => (&self.status.log, flow.cnps + 1),
-            Outcome::WouldSend => (&self.status.log, flow.would.cnps + 1),
-            Outcome::Refused(_) => (&self.status.refusals, flow.cnps),
-        };
-        log.record(&Entry {
-            time: cause.now,
-            flow: key,
-            sender_qpn,
-            evidence,
-            reason: cause.decision.reason,
-            depth: context.depth,
-            zone: context.reading.zone,
-            trend: context.reading.trend,
-            cnps,
-            outcome,
-        });
+        self.all_qps_spacing = Nanos(next)
+            .min(MAX_ALL_QPS_SPACING)
+            .max(self.tracker.settings.min_cnp_interval);
     }
 }

@@ -10,8 +10,8 @@ use npcc_pipeline::units::Nanos;
 pub(crate) const ONE: u32 = 1 << 16;
 /// Number of kinds of cards that respond.
 pub(crate) const KINDS: usize = 3;
-/// Shortest time between two cuts by a card.
-const CLOSEST: Nanos = Nanos::from_micros(4);
+/// Minimum time between two CNPs of a flow that a network card sends, or acts on: the default of ConnectX (`min_time_between_cnps`).
+pub const NIC_MIN_CNP_INTERVAL: Nanos = Nanos::from_micros(4);
 /// Tolerance below the line rate within which a rate counts as the line rate: 1/128.
 const FREE: u32 = ONE / 128;
 /// Lowest rate of any card: 1/1,024 of the line.
@@ -67,7 +67,7 @@ static ALL: [Kind; KINDS] = [
 ];
 
 #[derive(Debug, Clone, Copy)]
-struct Card {
+struct ReactionPoint {
     /// Rate right after the latest cut.
     rate: u32,
     target: u32,
@@ -77,24 +77,24 @@ struct Card {
 
 /// Models of a flow's sender, one for each kind of card it may have.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cards {
+pub(crate) struct ReactionPoints {
     signalled: Option<Nanos>,
-    cards: [Card; KINDS],
+    points: [ReactionPoint; KINDS],
 }
 
 /// One rate, share or alpha for each kind of card.
 pub(crate) type OfEach = [u32; KINDS];
 
-impl Cards {
-    pub(crate) const fn new() -> Cards {
-        let card = Card {
+impl ReactionPoints {
+    pub(crate) const fn new() -> ReactionPoints {
+        let point = ReactionPoint {
             rate: ONE,
             target: ONE,
             alpha: ONE,
         };
-        Cards {
+        ReactionPoints {
             signalled: None,
-            cards: [card; KINDS],
+            points: [point; KINDS],
         }
     }
 
@@ -103,11 +103,11 @@ impl Cards {
         self.signalled
     }
 
-    fn each(&self, now: Nanos, of: impl Fn(&Kind, &Card, Nanos) -> u32) -> Option<OfEach> {
+    fn each(&self, now: Nanos, of: impl Fn(&Kind, &ReactionPoint, Nanos) -> u32) -> Option<OfEach> {
         let passed = now.since(self.signalled?);
         let mut each = [ONE; KINDS];
-        for ((place, kind), card) in each.iter_mut().zip(&ALL).zip(&self.cards) {
-            *place = of(kind, card, passed);
+        for ((place, kind), point) in each.iter_mut().zip(&ALL).zip(&self.points) {
+            *place = of(kind, point, passed);
         }
         Some(each)
     }
@@ -132,7 +132,7 @@ impl Cards {
 
     /// The lowest rates since the latest CNP.
     pub(crate) fn lowest(&self) -> OfEach {
-        self.cards.map(|card| card.rate)
+        self.points.map(|point| point.rate)
     }
 
     /// Share of its rate that a CNP sent now takes off each kind of card, in 65,536ths.
@@ -147,16 +147,17 @@ impl Cards {
         let passed = self
             .signalled
             .map_or(Nanos(u64::MAX), |signalled| now.since(signalled));
-        for (((card, kind), rate), alpha) in self.cards.iter_mut().zip(&ALL).zip(rates).zip(alphas)
+        for (((point, kind), rate), alpha) in
+            self.points.iter_mut().zip(&ALL).zip(rates).zip(alphas)
         {
-            card.alpha = (alpha + kind.step_up).min(ONE);
-            if passed < CLOSEST {
+            point.alpha = (alpha + kind.step_up).min(ONE);
+            if passed < NIC_MIN_CNP_INTERVAL {
                 continue;
             }
             if passed >= kind.timer || kind.retargets {
-                card.target = rate;
+                point.target = rate;
             }
-            card.rate = (rate - cut_by(rate, alpha / 2)).max(LEAST);
+            point.rate = (rate - cut_by(rate, alpha / 2)).max(LEAST);
         }
         self.signalled = Some(now);
     }
@@ -167,24 +168,24 @@ fn cut_by(rate: u32, share: u32) -> u32 {
 }
 
 impl Kind {
-    fn rate(&self, card: &Card, passed: Nanos) -> u32 {
+    fn rate(&self, point: &ReactionPoint, passed: Nanos) -> u32 {
         let steps = passed.0 / self.timer.0;
         let grown = u64::from(self.grows) * steps.saturating_sub(self.fast);
         let grown = u32::try_from(grown).unwrap_or(ONE).min(ONE);
-        let target = (card.target + grown).min(ONE);
-        let below = card.target.saturating_sub(card.rate);
+        let target = (point.target + grown).min(ONE);
+        let below = point.target.saturating_sub(point.rate);
         target
             - below
                 .checked_shr(u32::try_from(steps).unwrap_or(32))
                 .unwrap_or(0)
     }
 
-    fn alpha(&self, card: &Card, passed: Nanos) -> u32 {
-        if self.restarts && self.rate(card, passed) >= ONE - FREE {
+    fn alpha(&self, point: &ReactionPoint, passed: Nanos) -> u32 {
+        if self.restarts && self.rate(point, passed) >= ONE - FREE {
             return ONE;
         }
         let halves = u32::try_from(passed.0 / self.half_life).unwrap_or(u32::MAX);
-        let whole = card.alpha.checked_shr(halves).unwrap_or(0);
+        let whole = point.alpha.checked_shr(halves).unwrap_or(0);
         // Between two halvings along the chord, at most 6 % above the curve.
         let part = u64::from(whole / 2) * (passed.0 % self.half_life) / self.half_life;
         // The CNP itself adds its part before it cuts.
@@ -208,46 +209,46 @@ mod tests {
 
     #[test]
     fn each_kind_cuts_by_half_of_its_alpha_and_wins_back_by_its_own_timer() {
-        let mut cards = Cards::new();
-        assert_eq!(thousandths(cards.rates(us(7))), [1_000; KINDS]);
-        cards.signal(us(10));
-        assert_eq!(thousandths(cards.rates(us(10))), [500; KINDS]);
-        assert_eq!(thousandths(cards.rates(us(64))), [500; KINDS]);
-        assert_eq!(thousandths(cards.rates(us(65))), [500, 500, 750]);
-        assert_eq!(thousandths(cards.rates(us(310))), [750, 750, 984]);
+        let mut points = ReactionPoints::new();
+        assert_eq!(thousandths(points.rates(us(7))), [1_000; KINDS]);
+        points.signal(us(10));
+        assert_eq!(thousandths(points.rates(us(10))), [500; KINDS]);
+        assert_eq!(thousandths(points.rates(us(64))), [500; KINDS]);
+        assert_eq!(thousandths(points.rates(us(65))), [500, 500, 750]);
+        assert_eq!(thousandths(points.rates(us(310))), [750, 750, 984]);
         // Half in 142 us, and half in 10 ms.
-        assert_eq!(thousandths(cards.cuts(us(152))), [250, 250, 496]);
+        assert_eq!(thousandths(points.cuts(us(152))), [250, 250, 496]);
         // A train keeps the target of its beginning, except for the published card.
         for at in [14, 18] {
-            cards.signal(us(at));
+            points.signal(us(at));
         }
-        let [clock, _, published] = thousandths(cards.rates(us(318)));
+        let [clock, _, published] = thousandths(points.rates(us(318)));
         assert!((560..=575).contains(&clock), "{clock}");
         assert!(published < 260, "{published}");
     }
 
     #[test]
     fn alpha_starts_anew_at_the_line_for_the_kind_that_does_so() {
-        let mut cards = Cards::new();
-        cards.signal(us(0));
-        assert_eq!(thousandths(cards.cuts(us(1_700)))[..2], [2, 2]);
-        assert_eq!(thousandths(cards.cuts(us(1_900)))[..2], [2, 500]);
+        let mut points = ReactionPoints::new();
+        points.signal(us(0));
+        assert_eq!(thousandths(points.cuts(us(1_700)))[..2], [2, 2]);
+        assert_eq!(thousandths(points.cuts(us(1_900)))[..2], [2, 500]);
     }
 
     #[test]
     fn no_rate_leaves_its_range_and_cnps_closer_than_four_microseconds_cut_once() {
-        let mut cards = Cards::new();
+        let mut points = ReactionPoints::new();
         for at in 0..100_000 {
-            cards.signal(Nanos(at * 4_000 + at % 7 * 300_000));
+            points.signal(Nanos(at * 4_000 + at % 7 * 300_000));
             let later = us(at * 4 + at * 13 % 90_000);
-            for rate in cards.rates(later).into_iter().chain(cards.cuts(later)) {
+            for rate in points.rates(later).into_iter().chain(points.cuts(later)) {
                 assert!(rate <= ONE);
             }
-            assert!(cards.lowest().iter().all(|rate| *rate >= LEAST));
+            assert!(points.lowest().iter().all(|rate| *rate >= LEAST));
         }
-        let mut cards = Cards::new();
-        cards.signal(us(10));
-        cards.signal(Nanos(13_999));
-        assert_eq!(thousandths(cards.lowest()), [500; KINDS]);
+        let mut points = ReactionPoints::new();
+        points.signal(us(10));
+        points.signal(Nanos(13_999));
+        assert_eq!(thousandths(points.lowest()), [500; KINDS]);
     }
 }

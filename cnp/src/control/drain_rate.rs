@@ -7,7 +7,7 @@
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
-use super::level::QueueLevel;
+use super::queue_state::QueueState;
 
 /// Minimum duration of a window.
 const WINDOW: Nanos = Nanos::from_micros(100);
@@ -27,7 +27,7 @@ struct Mark {
 
 /// Meter of the queue's drain rate: see the module's text.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Share {
+pub(super) struct DrainRate {
     /// Counters at the previous evaluation.
     last: Mark,
     /// Counters at the start of the window; `None` if none is open.
@@ -38,18 +38,18 @@ pub(super) struct Share {
     less: Option<BitRate>,
 }
 
-impl Share {
-    /// Takes the level of a queue whose rate is `line`; returns the rate at which it drains while it stands.
-    pub(super) fn take(&mut self, level: &QueueLevel, line: BitRate, now: Nanos) -> BitRate {
-        let Some(entered) = level.entered.filter(|_| level.depth > 0) else {
-            *self = Share::default();
+impl DrainRate {
+    /// Takes the state of a queue whose rate is `line`; returns the rate at which it drains while it stands.
+    pub(super) fn update(&mut self, state: &QueueState, line: BitRate, now: Nanos) -> BitRate {
+        let Some(entered) = state.entered.filter(|_| state.depth > 0) else {
+            *self = DrainRate::default();
             return line;
         };
         let mark = Mark {
             at: now,
-            depth: level.depth,
-            departed: entered.saturating_sub(level.depth),
-            paused: level.paused,
+            depth: state.depth,
+            departed: entered.saturating_sub(state.depth),
+            paused: state.paused,
         };
         let last = std::mem::replace(&mut self.last, mark);
         if last.depth < line.bytes_in(now.since(last.at)) {
@@ -95,18 +95,18 @@ mod tests {
     /// A queue that is evaluated as it fills and drains.
     #[derive(Default)]
     struct Queue {
-        share: Share,
-        level: QueueLevel,
+        share: DrainRate,
+        state: QueueState,
         now: Nanos,
     }
 
     impl Queue {
         fn look(&mut self, came: u64, left: u64) -> BitRate {
             self.now += LOOK;
-            self.level.entered = Some(self.level.entered.unwrap_or(0) + came);
-            self.level.depth += came;
-            self.level.depth = self.level.depth.saturating_sub(left);
-            self.share.take(&self.level, LINE, self.now)
+            self.state.entered = Some(self.state.entered.unwrap_or(0) + came);
+            self.state.depth += came;
+            self.state.depth = self.state.depth.saturating_sub(left);
+            self.share.update(&self.state, LINE, self.now)
         }
 
         fn looks(&mut self, looks: usize, came: u64, left: u64) -> BitRate {
@@ -126,13 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_may_have_run_empty_tells_nothing_and_one_that_did_begins_anew() {
+    fn a_queue_that_may_have_run_empty_gives_no_rate_and_one_that_did_restarts_the_measurement() {
         let mut queue = Queue::default();
-        queue.level.depth = CARRIED / 2;
+        queue.state.depth = CARRIED / 2;
         assert_eq!(queue.looks(100, CARRIED / 8, CARRIED / 8), LINE);
         queue.look(4 * CARRIED, 0);
         assert_ne!(queue.looks(12, CARRIED, CARRIED / 2), LINE);
-        let depth = queue.level.depth;
+        let depth = queue.state.depth;
         assert_eq!(queue.look(0, depth), LINE);
     }
 
@@ -145,7 +145,7 @@ mod tests {
             assert_eq!(queue.looks(4, 0, 0), LINE, "80 us of another's frames");
         }
         for _ in 0..40 {
-            queue.level.paused += LOOK;
+            queue.state.paused += LOOK;
             assert_eq!(queue.looks(1, CARRIED, 0), LINE, "a pause");
         }
     }
@@ -166,7 +166,7 @@ mod tests {
         ) {
             let mut queue = Queue::default();
             for (came, left, paused) in steps {
-                queue.level.paused += Nanos(paused);
+                queue.state.paused += Nanos(paused);
                 let served = left.max(least);
                 let got = queue.look(came, served);
                 prop_assert!(got.0 <= LINE.0 && got.0 >= LINE.0 / LEAST);
