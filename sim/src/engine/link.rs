@@ -77,6 +77,12 @@ impl Link {
         Nanos(self.busy_fs.div_ceil(FS))
     }
 
+    /// Returns the wire bytes that have left by `now`; those that wait for the frames before them have not.
+    pub(crate) const fn carried(&self, now: Nanos) -> u64 {
+        let waits = self.busy_fs.saturating_sub(now.0 * FS) / self.fs_per_byte;
+        self.sent.bytes.saturating_sub(waits)
+    }
+
     /// Puts a frame on the wire behind those already there. Returns its arrival time if that is the next arrival.
     pub(crate) fn send(&mut self, frame: SimFrame, now: Nanos) -> Option<Nanos> {
         let wire = u64::from(wire_len(frame.data().len()));
@@ -157,6 +163,9 @@ mod tests {
             Nanos(334_240),
             "4,178 bytes a thousand times"
         );
+        // Half of the second frame is on the wire.
+        assert_eq!(link.carried(Nanos(1_150)), 1_250 + 625);
+        assert_eq!(link.carried(Nanos(9_000)), 2 * 1_250);
         link.fail();
         assert_eq!((link.lost.frames, link.in_flight().frames), (1, 0));
     }

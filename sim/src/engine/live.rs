@@ -238,4 +238,31 @@ goodput_from: 1ms
         assert!(seen.samples.iter().all(|sample| sample.depth == 1_234));
         assert!(seen.latest < Nanos(200));
     }
+
+    #[test]
+    fn a_switch_that_sends_faster_than_its_link_fills_the_link_and_no_more() {
+        let scenario = Scenario::parse("live", SCENARIO).unwrap();
+        let mut live = Live::new(&scenario, &scenario.cases()[0]).unwrap();
+        let (start, end) = live.span();
+        live.advance(start);
+        let mut frame = None;
+        let mut now = start;
+        while frame.is_none() {
+            now += Nanos(200);
+            live.advance(now);
+            frame = live.leaving();
+        }
+        let frame = frame.unwrap().1;
+        for _ in 0..100 {
+            live.entering(2, frame.data());
+        }
+        live.advance(end);
+        let through = live
+            .seen()
+            .samples
+            .iter()
+            .map(|sample| sample.through)
+            .fold(0.0, f64::max);
+        assert!((39.0..40.1).contains(&through), "{through} Gb/s of 40");
+    }
 }

@@ -109,8 +109,8 @@ mod tests {
             "",
             &[column("off", 1_000_000), column("on", 10_000)],
         );
-        // The highest mark of both queue pictures, 5 % above the deepest.
-        assert_eq!(text.matches(">2.1</text>").count(), 2, "{text}");
+        // The highest tick of both queue pictures; both time axes end at 2 ms, too.
+        assert_eq!(text.matches("class=\"y\">2.0</text>").count(), 2, "{text}");
         assert!(text.contains("a &amp; b") && text.contains("peak &lt;1&gt;"));
         assert_eq!(text.matches("<svg").count(), 7);
         assert_eq!(text.matches("<svg").count(), text.matches("</svg>").count());

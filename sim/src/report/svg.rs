@@ -9,10 +9,13 @@ const BOTTOM: f64 = 34.0;
 const TOP: f64 = 26.0;
 const RIGHT: f64 = 20.0;
 
-/// Colours that are distinct on white, also in grey and for most colour-blind eyes (Okabe and Ito).
-const COLOURS: [&str; 8] = [
+/// Colours that are distinct on white: first those of Okabe and Ito, which most colour-blind eyes tell apart.
+const COLOURS: [&str; 12] = [
     "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999",
+    "#882255", "#332288", "#7a7a00", "#7fd17f",
 ];
+/// Largest number of intervals of an axis.
+const INTERVALS: f64 = 6.0;
 
 /// Returns the colour of the n-th series.
 pub(super) fn colour(index: usize) -> &'static str {
@@ -31,6 +34,25 @@ pub(super) fn escape(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
+}
+
+/// Returns the interval between the ticks of an axis that reaches `most`: 1, 2 or 5 times a power of ten.
+fn interval(most: f64) -> f64 {
+    let least = most / INTERVALS;
+    let decade = 10f64.powf(least.log10().floor());
+    let round = [1.0, 2.0, 5.0].map(|step| step * decade);
+    // A quotient that is rounded up needs no wider interval.
+    let wide = |step: &f64| *step * (1.0 + 1e-9) >= least;
+    round.into_iter().find(wide).unwrap_or(10.0 * decade)
+}
+
+/// Returns the ticks of an axis from 0 to `most`, each with its text.
+fn ticks(interval: f64, most: f64) -> impl Iterator<Item = (f64, String)> {
+    let decimals = (-interval.log10().floor()).max(0.0) as usize;
+    (0..)
+        .map(move |n| f64::from(n) * interval)
+        .take_while(move |tick| *tick <= most + interval * 1e-6)
+        .map(move |tick| (tick, format!("{tick:.decimals$}")))
 }
 
 fn number(value: f64) -> String {
@@ -58,22 +80,29 @@ pub(super) fn curves(title: &str, series: &[Series]) -> String {
 pub(super) fn curves_to(title: &str, series: &[Series], most: f64) -> String {
     let points = || series.iter().flat_map(|series| &series.points);
     let x_most = points().map(|(x, _)| *x).fold(1e-9, f64::max);
-    let y_most = points().map(|(_, y)| *y).fold(most.max(1e-9), f64::max) * 1.05;
+    let y_most = points().map(|(_, y)| *y).fold(most.max(1e-9), f64::max);
+    let (x_step, y_step) = (interval(x_most), interval(y_most));
+    // The scale ends at a tick.
+    let y_most = (y_most / y_step - 1e-9).ceil() * y_step;
     let x = |value: f64| LEFT + value / x_most * (WIDTH - LEFT - RIGHT);
     let y = |value: f64| HEIGHT - BOTTOM - value / y_most * (HEIGHT - BOTTOM - TOP);
     let mut text = open(title);
-    for step in 0..=4 {
-        let share = f64::from(step) / 4.0;
-        let (at_y, at_x) = (y(y_most * share), x(x_most * share));
+    for (value, tick) in ticks(y_step, y_most) {
+        let at = y(value);
         let _ = write!(
             text,
-            "<line x1=\"{LEFT}\" x2=\"{:.0}\" y1=\"{at_y:.1}\" y2=\"{at_y:.1}\" class=\"g\"/><text x=\"{:.0}\" y=\"{:.1}\" class=\"y\">{}</text><text x=\"{at_x:.1}\" y=\"{:.0}\" class=\"x\">{}</text>",
+            "<line x1=\"{LEFT}\" x2=\"{:.0}\" y1=\"{at:.1}\" y2=\"{at:.1}\" class=\"g\"/><text x=\"{:.0}\" y=\"{:.1}\" class=\"y\">{tick}</text>",
             WIDTH - RIGHT,
             LEFT - 5.0,
-            at_y + 4.0,
-            number(y_most * share),
+            at + 4.0,
+        );
+    }
+    for (value, tick) in ticks(x_step, x_most) {
+        let _ = write!(
+            text,
+            "<text x=\"{:.1}\" y=\"{:.0}\" class=\"x\">{tick}</text>",
+            x(value),
             HEIGHT - BOTTOM + 15.0,
-            number(x_most * share),
         );
     }
     let _ = write!(
@@ -171,4 +200,56 @@ pub(super) fn bars(
     }
     text.push_str("</svg>");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    fn text_of(most: f64) -> Vec<String> {
+        let step = interval(most);
+        let end = (most / step - 1e-9).ceil() * step;
+        ticks(step, end).map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_reach_the_highest_value() {
+        assert_eq!(text_of(100.0), ["0", "20", "40", "60", "80", "100"]);
+        assert_eq!(text_of(100.2), ["0", "20", "40", "60", "80", "100", "120"]);
+        assert_eq!(text_of(43.4), ["0", "10", "20", "30", "40", "50"]);
+        assert_eq!(text_of(0.63), ["0.0", "0.2", "0.4", "0.6", "0.8"]);
+        assert_eq!(text_of(11_592.0)[4..], ["8000", "10000", "12000"]);
+        for (most, name) in [(1e-9, "least"), (1e12, "most"), (7.0, "some")] {
+            let ticks = text_of(most);
+            assert!((2..=7).contains(&ticks.len()), "{name}: {ticks:?}");
+        }
+    }
+
+    #[test]
+    fn every_scheme_of_a_scenario_has_a_colour_that_differs_from_the_others() {
+        let rgb = |colour: &str| {
+            let part = |at| i32::from_str_radix(&colour[at..at + 2], 16).unwrap();
+            [part(1), part(3), part(5)]
+        };
+        for (index, one) in COLOURS.iter().enumerate() {
+            for other in &COLOURS[..index] {
+                let apart: i32 = rgb(one)
+                    .iter()
+                    .zip(rgb(other))
+                    .map(|(a, b)| (a - b).abs())
+                    .sum();
+                assert!(apart > 80, "{one} and {other} are {apart} apart");
+            }
+        }
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/scenarios");
+        let mut most = 0;
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|end| end == "yaml") {
+                most = most.max(Scenario::load(&path).unwrap().vary.scheme.len());
+            }
+        }
+        assert!((9..=COLOURS.len()).contains(&most), "{most} schemes");
+    }
 }
