@@ -48,7 +48,9 @@ fn interval(most: f64) -> f64 {
 
 /// Returns the ticks of an axis from 0 to `most`, each with its text.
 fn ticks(interval: f64, most: f64) -> impl Iterator<Item = (f64, String)> {
-    let decimals = (-interval.log10().floor()).max(0.0) as usize;
+    // As many as the interval's first digit needs.
+    let tenfold = std::iter::successors(Some(interval), |value| Some(value * 10.0));
+    let decimals = tenfold.take_while(|value| *value < 1.0 - 1e-9).count();
     (0..)
         .map(move |n| f64::from(n) * interval)
         .take_while(move |tick| *tick <= most + interval * 1e-6)
@@ -234,12 +236,12 @@ mod tests {
         };
         for (index, one) in COLOURS.iter().enumerate() {
             for other in &COLOURS[..index] {
-                let apart: i32 = rgb(one)
+                let difference: i32 = rgb(one)
                     .iter()
                     .zip(rgb(other))
                     .map(|(a, b)| (a - b).abs())
                     .sum();
-                assert!(apart > 80, "{one} and {other} are {apart} apart");
+                assert!(difference > 80, "{one} and {other} differ by {difference}");
             }
         }
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/scenarios");
