@@ -258,7 +258,7 @@ crate::quantity!(
     BitRate as "Rate", "a rate",
     "write bits per second as a number with K, M, G or T, with or without bps, such as 100G, 25Gbps or 10M",
     parse: &[
-        ("", 1), ("bps", 1),
+        ("bps", 1),
         ("k", 1_000), ("K", 1_000), ("kbps", 1_000), ("Kbps", 1_000), ("kbit", 1_000),
         ("M", 1_000_000), ("Mbps", 1_000_000), ("Mbit", 1_000_000),
         ("G", 1_000_000_000), ("Gbps", 1_000_000_000), ("Gbit", 1_000_000_000),
@@ -267,8 +267,8 @@ crate::quantity!(
     print: &[
         ("T", 1_000_000_000_000), ("G", 1_000_000_000), ("M", 1_000_000), ("K", 1_000), ("bps", 1),
     ],
-    bare: Some(1),
-    pattern: r"^[0-9]+(\.[0-9]+)? *([kKMGT]?(bps|bit)?)?$", examples: ["100G", "25Gbps", "10M"]
+    bare: None,
+    pattern: r"^[0-9]+(\.[0-9]+)? *([kKMGT]|[kKMGT]?bps|[kKMGT]bit)$", examples: ["100G", "25Gbps", "10M"]
 );
 
 /// A size in bytes. `KB`, `MB`, `GB` are powers of 1000; `KiB`, `MiB`, `GiB` of 1024.

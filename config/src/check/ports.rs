@@ -108,6 +108,9 @@ fn ring_frame(check: &mut Check<'_>, i: usize, port: &Port) {
     let Some(frame) = Device::parse(&port.device).and_then(|device| device.ring_frame()) else {
         return;
     };
+    if !check.certain(&port_path(i).key("mtu")) {
+        return;
+    }
     let mtu = u64::from(port.mtu.get());
     if mtu + LINK_HEADERS + RING_HEADER > frame {
         let message = format!(

@@ -42,6 +42,11 @@ fn rates() {
     assert_eq!("25Gbps".parse(), Ok(BitRate(25_000_000_000)));
     assert_eq!("10M".parse(), Ok(BitRate(10_000_000)));
     assert_eq!("2.5G".parse(), Ok(BitRate(2_500_000_000)));
+    assert_eq!("1000bps".parse(), Ok(BitRate(1_000)));
+    // A number alone may have been meant in any unit.
+    let why = refused::<BitRate>("100");
+    assert_eq!(why.to_string(), "`100` has no unit");
+    assert!(format!("{why:#}").contains("write bits per second"));
     refused::<BitRate>("10Gb/s");
     refused::<BitRate>("10MB");
 }
