@@ -41,7 +41,6 @@ const FUNCTIONS: &[&str] = &[
     "rte_driver_name",
     "rte_eal_cleanup",
     "rte_eal_get_lcore_state",
-    "rte_eal_init",
     "rte_eal_remote_launch",
     "rte_eal_wait_lcore",
     "rte_eth_call_[rt]x_callbacks",

@@ -38,10 +38,26 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
     }
     // Workers that share their cores with other work do not isolate them.
     if config.cores.idle == Idle::Poll {
-        isolation(host, &busy, found);
+        match online.filter(|online| !online.is_empty() && online.is_subset(&busy)) {
+            Some(online) => no_core_left(&online, found),
+            None => isolation(host, &busy, found),
+        }
     }
     siblings(host, &busy, found);
     governor(host, &busy, found);
+}
+
+/// Reports that the switch polls on every core: none can be isolated, as the kernel and other programs need one.
+fn no_core_left(online: &BTreeSet<usize>, found: &mut Vec<Finding>) {
+    found.push(Finding {
+        check: Check::CoreNotIsolated,
+        severity: Severity::Warning,
+        place: format!("core {}", cpu_list::write(online)),
+        what: "the switch polls on all cores of this host, and the kernel's and other programs' work delays frames for milliseconds".to_owned(),
+        mend: Mend::ByHand(format!(
+            "cat {CPU}/online   # leave a core to the kernel: a host with more cores, fewer cores.workers, or cores.idle: adaptive"
+        )),
+    });
 }
 
 fn isolation(host: &Host, busy: &BTreeSet<usize>, found: &mut Vec<Finding>) {

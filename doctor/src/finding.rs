@@ -35,6 +35,8 @@ npcc_config::named! {
         DeviceMissing = "device-missing",
         /// The device has a driver that DPDK can use.
         DriverBinding = "driver-binding",
+        /// DPDK's driver of a virtual device is installed.
+        DriverMissing = "driver-missing",
         /// The IOMMU is on for vfio.
         IommuOff = "iommu-off",
         /// The vfio driver uses the IOMMU.

@@ -10,24 +10,28 @@ mod clashes;
 mod clock;
 mod cores;
 mod cpu_list;
+mod drivers;
 mod finding;
 mod host;
 mod hugepages;
 mod interfaces;
 mod pci;
 
+pub use drivers::DriverFile;
 pub use finding::{Check, Diagnosis, Finding, Mend, Severity};
 pub use host::Host;
 use npcc_config::Config;
 
-/// Examines a host; checks that need a configuration are skipped without one.
+/// Examines a host; checks that need a configuration are skipped without one. `drivers` are the files that the configuration's ports
+/// need.
 #[must_use]
-pub fn examine(host: &Host, config: Option<&Config>) -> Diagnosis {
+pub fn examine(host: &Host, config: Option<&Config>, drivers: &[DriverFile]) -> Diagnosis {
     let mut found = Vec::new();
     hugepages::examine(host, config, &mut found);
     clock::examine(host, &mut found);
     if let Some(config) = config {
         pci::examine(host, config, &mut found);
+        drivers::examine(host, drivers, &mut found);
         cores::examine(host, config, &mut found);
         interfaces::examine(host, config, &mut found);
         clashes::examine(host, config, &mut found);

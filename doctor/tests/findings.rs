@@ -12,7 +12,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
 use npcc_config::Config;
-use npcc_doctor::{Check, Diagnosis, Host, Mend, Severity, examine};
+use npcc_doctor::{Check, Diagnosis, DriverFile, Host, Mend, Severity, examine};
 use tempfile::TempDir;
 
 const CONFIG: &str = "version: 1
@@ -26,6 +26,8 @@ buffer: { pool: 64MB }
 qos: { profile: roce-lossless }
 telemetry: { socket: /run/npcc-switch.sock }
 ";
+
+const DRIVERS: &str = "/usr/lib/dpdk/pmds-23.0";
 
 const ETHTOOL_L: &str = "Channel parameters for eth1:
 Pre-set maximums:
@@ -90,7 +92,15 @@ impl Tree {
     }
 
     fn diagnosis(&self) -> Diagnosis {
-        examine(&Host::tree(self.dir.path()), Some(&self.config()))
+        let driver = DriverFile {
+            port: "wan0".to_owned(),
+            driver: "net_af_packet".to_owned(),
+            folder: DRIVERS.into(),
+            file: "librte_net_af_packet.so".to_owned(),
+            package: "librte-net-af-packet23".to_owned(),
+        };
+        let host = Host::tree(self.dir.path());
+        examine(&host, Some(&self.config()), &[driver])
     }
 
     /// Creates a host without any finding.
@@ -124,6 +134,7 @@ impl Tree {
         for (address, group) in [("0000:3b:00.0", "14"), ("0000:5e:00.0", "15")] {
             tree.card(address, "vfio-pci", group);
         }
+        tree.file(&format!("{DRIVERS}/librte_net_af_packet.so"), "");
         tree.file("sys/class/net/eth1/flags", "0x1003\n");
         tree.file("sys/class/net/eth1/mtu", "9100\n");
         tree.answer(
@@ -246,6 +257,7 @@ fn break_it(check: Check, tree: &mut Tree) {
         }
         Check::DeviceMissing => tree.remove(DC0),
         Check::DriverBinding => tree.link(&format!("{DC0}/driver"), "../../drivers/ice"),
+        Check::DriverMissing => tree.remove(&format!("{DRIVERS}/librte_net_af_packet.so")),
         Check::IommuOff => tree.remove(&format!("{DC0}/iommu_group")),
         Check::IommuUnsafe => {
             tree.remove(&format!("{DC0}/iommu_group"));
@@ -430,6 +442,22 @@ fn what_mends_is_the_command_for_this_host() {
 
 /// A script must not cut off an operator who manages the host through that card.
 #[test]
+fn a_host_is_not_told_to_isolate_all_of_its_cores() {
+    let tree = Tree::healthy();
+    tree.file("sys/devices/system/cpu/online", "2-3\n");
+    tree.file("sys/devices/system/cpu/isolated", "\n");
+    tree.file("sys/devices/system/cpu/nohz_full", "\n");
+    let diagnosis = tree.diagnosis();
+    let all = diagnosis.findings.iter().map(|one| one.check);
+    assert_eq!(all.collect::<Vec<_>>(), [Check::CoreNotIsolated]);
+    let [only] = &diagnosis.findings[..] else {
+        panic!("{diagnosis}");
+    };
+    assert!(only.what.contains("all cores of this host"), "{diagnosis}");
+    assert!(matches!(&only.mend, Mend::ByHand(command) if !command.contains("isolcpus")));
+}
+
+#[test]
 fn a_card_with_addresses_is_not_bound_without_somebody_deciding() {
     let mut tree = Tree::healthy();
     break_it(Check::DriverBinding, &mut tree);
@@ -477,7 +505,7 @@ fn without_a_configuration_memory_and_clock_are_looked_at() {
         "0\n",
     );
     tree.remove("sys/bus");
-    let diagnosis = examine(&Host::tree(tree.dir.path()), None);
+    let diagnosis = examine(&Host::tree(tree.dir.path()), None, &[]);
     let found: Vec<Check> = diagnosis.findings.iter().map(|one| one.check).collect();
     assert_eq!(found, [Check::HugepagesFew]);
     assert!(diagnosis.to_string().contains("npcc-switch doctor FILE"));

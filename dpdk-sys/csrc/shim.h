@@ -37,6 +37,9 @@ int npcc_eth_link(uint16_t port, uint32_t *speed_mbps, bool *up);
 bool npcc_is_packet_socket(int fd);
 
 /* Keeps all memory of DPDK, what it has now and what it takes later, out of core dumps: 0, or a negative errno. */
+/* rte_eal_init() without the usage that it prints to stdout when it refuses an argument; its messages on stderr stay. */
+int npcc_eal_init(int argc, char **argv);
+
 int npcc_keep_out_of_cores(void);
 
 /* All threads give all capabilities away but these (a bit each, by the kernel's numbers): 0, or a negative errno. */

@@ -5,14 +5,21 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use npcc_doctor::{Diagnosis, Host, examine};
+use npcc_config::Config;
+use npcc_config::plan::Port;
+use npcc_doctor::{Diagnosis, DriverFile, Host, examine};
+use npcc_dpdk::Device;
 
-use super::{ConfigArgs, Failure, load, say};
+use super::{CONFIG, Failure, load, say};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// Configuration to compare the host with; without one only memory and clock are looked at
+    /// Configuration to compare the host with; default /etc/npcc-switch/npcc-switch.yaml if it exists, else only memory and clock are
+    /// looked at
     #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The same, as other commands have it
+    #[arg(short = 'c', long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -27,15 +34,34 @@ pub(super) struct DoctorArgs {
 
 /// Examines this host, or the tree that looks like one.
 pub(super) fn diagnosis(config: Option<PathBuf>, host: &Host) -> Result<Diagnosis, Failure> {
-    let loaded = config
-        .map(|config| load(&ConfigArgs { config }))
-        .transpose()?;
-    Ok(examine(host, loaded.as_ref().map(|loaded| &loaded.config)))
+    let loaded = config.map(|path| load(&path)).transpose()?;
+    let config = loaded.as_ref().map(|loaded| &loaded.config);
+    let drivers = config.map(drivers).unwrap_or_default();
+    Ok(examine(host, config, &drivers))
+}
+
+/// Returns the files of DPDK that the ports' devices need.
+fn drivers(config: &Config) -> Vec<DriverFile> {
+    let file = |port: &Port| {
+        let plugin = port.device.to_string().parse::<Device>().ok()?.plugin()?;
+        Some(DriverFile {
+            port: port.name.clone(),
+            driver: plugin.driver,
+            folder: plugin.folder,
+            file: plugin.file,
+            package: plugin.package,
+        })
+    };
+    config.ports.iter().filter_map(file).collect()
 }
 
 pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let host = args.host.as_deref().map_or_else(Host::this, Host::tree);
-    let diagnosis = diagnosis(args.config.clone(), &host)?;
+    let named = args.file.as_ref().or(args.config.as_ref()).cloned();
+    // Another host's tree has its own configuration.
+    let packaged =
+        || Some(PathBuf::from(CONFIG)).filter(|path| args.host.is_none() && path.exists());
+    let diagnosis = diagnosis(named.or_else(packaged), &host)?;
     let text = if args.json {
         let json = serde_json::to_string_pretty(&diagnosis);
         json.context("cannot encode the findings")? + "\n"

@@ -34,7 +34,7 @@ mod trace;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ enum Command {
     /// Forward until signalled, then print totals
     Run(RunArgs),
     /// Validate a configuration; print what it needs
-    Check(ConfigArgs),
+    Check(check::CheckArgs),
     /// Look at the host: what is wrong, where, and the command that mends it; exit code 1 if there is anything to mend
     Doctor(doctor::DoctorArgs),
     /// Show the state of a running switch
@@ -102,17 +102,14 @@ enum Command {
     Generate(generate::GenerateArgs),
 }
 
-#[derive(Debug, Args)]
-struct ConfigArgs {
-    /// Configuration file
-    #[arg(short = 'c', long = "config", value_name = "FILE")]
-    config: PathBuf,
-}
+/// The package's configuration.
+const CONFIG: &str = "/etc/npcc-switch/npcc-switch.yaml";
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    #[command(flatten)]
-    config: ConfigArgs,
+    /// Configuration file
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    config: PathBuf,
     /// Stop after this time, such as 10s or 500ms
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
@@ -232,9 +229,8 @@ fn say_coloured(text: &str) -> Result<(), Failure> {
 }
 
 /// Reads a configuration; warnings go to stderr.
-fn load(args: &ConfigArgs) -> Result<npcc_config::Loaded, Failure> {
-    let loaded =
-        npcc_config::load(&args.config).map_err(|report| Failure::Config(report.to_string()))?;
+fn load(path: &Path) -> Result<npcc_config::Loaded, Failure> {
+    let loaded = npcc_config::load(path).map_err(|report| Failure::Config(report.to_string()))?;
     for warning in &loaded.warnings {
         say_error(&warning.to_string());
     }

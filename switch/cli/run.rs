@@ -17,7 +17,7 @@ use npcc_lab::template::Templates;
 
 pub(super) fn run(args: &RunArgs, handed: Vec<(String, OwnedFd)>) -> Result<(), Failure> {
     let loaded = load(&args.config)?;
-    let path = &args.config.config;
+    let path = &args.config;
     let source = Source {
         version: env!("NPCC_VERSION").to_owned(),
         // Read again later, wherever this process has gone.

@@ -20,10 +20,8 @@ use npcc_doctor::Host;
 
 use super::bundle::Bundle;
 use super::socket::SocketArg;
-use super::{Failure, core_file, doctor, reports, say, show};
+use super::{CONFIG, Failure, core_file, doctor, reports, say, show};
 
-/// The package's configuration.
-const CONFIG: &str = "/etc/npcc-switch/npcc-switch.yaml";
 /// Rows of tables that may have very many.
 const ROWS: usize = 10_000;
 /// How long a report of a crash waits for the switch that starts.

@@ -44,7 +44,7 @@ pub use mempool::{AllocError, Mempool, MempoolConfig, PoolError};
 pub use one_by_one::OneByOne;
 pub use port::{
     Descriptors, Device, DeviceError, Direction, Link, LinkPause, MacAddr, Operation, PfcQueues,
-    Phase, Port, PortConfig, PortError, PortStats, RxQueue, Spread, TxQueue,
+    Phase, Plugin, Port, PortConfig, PortError, PortStats, RxQueue, Spread, TxQueue,
 };
 pub use ring::{RingError, RingPort, RingRx, RingTx};
 pub use rx_interrupt::{PacketSockets, RxInterrupt};

@@ -50,7 +50,7 @@ impl Eal {
     /// (for example `["--no-huge", "-m", "512", "--no-shconf"]`).
     ///
     /// The calling thread becomes the main lcore and is pinned to it. EAL prints why it refused an
-    /// argument.
+    /// argument, without its usage.
     ///
     /// # Errors
     /// [`EalError::AlreadyInitialised`] on every call but the first of a process, even if that one
@@ -74,7 +74,7 @@ impl Eal {
         let argv = argv.leak();
         // SAFETY: argv is a null-terminated array of `count` writable NUL-terminated strings that
         // are never freed, and the flag above makes this the only call of the process.
-        let rc = unsafe { dpdk_sys::rte_eal_init(count, argv.as_mut_ptr()) };
+        let rc = unsafe { dpdk_sys::npcc_eal_init(count, argv.as_mut_ptr()) };
         if rc < 0 {
             return Err(EalError::explain(
                 Errno::last(),

@@ -185,20 +185,47 @@ fn kernel_driver(device: &Device) -> Option<PortError> {
 }
 
 fn missing_driver(device: &Device) -> Option<PortError> {
-    let driver = device.driver()?;
-    let folder = PathBuf::from(dpdk_sys::RTE_EAL_PMD_PATH.to_string_lossy().into_owned());
-    let plugin = plugin(driver);
+    let plugin = device.plugin()?;
     // An empty path, or one that is not there, means drivers that were linked in: nothing can be
     // said of those.
-    if !folder.is_dir() || folder.join(format!("librte_{plugin}.so")).exists() {
+    if !plugin.folder.is_dir() || plugin.folder.join(&plugin.file).exists() {
         return None;
     }
     Some(PortError::NoDriver {
         device: device.to_string(),
-        driver: driver.to_owned(),
-        package: debian_package(&plugin, &folder),
-        folder,
+        driver: plugin.driver,
+        package: plugin.package,
+        folder: plugin.folder,
     })
+}
+
+/// File with the driver of a virtual device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plugin {
+    /// Name of the driver, such as `net_af_packet`.
+    pub driver: String,
+    /// Folder of DPDK's drivers; empty where they are linked in.
+    pub folder: PathBuf,
+    /// Name of the file in the folder.
+    pub file: String,
+    /// Debian package that has the file.
+    pub package: String,
+}
+
+impl Device {
+    /// Returns the file with the device's driver; `None` for a PCI device, whose driver depends on the card.
+    #[must_use]
+    pub fn plugin(&self) -> Option<Plugin> {
+        let driver = self.driver()?;
+        let folder = PathBuf::from(dpdk_sys::RTE_EAL_PMD_PATH.to_string_lossy().into_owned());
+        let plugin = plugin(driver);
+        Some(Plugin {
+            driver: driver.to_owned(),
+            file: format!("librte_{plugin}.so"),
+            package: debian_package(&plugin, &folder),
+            folder,
+        })
+    }
 }
 
 /// Returns the name of the plug-in that holds a driver: its own, except for those that share one or were renamed.

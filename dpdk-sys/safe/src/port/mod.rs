@@ -25,6 +25,7 @@ mod tx;
 
 use std::sync::{Arc, Mutex};
 
+pub use attach::Plugin;
 pub use config::{Descriptors, PortConfig};
 pub use device::{Device, DeviceError};
 pub use error::{Operation, PortError};
