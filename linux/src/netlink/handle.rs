@@ -13,6 +13,7 @@ use npcc_pipeline::units::PortId;
 use super::report::{Counts, Report};
 use super::wants::{RefusedByLinux, Wanted};
 use crate::fib::{Member, Refused};
+use crate::table::routes::Routes;
 use crate::wanted::differ::{Differ, Figures, Installed};
 use crate::wanted::ports::Place;
 use crate::wire::neighbor::Neighbor;
@@ -58,10 +59,12 @@ pub struct RouteRow {
     pub installed: Installed,
     /// Next hops installed in the switch.
     pub members: Vec<Member>,
+    /// Origin (`RTPROT_*`) and metric of the kernel's route; `None` for a neighbour, which has no route of its own.
+    pub origin: Option<(u8, u32)>,
 }
 
 /// Returns the installed state of all prefixes, in their order.
-pub(super) fn rows(differ: &Differ) -> Vec<RouteRow> {
+pub(super) fn rows(differ: &Differ, routes: &Routes) -> Vec<RouteRow> {
     let row = |(prefix, installed)| {
         let group = match installed {
             Installed::By(id) => differ.group(id),
@@ -71,6 +74,7 @@ pub(super) fn rows(differ: &Differ) -> Vec<RouteRow> {
             prefix,
             installed,
             members: group.map_or_else(Vec::new, |group| group.members.all.clone()),
+            origin: routes.best(prefix).map(|best| (best.protocol, best.metric)),
         }
     };
     let mut rows: Vec<RouteRow> = differ.installed().map(row).collect();

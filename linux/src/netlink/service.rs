@@ -273,7 +273,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                     let _ = answer.send(refused);
                 }
                 Ok(Command::Routes(answer)) => {
-                    let _ = answer.send(rows(self.mirror.differ()));
+                    let _ = answer.send(rows(self.mirror.differ(), self.mirror.model().routes()));
                 }
                 Ok(Command::Carrier(port, carrier)) => self.carrier(port, carrier),
                 Ok(Command::Speed(port, mbps)) => self.speed(port, mbps),

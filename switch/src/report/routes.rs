@@ -8,7 +8,7 @@ use npcc_linux::wanted::differ::Installed;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use serde::{Deserialize, Serialize};
 
-use super::table::{table, thousands, word};
+use super::table::{joined, table, thousands, time, word};
 
 /// Row of `show routes --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -21,6 +21,12 @@ pub struct Route {
     pub state: String,
     /// Next hops of the route, and what happens to frames there.
     pub next_hops: Vec<NextHop>,
+    /// Origin of the kernel's route as in `ip route`, such as `bgp` or `static`; absent without a route in the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Metric of the kernel's route; the lower, the better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric: Option<u32>,
 }
 
 /// Next hop of a route.
@@ -69,7 +75,10 @@ impl NextHop {
     }
 
     fn text(&self) -> String {
-        let mut words = vec![self.kind.clone()];
+        // Without a gateway each destination is resolved by itself.
+        let connected = self.kind == "unresolved" && self.gateway.is_none();
+        let kind = if connected { "connected" } else { &self.kind };
+        let mut words = vec![kind.to_owned()];
         words.extend(self.gateway.map(|gateway| format!("via {gateway}")));
         if !self.port.is_empty() {
             words.push(self.port.clone());
@@ -98,14 +107,49 @@ pub const fn state(installed: Installed) -> &'static str {
 /// Renders `show routes`.
 #[must_use]
 pub fn routes(rows: &[Route]) -> String {
-    table(3, &&Route::default(), rows, |row| {
+    table(5, &&Route::default(), rows, |row| {
         let hops: Vec<String> = row.next_hops.iter().map(NextHop::text).collect();
+        let hops = match row.state.as_str() {
+            "left-out" => "none behind a port of the switch".to_owned(),
+            "refused" => "no room in the switch".to_owned(),
+            _ => hops.join(", "),
+        };
         vec![
             word("PREFIX", &row.prefix),
+            ("PROTOCOL", joined(&row.protocol, "")),
+            ("METRIC", joined(row.metric, "")),
             word("STATE", &row.state),
-            ("NEXT HOPS", hops.join(", ")),
+            ("NEXT HOPS", hops),
         ]
     })
+}
+
+/// Returns the name of a route's origin in `ip route` (`RTPROT_*` of `linux/rtnetlink.h`, and FRR's numbers); the number where it has none.
+#[must_use]
+pub fn protocol(number: u8) -> String {
+    let name = match number {
+        1 => "redirect",
+        2 => "kernel",
+        3 => "boot",
+        4 => "static",
+        9 => "ra",
+        11 => "zebra",
+        12 => "bird",
+        16 => "dhcp",
+        18 => "keepalived",
+        42 => "babel",
+        186 => "bgp",
+        187 => "isis",
+        188 => "ospf",
+        189 => "rip",
+        191 => "nhrp",
+        192 => "eigrp",
+        194 => "sharp",
+        195 => "pbr",
+        196 => "zstatic",
+        other => return other.to_string(),
+    };
+    name.to_owned()
 }
 
 /// Row of `show neighbors --json`.
@@ -255,7 +299,7 @@ impl Linux {
             "{drained}kernel      {} IPv4 and {} IPv6 prefixes\n\
              switch      {} installed by {} groups, {} left out, {} refused\n\
              messages    {} read, {} malformed, {} overruns, receive buffer {} B\n\
-             comparisons {}, the last took {} us and found {} differences; {} faults\n",
+             comparisons {}, the last took {} and found {} differences; {} faults\n",
             count(self.kernel_ipv4),
             count(self.kernel_ipv6),
             count(self.installed),
@@ -267,7 +311,7 @@ impl Linux {
             thousands(self.overruns),
             count(self.receive_buffer),
             thousands(self.comparisons),
-            thousands(self.compared_us),
+            time(self.compared_us.saturating_mul(1_000)),
             count(self.differences),
             thousands(self.faults),
         )
@@ -298,5 +342,43 @@ mod tests {
         assert_eq!(hop.text(), text);
         let drop = NextHop::of(&Adjacency::unusable(Kind::Blackhole), "dc0");
         assert_eq!(drop.text(), "blackhole");
+    }
+
+    #[test]
+    fn a_route_has_its_origin_and_the_reason_why_it_is_left_out() {
+        let hop = |kind: &str, gateway: Option<&str>| NextHop {
+            kind: kind.to_owned(),
+            port: "left".to_owned(),
+            gateway: gateway.map(|one| one.parse().unwrap()),
+            weight: 1,
+            ..NextHop::default()
+        };
+        let route = |prefix: &str, state: &str, number, next_hops| Route {
+            prefix: prefix.to_owned(),
+            state: state.to_owned(),
+            protocol: Some(protocol(number)),
+            metric: Some(20),
+            next_hops,
+        };
+        let text = routes(&[
+            route("10.1.0.0/24", "installed", 2, vec![hop("unresolved", None)]),
+            route(
+                "10.8.0.0/24",
+                "installed",
+                186,
+                vec![hop("unresolved", Some("10.1.0.9"))],
+            ),
+            route("10.9.0.0/24", "left-out", 77, vec![]),
+        ]);
+        let lines = text.lines().skip(1);
+        let lines: Vec<String> = lines
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        let expected = [
+            "10.1.0.0/24 kernel 20 installed connected left",
+            "10.8.0.0/24 bgp 20 installed unresolved via 10.1.0.9 left",
+            "10.9.0.0/24 77 20 left-out none behind a port of the switch",
+        ];
+        assert_eq!(lines, expected);
     }
 }

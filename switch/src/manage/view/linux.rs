@@ -78,6 +78,7 @@ impl View {
                 prefix: prefix.to_string(),
                 state: "installed".to_owned(),
                 next_hops: paths.iter().map(hop).collect(),
+                ..Route::default()
             };
             let table = self.file_routes();
             let requested = table
@@ -99,6 +100,8 @@ impl View {
             prefix: row.prefix.to_string(),
             state: routes::state(row.installed).to_owned(),
             next_hops: row.members.iter().map(hop).collect(),
+            protocol: row.origin.map(|(number, _)| routes::protocol(number)),
+            metric: row.origin.map(|(_, metric)| metric),
         };
         let all = kernel.routes().ok_or_else(gone)?;
         let requested = all.iter().filter(|row| touches(row.prefix, requested));
@@ -125,7 +128,7 @@ impl View {
         let row = |(prefix, state): (String, &str)| Route {
             prefix,
             state: state.to_owned(),
-            next_hops: vec![],
+            ..Route::default()
         };
         page(query, mended.chain(wrong), row, give)
     }
