@@ -194,7 +194,7 @@ fn an_end_by_a_second_signal_is_reported_and_is_no_crash() {
 }
 
 #[test]
-fn a_burst_of_crashes_has_one_report_of_the_first() {
+fn a_burst_of_crashes_has_reports_of_the_first_two() {
     let _alone = alone();
     let victim = victim();
     victim.crash(Crash::Panic("manage"));
@@ -208,7 +208,7 @@ fn a_burst_of_crashes_has_one_report_of_the_first() {
         signal_until_dead(&mut next, "KILL");
     }
     let reports = victim.reports();
-    assert_eq!(reports.len(), 1, "{reports:?}");
+    assert_eq!(reports.len(), 2, "{reports:?}");
     let signalled: Value =
         serde_json::from_str(&part(&reports[0], "recorder-previous.json")).unwrap();
     assert_eq!(signalled["pid"], first["pid"]);

@@ -1,12 +1,14 @@
-//! Reports of crashes that the switch has written by itself: at most one in a time, and the last few of them.
+//! Reports of crashes that the switch has written by itself: at most two in a time, and the last few of them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-/// A crash within this time of the last report belongs to it: a switch that cannot stay up crashes many times for one reason.
+/// Time in which at most [`OF_BURST`] crashes are reported: a switch that cannot stay up crashes many times for one reason.
 const BURST: Duration = Duration::from_secs(600);
+/// The second crash may have another reason than the first; a third tells no more.
+const OF_BURST: usize = 2;
 /// Reports kept.
 const KEPT: usize = 5;
 const PREFIX: &str = "crash-";
@@ -44,14 +46,14 @@ fn all(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(reports)
 }
 
-/// Path of a crash report; `None` where there is one of the same burst.
+/// Path of a crash report; `None` where there are enough of the same burst.
 pub(super) fn due(folder: &Path, stamp: &str, now: SystemTime) -> io::Result<Option<PathBuf>> {
     let times = all(folder)?
         .into_iter()
         .flat_map(|path| fs::metadata(path)?.modified());
     let recent = |time: SystemTime| now.duration_since(time).is_ok_and(|past| past < BURST);
     // One that is dated later than now says nothing.
-    if times.max().is_some_and(recent) {
+    if times.filter(|time| recent(*time)).count() >= OF_BURST {
         return Ok(None);
     }
     Ok(Some(folder.join(format!("{PREFIX}{stamp}{SUFFIX}"))))
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_of_crashes_has_one_report_and_the_last_five_stay() {
+    fn a_burst_of_crashes_has_two_reports_and_the_last_five_stay() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let now = SystemTime::now();
@@ -80,8 +82,17 @@ mod tests {
             let path = due(folder, &format!("2026112{n}"), at).unwrap().unwrap();
             let report = fs::File::create(path).unwrap();
             report.set_modified(at).unwrap();
-            let soon = at + BURST - Duration::from_secs(1);
-            assert_eq!(due(folder, "x", soon).unwrap(), None, "the same burst");
+            let soon = at + Duration::from_secs(1);
+            let second = due(folder, &format!("2026112{n}-second"), soon)
+                .unwrap()
+                .unwrap();
+            fs::File::create(&second)
+                .unwrap()
+                .set_modified(soon)
+                .unwrap();
+            let third = at + BURST - Duration::from_secs(1);
+            assert_eq!(due(folder, "x", third).unwrap(), None, "the same burst");
+            fs::remove_file(second).unwrap();
             thin_out(folder).unwrap();
         }
         fs::write(folder.join("notes.txt"), "another's").unwrap();
