@@ -128,13 +128,21 @@ fn the_page_shows_a_live_depth_and_a_flow_and_contacts_the_switch_only() {
         "dc0 ingress 3",
         "xoff <b>",
         "xon <b>",
-        "0x31 to 0x11",
+        "0x31 &gt; 0x11",
         "no_route",
         "storm",
         "CNPs a second",
     ] {
         assert!(dom.contains(part), "{part}: {dom}");
     }
+    // One clock: each time is UTC, in seconds.
+    let times: Vec<&str> = dom.split("<time>").skip(1).collect();
+    assert!(!times.is_empty() && dom.contains("Live, 20"), "{dom}");
+    for time in times {
+        let time = time.split('<').next().unwrap();
+        assert!(time.len() == 20 && time.ends_with('Z'), "{time}");
+    }
+    assert!(!dom.contains(" us: "), "{dom}");
     let requested = requested.lock().unwrap();
     let known = [
         "/",

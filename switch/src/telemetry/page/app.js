@@ -16,6 +16,8 @@ const units = (value, step, names) => {
 };
 const bytes = value => units(value, 1000, ["B", "KB", "MB", "GB", "TB"]);
 const bits = value => units(value, 1000, ["b/s", "Kb/s", "Mb/s", "Gb/s", "Tb/s"]);
+/// Time of day as everywhere else: UTC, in seconds.
+const utc = time => `${time.slice(0, 19)}Z`;
 const count = value => units(value, 1000, ["", "K", "M", "G", "T"]).trim();
 
 /// Keeps the latest of something, and gives all that is kept.
@@ -85,7 +87,7 @@ function queues(now, grown) {
         ["peak", bytes(queue.peak)],
         ["marked/s", count(grown(queue.ecn_marked, was?.ecn_marked))],
         ["dropped/s", count(grown(queue.dropped, was?.dropped))],
-        ...(watched ? [["policy", watched.policy_now], ["acts", watched.action]] : []),
+        ...(watched ? [["policy", watched.policy_now], ["action", watched.action]] : []),
         ...lines.map(({ name, value }) => [name, bytes(value)]),
       ]))]);
     }
@@ -138,9 +140,9 @@ function table(place, columns, rows, otherwise) {
 
 function flows(all) {
   const hex = qp => qp === null ? "unknown" : `0x${qp.toString(16)}`;
-  const rows = all.slice(0, 20).map(flow => [flow.src, flow.dst, `${hex(flow.sender_qp)} to ${hex(flow.dest_qp)}`, `${flow.port} ${flow.priority}`,
+  const rows = all.slice(0, 20).map(flow => [flow.src, flow.dst, `${hex(flow.sender_qp)} > ${hex(flow.dest_qp)}`, `${flow.port} ${flow.priority}`,
     flow.cold ? `${flow.evidence}, cold` : flow.evidence, bytes(flow.bytes), count(flow.cnps), flow.response ?? flow.refused ?? ""]);
-  table("flows", ["sender", "receiver", "queue pairs", "queue", "evidence", "bytes#", "CNPs#", "answer or refusal"], rows, "No flow is known.");
+  table("flows", ["sender", "receiver", "sender QP > dest QP", "queue", "evidence", "bytes#", "CNPs#", "response/refused"], rows, "No flow is known.");
 }
 
 function drops(now, grown) {
@@ -169,18 +171,21 @@ const WORDS = {
   "marking-late": "senders are paused before they are marked",
 };
 
+/// Text of a line of the log without the times that stand before it.
+const message = line => line.text.replace(/^\d+ us: /, "").replace(line.wall, "").trim();
+
 function events(now, lines) {
   const happened = now.events.map(({ wall, kind, port, priority, count: times }) => {
     const place = [port, priority === null ? "" : `priority ${priority}`].filter(Boolean).join(" ");
     const shown = times > 1 ? `, ${times}` : "";
     return { time: wall, text: `${place}${place ? ": " : ""}${WORDS[kind] ?? kind}${shown}`, kind: "event" };
   });
-  const changes = lines.filter(line => line.kind === "change").map(line => ({ time: "", text: line.text, kind: "change" }));
-  const all = [...happened, ...changes].slice(-60).reverse();
-  const item = ({ time, text, kind }) => element("li", { class: kind }, element("time", {}, time.slice(11, 19)), text);
+  const changes = lines.filter(line => line.kind === "change").map(line => ({ time: line.wall, text: message(line), kind: "change" }));
+  const all = [...happened, ...changes].sort((one, other) => one.time.localeCompare(other.time)).slice(-60).reverse();
+  const item = ({ time, text, kind }) => element("li", { class: kind }, element("time", {}, utc(time)), text);
   fill("events", all.map(item), "Nothing happened yet.");
   const decided = lines.filter(line => line.kind === "decision").slice(-40).reverse();
-  fill("decisions", decided.map(line => element("li", {}, line.text)), "No flow was considered yet.");
+  fill("decisions", decided.map(line => item({ time: line.wall, text: message(line), kind: "decision" })), "No flow was considered yet.");
 }
 
 async function ask(what) {
@@ -209,12 +214,12 @@ async function look() {
     show(...await Promise.all(["snapshot", "flows", "log", "linux"].map(ask)));
     heard = new Date();
     document.body.dataset.state = "live";
-    at("state").textContent = `Live, ${heard.toLocaleTimeString()}`;
+    at("state").textContent = `Live, ${utc(heard.toISOString())}`;
     at("dead").hidden = true;
   } catch (error) {
     document.body.dataset.state = "dead";
     at("state").textContent = "No answer";
-    at("dead").textContent = heard ? `The switch has not answered since ${heard.toLocaleTimeString()}: what stands here is from then.` : "The switch does not answer.";
+    at("dead").textContent = heard ? `The switch has not answered since ${utc(heard.toISOString())}: what stands here is from then.` : "The switch does not answer.";
     at("dead").hidden = false;
     console.warn(error);
   }

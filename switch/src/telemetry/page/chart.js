@@ -25,18 +25,22 @@ export function chart(series, thresholds, length, words) {
   const least = Math.min(...thresholds.map(({ value }) => value));
   const top = 1.12 * Math.max(seen, ...near.map(({ value }) => value), Number.isFinite(least) ? least : 0);
   const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" });
-  const y = value => (HEIGHT * (1 - value / top)).toFixed(2);
-  const box = element("div", { class: "chart" }, svg, element("i", { class: "top" }, words(top / 1.12)));
+  // Thresholds far below the highest value would lie on the axis: a logarithmic scale from a quarter of the least on keeps them apart.
+  const wide = least > 0 && top > 8 * least;
+  const share = value => wide ? Math.log1p(4 * value / least) / Math.log1p(4 * top / least) : value / top;
+  const y = value => (HEIGHT * (1 - share(value))).toFixed(2);
+  const scale = words(top / 1.12) + (wide ? ", log scale" : "");
+  const box = element("div", { class: "chart" }, svg, element("i", { class: "top" }, scale));
   let last = null;
   for (const { name, value, kind } of thresholds.filter(({ value }) => value <= top).sort((one, other) => one.value - other.value)) {
     svg.append(drawn("line", { x1: 0, x2: WIDTH, y1: y(value), y2: y(value), class: kind }));
     // Names that would lie on each other share a line.
-    if (last && (value - last.value) / top < 0.12) {
+    if (last && share(value) - share(last.value) < 0.12) {
       last.label.append(`, ${name}`);
       continue;
     }
     const label = element("i", {}, name);
-    label.style.top = `${100 * (1 - value / top)}%`;
+    label.style.top = `${100 * (1 - share(value))}%`;
     box.append(label);
     last = { value, label };
   }
