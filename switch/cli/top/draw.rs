@@ -62,7 +62,7 @@ fn draw_ports(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let rows = state.now.snapshot.ports.iter().enumerate();
     let rows = rows.map(|(at, port)| port_row(state, at, port));
     let header = Row::new([
-        "PORT", "LINK", "IN", "OUT", "DROPS/S", "LOST", "PAUSED", "PAUSES",
+        "PORT", "OPER", "IN", "OUT", "DROPS/S", "LOST", "PAUSED", "PAUSING",
     ])
     .style(TITLE);
     let widths = [12, 6, 10, 10, 9, 8, 8, 8].map(Constraint::Length);
@@ -191,14 +191,21 @@ fn draw_flows(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
         Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     frame.render_widget(Paragraph::new(Text::styled(title, TITLE)), of_title);
     let names = [
-        "SENDER", "RECEIVER", "QUEUE", "BYTES", "CNPS", "EVIDENCE", "QPS", "RESPONSE",
+        "SENDER",
+        "RECEIVER",
+        "QUEUE",
+        "BYTES",
+        "CNPS",
+        "EVIDENCE",
+        "SENDER QP > DEST QP",
+        "RESPONSE/REFUSED",
     ];
     let hosts = match area.width {
         128.. => 26,
-        120.. => 22,
+        120.. => 21,
         _ => 15,
     };
-    let widths = [hosts, hosts, 9, 9, 8, 10, 18, 14].map(Constraint::Length);
+    let widths = [hosts, hosts, 9, 9, 8, 10, 19, 16].map(Constraint::Length);
     let columns = if wide { names.len() } else { names.len() - 2 };
     let header = Row::new(names.into_iter().take(columns)).style(DIM);
     let widths = widths.into_iter().take(columns);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use npcc_appliance::manage::capture::CaptureRequest;
@@ -183,26 +183,83 @@ fn longest(socket: &Path, host: std::net::IpAddr) -> Option<Found> {
     })
 }
 
+/// A fact for people: a time of day is written as such, and a text of several words in quotes.
+fn fact<'a>(key: &'a str, value: &Value) -> (&'a str, String) {
+    match value {
+        Value::Number(ns) if key == "at_ns" => {
+            let since = Duration::from_nanos(ns.as_u64().unwrap_or_default());
+            let time = humantime::format_rfc3339_micros(UNIX_EPOCH + since);
+            ("at", time.to_string())
+        }
+        Value::String(text) if text.contains(' ') => (key, format!("\"{text}\"")),
+        Value::String(text) => (key, text.clone()),
+        other => (key, other.to_string()),
+    }
+}
+
 /// A packet's way for people.
 fn shown(trace: &Trace) -> String {
     let mut text = format!(
         "packet {}, {} bytes: {}\n",
         trace.packet, trace.length, trace.outcome
     );
+    let mut before = None;
     for step in &trace.steps {
-        let after = match step.after_ns {
+        // All frames of a burst have one time: it stands where it is another.
+        let after = match step.after_ns.filter(|ns| before != Some(*ns)) {
             None => String::new(),
             Some(ns) => format!("+{}.{:03} us", ns / 1_000, ns % 1_000),
         };
+        before = step.after_ns.or(before);
         let _ = write!(text, "  {after:>14}  {:<11}", step.stage);
         for (key, value) in &step.facts {
-            let value = match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
+            let (key, value) = fact(key, value);
             let _ = write!(text, " {key}={value}");
         }
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_way_has_a_time_of_day_and_each_time_once() {
+        let step = |stage, after_ns, facts: Value| Step {
+            stage,
+            after_ns,
+            facts: facts.as_object().unwrap().clone(),
+        };
+        let text = shown(&Trace {
+            packet: 1,
+            length: 64,
+            outcome: "sent",
+            steps: vec![
+                step(
+                    "received",
+                    Some(0),
+                    json!({ "at_ns": 1_795_557_656_486_471_481_u64 }),
+                ),
+                step("parsed", None, json!({ "ttl": 64 })),
+                step("queued", Some(0), json!({ "waits": "past the idle queue" })),
+                step("sent", Some(1_250), json!({ "egress": "wan0" })),
+            ],
+        });
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(
+            lines[1..],
+            [
+                "+0.000 us received at=2026-11-24T21:20:56.486471Z",
+                "parsed ttl=64",
+                "queued waits=\"past the idle queue\"",
+                "+1.250 us sent egress=wan0",
+            ]
+        );
+    }
 }
