@@ -218,7 +218,7 @@ fn show_prints_tables_and_json_of_a_running_switch() {
         ("hosts", "CNP SENT"),
         ("log", ""),
         ("ports", "dc0"),
-        ("queues", "wan0"),
+        ("queues", "no queue has held a frame"),
         ("flows", "SENDER QP"),
         ("npcc", "CNPs sent"),
     ] {

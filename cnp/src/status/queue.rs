@@ -69,9 +69,9 @@ counters! {
         /// Looks at which another policy answered than the one in the slot.
         #[serde(rename = "policy_fallbacks")] fallbacks: Counter => metric("npcc_watched_queue_policy_fallbacks").kept("policy_fallbacks"),
         /// Wire bytes that the detector saw last, with what is outstanding in the device.
-        depth: Gauge => metric("npcc_watched_queue_depth_bytes").column("DEPTH"),
+        depth: Gauge => metric("npcc_watched_queue_depth_bytes").column("DEPTH B"),
         /// Most wire bytes that the detector saw.
-        peak: Gauge => metric("npcc_watched_queue_peak_bytes").column("PEAK"),
+        peak: Gauge => metric("npcc_watched_queue_peak_bytes").column("PEAK B"),
         /// Flows that put bytes into the watched queue, at the last decision.
         contributors: Gauge => metric("npcc_watched_queue_contributors"),
         /// Wire bytes from which the queue is shallow.

@@ -9,6 +9,8 @@ use npcc_pipeline::counters::PortCount;
 use npcc_pipeline::units::Nanos;
 use serde::{Deserialize, Serialize};
 
+use super::table::time;
+
 npcc_pipeline::named! {
     /// Kind of an event.
     #[derive(Default, Serialize, Deserialize)]
@@ -102,7 +104,8 @@ impl fmt::Display for Event {
             ),
             Kind::SlowTurn => write!(
                 f,
-                "a turn of a worker's loop took {count} us, more than headroom covers"
+                "a turn of a worker's loop took {}, more than headroom covers",
+                time(count.saturating_mul(1_000))
             ),
             Kind::LinkDown => write!(f, "{port}: link down"),
             Kind::MarkingLate => write!(

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use npcc_pipeline::num::real;
-
 use super::lossless::{FlowControl, Group, Pause};
 use super::model::{Port, Snapshot};
 use super::qos::QosPriority;
-use super::table::{Cell, count, counts, joined, rate, red, table, thousands, word};
+use super::table::{Cell, count, counts, joined, micros, rate, red, table, thousands, time, word};
 
 /// Number of events in `show pfc`; `show log` has all of them.
 const EVENTS: usize = 10;
@@ -15,11 +13,6 @@ const EVENTS: usize = 10;
 /// Lists the priorities of a mask.
 fn bits(mask: u64) -> String {
     joined((0..8).filter(|bit| mask >> bit & 1 != 0), ",")
-}
-
-/// Formats a time in us.
-fn micros(heading: &'static str, ns: u64) -> Cell {
-    (heading, format!("{:.1}", real(ns) / 1e3))
 }
 
 /// Returns one row for each direction in which a priority was ever paused.
@@ -45,10 +38,10 @@ fn history(port: &str, pause: &Pause) -> Vec<Vec<Cell>> {
             word("PRIO", pause.priority),
             word("PAUSED BY", by),
             count("PAUSES", pauses),
-            micros("TOTAL US", total),
-            micros("LONGEST US", longest),
-            micros("LAST US", last),
-            ("BEGAN", format!("{:.1} s ago", began?)),
+            ("TOTAL", time(total)),
+            ("LONGEST", time(longest)),
+            ("LAST", time(last)),
+            ("BEGAN", format!("{} ago", micros(began? * 1e6))),
         ])
     };
     both.into_iter().filter_map(row).collect()
@@ -56,22 +49,23 @@ fn history(port: &str, pause: &Pause) -> Vec<Vec<Cell>> {
 
 /// Renders the longest turn of a worker's loop beside the one that headroom was computed from; red when it is more.
 fn slow(snapshot: &Snapshot) -> String {
-    let (turn, covered) = (
-        snapshot.buffer.turn_ns / 1_000,
-        snapshot.buffer.turn_covered_ns / 1_000,
+    let buffer = &snapshot.buffer;
+    let turn = format!(
+        "longest turn of a worker's loop: {}, headroom covers {}",
+        time(buffer.turn_ns),
+        time(buffer.turn_covered_ns)
     );
     let worst = snapshot
         .ports
         .iter()
         .max_by_key(|port| port.flow.headroom_short);
     match worst.filter(|port| port.flow.headroom_short > 0) {
-        None => {
-            format!("longest turn of a worker's loop: {turn} us, headroom covers {covered} us\n")
-        }
+        None => turn + "\n",
         Some(port) => format!(
-            "\x1b[31mlongest turn of a worker's loop: {turn} us, headroom covers {covered} us: up to {} B more than headroom may arrive on {}; isolate the worker's core, or write buffer.loop_time: {turn}us\x1b[0m\n",
+            "\x1b[31m{turn}: up to {} B more than headroom may arrive on {}; isolate the worker's core, or write buffer.loop_time: {}us\x1b[0m\n",
             thousands(port.flow.headroom_short),
-            port.name
+            port.name,
+            buffer.turn_ns.div_ceil(1_000)
         ),
     }
 }
@@ -126,9 +120,28 @@ fn paused(port: &Port) -> impl Iterator<Item = (&Port, &Pause)> {
 /// Renders `show pfc`.
 #[must_use]
 pub fn pfc(snapshot: &Snapshot) -> String {
-    let ports = table(2, &&Port::default(), &snapshot.ports, |port| {
+    let ports = &snapshot.ports;
+    let why: String = ports
+        .iter()
+        .map(|port| about(&port.name, &port.flow))
+        .collect();
+    let events = snapshot.events.iter().rev().take(EVENTS).rev();
+    let events: String = events.map(|event| format!("{event}\n")).collect();
+    format!(
+        "{}\n{}\n{}\n{}\n{why}{}{events}",
+        by_port(ports),
+        causes(ports),
+        by_priority(ports),
+        pauses(ports),
+        slow(snapshot)
+    )
+}
+
+/// Renders the state of each port's flow control.
+fn by_port(ports: &[Port]) -> String {
+    table(2, &&Port::default(), ports, |port| {
         let flow = &port.flow;
-        let state = vec![
+        vec![
             word("PORT", &port.name),
             word("BACKEND", &flow.backend),
             ("SEND", joined(&flow.send, ",")),
@@ -136,19 +149,31 @@ pub fn pfc(snapshot: &Snapshot) -> String {
             ("PAUSED", bits(flow.paused)),
             ("PAUSING", bits(flow.asserted)),
             ("STORM", bits(flow.storm)),
-        ];
-        let rest = vec![
+            ("XOFF", time(flow.response_ns)),
+            ("RESPONSE", micros(flow.response_us)),
+        ]
+    })
+}
+
+/// Renders the reasons why each port paused its peer, and what went wrong.
+fn causes(ports: &[Port]) -> String {
+    table(1, &&Port::default(), ports, |port| {
+        let flow = &port.flow;
+        let wrong = vec![
             red("LATE", flow.late),
-            micros("XOFF US", flow.response_ns),
-            ("RESPONSE US", format!("{:.1}", flow.response_us)),
             count("802.3X", flow.global_pause),
             count("INVALID", flow.invalid),
         ];
-        [state, counts(flow.counts.columns()), rest].concat()
-    });
+        let name = vec![word("PORT", &port.name)];
+        [name, counts(flow.counts.columns()), wrong].concat()
+    })
+}
+
+/// Renders pause frames and storms of the priorities that are paused.
+fn by_priority(ports: &[Port]) -> String {
     let none = (&Port::default(), &Pause::default());
-    let paused = || snapshot.ports.iter().flat_map(paused);
-    let priorities = table(1, &none, paused(), |(port, pause)| {
+    let paused = ports.iter().flat_map(paused);
+    table(1, &none, paused, |(port, pause)| {
         let of = |counts: &[u64; 8]| counts.get(usize::from(pause.priority)).copied();
         let frames = vec![
             word("PORT", &port.name),
@@ -157,25 +182,19 @@ pub fn pfc(snapshot: &Snapshot) -> String {
             count("TX PFC", of(&port.pfc.tx).unwrap_or_default()),
         ];
         [frames, counts(pause.counts.columns())].concat()
-    });
+    })
+}
+
+/// Renders how long priorities were paused.
+fn pauses(ports: &[Port]) -> String {
     let ever = Pause {
         rx_began_s_ago: Some(0.0),
         ..Pause::default()
     };
-    let ever = history("", &ever).concat();
-    let history = paused().flat_map(|(port, pause)| history(&port.name, pause));
-    let history = table(3, &ever, history, Vec::clone);
-    let why = snapshot
-        .ports
-        .iter()
-        .map(|port| about(&port.name, &port.flow));
-    let why: String = why.collect();
-    let events = snapshot.events.iter().rev().take(EVENTS).rev();
-    let events: String = events.map(|event| format!("{event}\n")).collect();
-    format!(
-        "{ports}\n{priorities}\n{history}\n{why}{}{events}",
-        slow(snapshot)
-    )
+    let none = history("", &ever).concat();
+    let paused = ports.iter().flat_map(paused);
+    let rows = paused.flat_map(|(port, pause)| history(&port.name, pause));
+    table(3, &none, rows, Vec::clone)
 }
 
 /// Renders `show buffer`.
@@ -210,10 +229,10 @@ pub fn buffer(snapshot: &Snapshot) -> String {
                 word("PORT", &port.name),
                 word("PRIO", group.priority),
                 word("KIND", if group.lossless { "lossless" } else { "-" }),
-                count("HELD", group.held),
+                count("HELD B", group.held),
                 count("PEAK", group.held_peak),
                 count("EVER", group.held_peak_ever),
-                count("HEADROOM", group.headroom_size),
+                count("HEADROOM B", group.headroom_size),
                 count("USED", group.headroom),
                 count("PEAK", group.headroom_peak),
                 count("EVER", group.headroom_peak_ever),
@@ -255,10 +274,10 @@ pub fn qos(snapshot: &Snapshot) -> String {
                 word("KIND", if queue.lossless { "lossless" } else { "lossy" }),
                 word("SCHEDULER", &queue.scheduler),
                 ("WEIGHT", joined(queue.weight, "")),
-                ("MIN", bound(queue.min_rate)),
-                ("MAX", bound(queue.max_rate)),
-                ("ECN KMIN/KMAX", thresholds(&queue.ecn)),
-                ("WRED MIN/MAX", thresholds(&queue.wred)),
+                ("MIN b/s", bound(queue.min_rate)),
+                ("MAX b/s", bound(queue.max_rate)),
+                ("ECN KMIN/KMAX B", thresholds(&queue.ecn)),
+                ("WRED MIN/MAX B", thresholds(&queue.wred)),
             ]
         },
     ));
@@ -267,10 +286,10 @@ pub fn qos(snapshot: &Snapshot) -> String {
         let headroom = port.groups.iter().map(|group| group.headroom_size).max();
         vec![
             word("PORT", &port.name),
-            ("RATE", rate(port.rate)),
+            ("SHAPED b/s", rate(port.rate)),
             word("PFC", &port.flow.backend),
             ("PRIORITIES", joined(&port.flow.send, ",")),
-            count("HEADROOM EACH", headroom.unwrap_or_default()),
+            count("HEADROOM EACH B", headroom.unwrap_or_default()),
         ]
     })
 }

@@ -1,9 +1,9 @@
 //! Tables of flows, hosts and NPCC's queues, for people.
 
-use std::fmt::Write;
+use npcc_pipeline::units::Nanos;
 
 use super::model::{Flow, Host, Npcc, NpccQueue, Percentiles, Setting, Snapshot};
-use super::table::{count, counts, joined, list, table, thousands, word};
+use super::table::{count, counts, item, joined, list, micros, table, thousands, word};
 
 /// Renders `show flows`.
 #[must_use]
@@ -14,10 +14,9 @@ pub fn flows(flows: &[Flow]) -> String {
             word("SENDER", &flow.src),
             word("RECEIVER", &flow.dst),
             ("SENDER QP", sender.unwrap_or_else(|| "?".to_owned())),
-            ("RECEIVER QP", format!("{:#x}", flow.dest_qp)),
+            ("DEST QP", format!("{:#x}", flow.dest_qp)),
             word("EVIDENCE", &flow.evidence),
-            word("PORT", &flow.port),
-            word("PRIO", flow.priority),
+            ("QUEUE", format!("{}:{}", flow.port, flow.priority)),
             count("BYTES", flow.bytes),
             count("CNPS", flow.cnps),
             count("WOULD", flow.would_send),
@@ -35,10 +34,10 @@ fn refused(flow: &Flow) -> String {
     }
 }
 
-/// Renders `show hosts`.
+/// Renders `show hosts`: what is known of each host's card, and what it was sent and sends.
 #[must_use]
 pub fn hosts(hosts: &[Host]) -> String {
-    table(4, &&Host::default(), hosts, |host| {
+    let cards = table(4, &&Host::default(), hosts, |host| {
         vec![
             word("HOST", &host.address),
             word("ACTION", &host.action),
@@ -46,20 +45,26 @@ pub fn hosts(hosts: &[Host]) -> String {
             ("ODDS (ln)", odds(host.odds)),
             count("FLOWS", host.flows),
             count("PAIRED", host.paired),
-            count("CNP SENT", host.cnps_sent),
-            count("WOULD", host.would_send),
             count("HALVED", host.halved),
             count("WEAK", host.weak),
             count("NONE", host.unresponsive),
             count("WORKED", host.worked),
             count("VAIN", host.vain),
             ("UNMEASURED", list(&host.unmeasured)),
+        ]
+    });
+    let signals = table(1, &&Host::default(), hosts, |host| {
+        vec![
+            word("HOST", &host.address),
+            count("CNP SENT", host.cnps_sent),
+            count("WOULD", host.would_send),
             count("CNP PASSED", host.cnps_passed),
             count("NAK", host.naks),
             count("RNR NAK", host.rnr_naks),
             count("CE (sampled)", host.ce),
         ]
-    })
+    });
+    format!("{cards}\n{signals}")
 }
 
 /// Formats a logarithm given in tenths.
@@ -82,127 +87,122 @@ pub fn npcc(snapshot: &Snapshot) -> String {
         let answers = vec![
             word("ACTION", &queue.action),
             word("POLICY", &queue.policy_now),
-            ("DECISIONS (ticks)", list(queue.decisions.each_named())),
         ];
         [state, counts(queue.counts.columns()), answers].concat()
     });
-    for queue in &npcc.queues {
-        // Writing to a string cannot fail.
-        let _ = out.write_str(&slot(queue));
-    }
-    for (name, value) in totals_of(npcc) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "{name:<11} {value}");
-    }
+    out.extend(npcc.queues.iter().map(slot));
+    out.push('\n');
+    let totals = [flows_of(npcc), not_learned(npcc), sent(npcc), work(npcc)].concat();
+    out.extend(totals.iter().map(|(name, value)| item(0, name, value)));
     out
 }
 
-/// Returns NPCC's counts over all queues, a name and a text for each line.
-fn totals_of(npcc: &Npcc) -> [(&'static str, String); 16] {
-    let uncounted = npcc
-        .uncounted
-        .each_named()
-        .map(|(why, one)| (why, one.bytes));
-    [
+/// Name and text of a line of counts over all queues.
+type Total = (&'static str, String);
+
+/// Returns how much is known of the flows.
+fn flows_of(npcc: &Npcc) -> Vec<Total> {
+    let health = &npcc.health;
+    let known = format!(
+        "of {} data bytes {:.1} % paired, {:.1} % below the evidence, {:.1} % without an answer here",
+        thousands(health.data_bytes),
+        health.paired,
+        health.unpaired,
+        health.cold
+    );
+    vec![
         ("action", npcc.action.clone()),
         ("flows", thousands(npcc.flows)),
         ("paired", list(npcc.paired.each_named())),
         ("cold bytes", thousands(npcc.cold_bytes)),
-        (
-            "health",
-            format!(
-                "of {} data bytes {:.1} % paired, {:.1} % below the evidence, {:.1} % without an answer here",
-                thousands(npcc.health.data_bytes),
-                npcc.health.paired,
-                npcc.health.unpaired,
-                npcc.health.cold
-            ),
-        ),
-        (
-            "CM",
-            format!(
-                "{} heard ({} damaged, {} of another class, {} lost), {} pairs contradicted",
-                thousands(npcc.cm.heard),
-                thousands(npcc.cm.damaged),
-                thousands(npcc.cm.foreign),
-                thousands(npcc.caches.seen.message_drops),
-                thousands(npcc.cm.contradicted)
-            ),
-        ),
-        (
-            "not told",
-            format!(
-                "{} packets of transports not read, {} flows refused",
-                thousands(npcc.caches.seen.unsupported),
-                thousands(npcc.flows_refused)
-            ),
-        ),
-        (
-            "not learned",
-            format!(
-                "{} packets by ports not trusted, {} of sources behind another port, {} with a wrong ICRC, {} CNPs without BECN",
-                thousands(npcc.untrusted),
-                thousands(npcc.wrong_port),
-                thousands(npcc.damaged_ports.values().sum()),
-                thousands(npcc.cnps_damaged)
-            ),
-        ),
-        ("uncounted", list(uncounted)),
-        (
-            "samples",
-            format!(
-                "{} ({} dropped)",
-                thousands(npcc.caches.samples),
-                thousands(npcc.caches.sample_drops)
-            ),
-        ),
-        (
-            "CNPs sent",
-            format!(
-                "{} (and {} would have been; {} of receivers passed)",
-                thousands(npcc.cnps_sent),
-                thousands(npcc.would_send),
-                thousands(npcc.cnps_passed)
-            ),
-        ),
-        ("suppressed", list(npcc.cnps_suppressed.each_named())),
-        ("reaction", reaction("shallow", npcc.reaction_us)),
-        ("", reaction("hard", npcc.reaction_hard_us)),
-        ("ticks", ticks(npcc)),
-        ("readings", readings(npcc)),
+        ("health", known),
     ]
 }
 
-fn ticks(npcc: &Npcc) -> String {
-    format!(
+/// Returns what was heard, and packets and flows of which nothing was learned.
+fn not_learned(npcc: &Npcc) -> Vec<Total> {
+    let seen = &npcc.caches.seen;
+    let heard = format!(
+        "{} heard ({} damaged, {} of another class, {} lost), {} pairs contradicted",
+        thousands(npcc.cm.heard),
+        thousands(npcc.cm.damaged),
+        thousands(npcc.cm.foreign),
+        thousands(seen.message_drops),
+        thousands(npcc.cm.contradicted)
+    );
+    let unread = format!(
+        "{} packets of transports not read, {} flows refused",
+        thousands(seen.unsupported),
+        thousands(npcc.flows_refused)
+    );
+    let ignored = format!(
+        "{} packets by ports not trusted, {} of sources behind another port, {} with a wrong ICRC, {} CNPs without BECN",
+        thousands(npcc.untrusted),
+        thousands(npcc.wrong_port),
+        thousands(npcc.damaged_ports.values().sum()),
+        thousands(npcc.cnps_damaged)
+    );
+    let uncounted = npcc.uncounted.each_named();
+    let samples = format!(
+        "{} ({} dropped)",
+        thousands(npcc.caches.samples),
+        thousands(npcc.caches.sample_drops)
+    );
+    vec![
+        ("CM", heard),
+        ("not told", unread),
+        ("not learned", ignored),
+        (
+            "uncounted",
+            list(uncounted.map(|(why, one)| (why, one.bytes))),
+        ),
+        ("samples", samples),
+    ]
+}
+
+/// Returns the CNPs that were sent and those that were not, and how soon.
+fn sent(npcc: &Npcc) -> Vec<Total> {
+    let cnps = format!(
+        "{} (and {} would have been; {} of receivers passed)",
+        thousands(npcc.cnps_sent),
+        thousands(npcc.would_send),
+        thousands(npcc.cnps_passed)
+    );
+    vec![
+        ("CNPs sent", cnps),
+        ("suppressed", list(npcc.cnps_suppressed.each_named())),
+        ("reaction", reaction("shallow", npcc.reaction_us)),
+        ("", reaction("hard", npcc.reaction_hard_us)),
+    ]
+}
+
+/// Returns the work of the control core.
+fn work(npcc: &Npcc) -> Vec<Total> {
+    let ticks = format!(
         "{} ({} late by more than half, {} early for a queue at hard, {} queues deferred)",
         thousands(npcc.ticks),
         thousands(npcc.control.late),
         thousands(npcc.control.hastened),
         thousands(npcc.queues_deferred)
-    )
-}
-
-fn readings(npcc: &Npcc) -> String {
-    format!(
+    );
+    let readings = format!(
         "{} of flows, {} weighed; {} flows woken, {} wakes lost",
         thousands(npcc.flows_read),
         thousands(npcc.flows_weighed),
         thousands(npcc.flows_woken),
         thousands(npcc.wakes_lost)
-    )
+    );
+    vec![("ticks", ticks), ("readings", readings)]
 }
 
 /// Renders a queue's policy: its parameters, the reasons it gave, and why CNPs it wanted were not sent.
 fn slot(queue: &NpccQueue) -> String {
     let parameter = |one: &Setting| match one.unit.as_str() {
-        "ns" if one.value.is_multiple_of(1_000) => format!("{} {}us", one.name, one.value / 1_000),
-        "ns" => format!("{} {}ns", one.name, one.value),
+        "ns" => format!("{} {}", one.name, Nanos(one.value)),
         "per-mille" => format!("{} {}/1000", one.name, one.value),
         unit => format!("{} {} {unit}", one.name, one.value),
     };
     let parameters: Vec<String> = queue.parameters.iter().map(parameter).collect();
-    let mut out = format!("\n{}:{}\n", queue.port, queue.priority);
     let counts = &queue.counts;
     let marks = format!(
         "{} paid as CNPs, {} merged, {} returned, {} forgotten",
@@ -215,16 +215,16 @@ fn slot(queue: &NpccQueue) -> String {
     if let Some(why) = &queue.policy_why {
         policy = format!("{policy}; now {}: {why}", queue.policy_now);
     }
-    for (name, value) in [
+    let lines = [
+        ("decisions", list(queue.decisions.each_named()) + " (ticks)"),
         ("marks owed", marks),
         ("policy", policy),
         ("reasons", list(queue.reasons.each_named())),
         ("suppressed", list(queue.suppressed.each_named())),
-    ] {
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "  {name:<11} {value}");
-    }
-    out
+    ];
+    let lines = lines.iter().map(|(name, value)| item(2, name, value));
+    let head = format!("\n{}:{}\n", queue.port, queue.priority);
+    head + &lines.collect::<String>()
 }
 
 /// Renders a distribution of reaction times in one line.
@@ -233,10 +233,10 @@ fn reaction(threshold: &str, times: Percentiles) -> String {
         return format!("to {threshold}: none yet");
     }
     format!(
-        "to {threshold}: p50 {:.1} us, p99 {:.1} us, max {:.1} us of {}",
-        times.p50,
-        times.p99,
-        times.max,
+        "to {threshold}: p50 {}, p99 {}, max {} of {}",
+        micros(times.p50),
+        micros(times.p99),
+        micros(times.max),
         thousands(times.count)
     )
 }
@@ -258,6 +258,45 @@ mod tests {
         }]);
         for part in ["CARD", "doubted", "-4.3", "grew 5, late 31", "1,234", "77"] {
             assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn no_table_of_npcc_is_wider_than_120_columns() {
+        let mut queue = NpccQueue {
+            port: "wan0".to_owned(),
+            priority: 3,
+            zone: "shallow".to_owned(),
+            trend: "falling".to_owned(),
+            action: "observe".to_owned(),
+            policy: "npcc".to_owned(),
+            policy_now: "npcc".to_owned(),
+            ..NpccQueue::default()
+        };
+        queue.decisions.fill(1_234_567_890);
+        let flow = Flow {
+            src: "10.100.101.102".to_owned(),
+            dst: "10.200.201.202".to_owned(),
+            sender_qp: Some(0xff_ffff),
+            dest_qp: 0xff_ffff,
+            evidence: "port-hash".to_owned(),
+            port: "wan0".to_owned(),
+            bytes: 1_234_567_890,
+            cnps: 123_456,
+            response: Some("halved".to_owned()),
+            ..Flow::default()
+        };
+        let mut host = Host {
+            address: "10.100.101.102".to_owned(),
+            action: "observe".to_owned(),
+            standing: "unknown".to_owned(),
+            ..Host::default()
+        };
+        host.cnps_sent = 1_234_567;
+        let mut snapshot = Snapshot::default();
+        snapshot.npcc.queues.push(queue);
+        for text in [npcc(&snapshot), flows(&[flow]), hosts(&[host])] {
+            assert!(text.lines().all(|line| line.len() <= 120), "{text}");
         }
     }
 }

@@ -1,31 +1,68 @@
 //! Tables of ports and their queues, for people.
 
-use super::model::{Port, Queue, Snapshot};
-use super::table::{Cell, count, counts, list, rate, table, word};
+use npcc_pipeline::units::BitRate;
 
-/// Renders `show ports`.
+use super::model::{NpccQueue, Port, Queue, Snapshot};
+use super::table::{count, counts, joined, rate, table, thousands, time, word};
+
+/// Renders `show ports`: link, traffic, RoCE's signals and drops.
 #[must_use]
 pub fn ports(snapshot: &Snapshot) -> String {
-    table(9, &&Port::default(), &snapshot.ports, |port| {
-        let state = vec![
+    let all = &snapshot.ports;
+    let links = table(9, &&Port::default(), all, |port| {
+        vec![
             word("PORT", &port.name),
             word("OPER", oper(port)),
             word("ADMIN", &port.admin),
-            word("SPEED", rate(Some(port.link_speed))),
-            count("FLAPS", port.flaps),
-            word("LAST CHANGE", &port.last_change),
+            word("SPEED b/s", rate(Some(port.link_speed))),
+            word("SHAPED b/s", rate(port.rate)),
             word("DRIVER", &port.driver),
-            word("RATE", rate(port.rate)),
-            word("CORES", cores(&port.workers)),
-            count("RX PKTS", port.rx.packets),
+            word("CORES", joined(&port.workers, ",")),
+            word("FLAPS", port.flaps),
+            word("LAST CHANGE", &port.last_change),
+        ]
+    });
+    let traffic = table(1, &&Port::default(), all, |port| {
+        vec![
+            word("PORT", &port.name),
+            count("RX FRAMES", port.rx.packets),
             count("RX BYTES", port.rx.bytes),
-            count("TX PKTS", port.tx.packets),
+            count("TX FRAMES", port.tx.packets),
             count("TX BYTES", port.tx.bytes),
-        ];
-        let drops = port.drops.each_named().map(|(name, count)| (name, *count));
-        let drops = list(drops.chain(port.device_drops.columns()));
-        [state, counts(port.counts.columns()), vec![("DROPS", drops)]].concat()
-    })
+        ]
+    });
+    let roce = table(1, &&Port::default(), all, |port| {
+        [
+            vec![word("PORT", &port.name)],
+            counts(port.counts.columns()),
+        ]
+        .concat()
+    });
+    format!("{links}\n{traffic}\n{roce}{}", drops(all))
+}
+
+/// Renders the drops of all ports, a row for each reason that has any.
+fn drops(ports: &[Port]) -> String {
+    let of = |port: &Port| -> Vec<(String, &'static str, u64)> {
+        let counted = port.drops.each_named().map(|(name, count)| (name, *count));
+        let all = counted.chain(port.device_drops.columns());
+        let some = all.filter(|(_, count)| *count > 0);
+        some.map(|(name, count)| (port.name.clone(), name, count))
+            .collect()
+    };
+    let rows: Vec<_> = ports.iter().flat_map(of).collect();
+    if rows.is_empty() {
+        return "\nnothing was dropped\n".to_owned();
+    }
+    let none = (String::new(), "", 0);
+    let text = table(2, &none, rows, |(port, reason, frames)| {
+        vec![
+            word("PORT", port),
+            word("DROPPED FOR", reason),
+            count("FRAMES", *frames),
+        ]
+    });
+    format!("\n{text}")
 }
 
 /// Returns SONiC's oper status of a port, with the reason if it is down.
@@ -36,44 +73,92 @@ fn oper(port: &Port) -> String {
     }
 }
 
-fn cores(cores: &[usize]) -> String {
-    let cores: Vec<String> = cores.iter().map(ToString::to_string).collect();
-    cores.join(",")
-}
-
-/// Renders `show queues`.
+/// Renders `show queues`: queues that ever held a frame or dropped one, and those that NPCC watches.
 #[must_use]
 pub fn queues(snapshot: &Snapshot) -> String {
-    queues_if(snapshot, |_| true)
+    let shown: Vec<Row<'_>> = rows(snapshot).collect();
+    if shown.is_empty() {
+        return "no queue has held a frame, and NPCC watches none\n".to_owned();
+    }
+    let none = (&Port::default(), &Queue::default(), None);
+    let ecn = |priority: u8, port: &str| {
+        let mut all = snapshot.qos.priorities.iter();
+        let queue = all.find(|queue| queue.priority == priority)?;
+        queue.ecn.get(port).map(|curve| bytes(curve))
+    };
+    let held = table(4, &none, shown.iter().copied(), |(port, queue, watched)| {
+        let zones = watched.map(|one| bytes(&[one.shallow, one.deep, one.hard]));
+        vec![
+            word("PORT", &port.name),
+            word("PRIO", queue.priority),
+            ("ZONE", joined(watched.map(|one| &one.zone), "")),
+            word("PAUSED", paused(port, queue)),
+            count("DEPTH B", queue.level.depth),
+            ("DELAY", delay(port, queue.level.depth)),
+            count("PEAK B", queue.peak),
+            ("PEAK DELAY", delay(port, queue.peak)),
+            count("EVER B", queue.peak_ever),
+            ("ZONES FROM B", joined(zones, "")),
+            (
+                "ECN KMIN/KMAX B",
+                joined(ecn(queue.priority, &port.name), ""),
+            ),
+        ]
+    });
+    let frames = table(2, &none, shown, |(port, queue, _)| {
+        let taken = vec![
+            word("PORT", &port.name),
+            word("PRIO", queue.priority),
+            count("FRAMES", queue.enqueued),
+            count("BYTES", queue.enqueued_bytes),
+        ];
+        [taken, counts(queue.counts.columns())].concat()
+    });
+    format!("{held}\n{frames}")
 }
 
-/// Renders the queues for which `shown` returns true.
-fn queues_if(snapshot: &Snapshot, shown: impl Fn(&Queue) -> bool) -> String {
+/// Queue of a port, with NPCC's row of it where it is watched.
+type Row<'a> = (&'a Port, &'a Queue, Option<&'a NpccQueue>);
+
+/// Yields the queues that are shown.
+fn rows(snapshot: &Snapshot) -> impl Iterator<Item = Row<'_>> {
+    let watched = |port: &Port, queue: &Queue| {
+        let mut all = snapshot.npcc.queues.iter();
+        all.find(|one| one.port == port.name && one.priority == queue.priority)
+    };
     let all = snapshot
         .ports
         .iter()
         .flat_map(|port| port.queues.iter().map(move |queue| (port, queue)));
-    let shown = all.filter(|(_, queue)| shown(queue));
-    table(
-        1,
-        &(&Port::default(), &Queue::default()),
-        shown,
-        |(port, queue)| {
-            let held: Vec<Cell> = vec![
-                word("PORT", &port.name),
-                word("PRIO", queue.priority),
-                count("DEPTH", queue.level.depth),
-                count("PEAK", queue.peak),
-                count("EVER", queue.peak_ever),
-                count("PACKETS", queue.enqueued),
-                count("BYTES", queue.enqueued_bytes),
-            ];
-            [held, counts(queue.counts.columns())].concat()
-        },
-    )
+    all.map(move |(port, queue)| (port, queue, watched(port, queue)))
+        .filter(|(_, queue, watched)| {
+            watched.is_some() || queue.enqueued > 0 || queue.dropped > 0 || queue.peak_ever > 0
+        })
 }
 
-/// Renders the report that `run` prints when it ends, with only those queues that ever held a frame or dropped one.
+/// Returns the pause of a queue by the port's peer.
+fn paused(port: &Port, queue: &Queue) -> &'static str {
+    if port.flow.paused >> queue.priority & 1 != 0 {
+        "by peer"
+    } else {
+        "-"
+    }
+}
+
+/// Returns the time that wire bytes take to leave by a port alone.
+fn delay(port: &Port, bytes: u64) -> String {
+    match BitRate(port.rate.unwrap_or(port.link_speed)) {
+        BitRate(0) => "-".to_owned(),
+        rate => time(rate.time_of(bytes).0),
+    }
+}
+
+fn bytes(thresholds: &[u64]) -> String {
+    let all: Vec<String> = thresholds.iter().map(|one| thousands(*one)).collect();
+    all.join("/")
+}
+
+/// Renders the report that `run` prints when it ends.
 #[must_use]
 pub fn totals(snapshot: &Snapshot) -> String {
     let account = &snapshot.conservation;
@@ -85,7 +170,7 @@ pub fn totals(snapshot: &Snapshot) -> String {
     format!(
         "{}\n{}\n{}\nran {:.1} s: {holds}\n",
         ports(snapshot),
-        queues_if(snapshot, |queue| queue.enqueued > 0 || queue.dropped > 0),
+        queues(snapshot),
         super::npcc_table::npcc(snapshot),
         snapshot.seconds
     )
@@ -94,25 +179,94 @@ pub fn totals(snapshot: &Snapshot) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::qos::QosPriority;
+    use npcc_pipeline::drop::DropReason;
 
-    #[test]
-    fn only_busy_queues_appear_in_the_totals() {
-        let queue = |priority, enqueued| Queue {
+    /// Returns a snapshot of a port of 10 Gb/s with 8 queues.
+    fn snapshot() -> Snapshot {
+        let queue = |priority| Queue {
             priority,
-            enqueued,
             ..Queue::default()
         };
         let port = Port {
             name: "wan0".to_owned(),
-            queues: vec![queue(0, 0), queue(5, 7)],
+            link_speed: 100_000_000_000,
+            rate: Some(10_000_000_000),
+            queues: (0..8).map(queue).collect(),
             ..Port::default()
         };
-        let text = totals(&Snapshot {
+        Snapshot {
             ports: vec![port],
             ..Snapshot::default()
-        });
+        }
+    }
+
+    fn fields(text: &str) -> Vec<Vec<String>> {
         let of_port = |line: &&str| line.starts_with("wan0");
-        let rows: Vec<_> = text.lines().filter(of_port).collect();
-        assert!(rows.len() == 2 && rows[1].contains(" 5 "), "{text}");
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+        text.lines().filter(of_port).map(words).collect()
+    }
+
+    #[test]
+    fn queues_that_never_held_a_frame_are_left_out_unless_they_are_watched() {
+        let mut snapshot = snapshot();
+        assert!(queues(&snapshot).starts_with("no queue"));
+        snapshot.ports[0].queues[5].enqueued = 7;
+        snapshot.npcc.queues.push(NpccQueue {
+            port: "wan0".to_owned(),
+            priority: 3,
+            zone: "idle".to_owned(),
+            ..NpccQueue::default()
+        });
+        let rows = fields(&queues(&snapshot));
+        let priorities: Vec<&str> = rows.iter().map(|row| row[1].as_str()).collect();
+        assert_eq!(priorities, ["3", "5", "3", "5"], "in both tables");
+        assert!(totals(&snapshot).contains(&queues(&snapshot)));
+    }
+
+    #[test]
+    fn a_queue_has_its_delay_its_thresholds_and_its_pause() {
+        let mut snapshot = snapshot();
+        let queue = &mut snapshot.ports[0].queues[3];
+        (queue.level.depth, queue.peak, queue.peak_ever) = (125_000, 7_100_000, 7_200_000);
+        snapshot.ports[0].flow.paused = 1 << 3;
+        let mut watched = NpccQueue {
+            port: "wan0".to_owned(),
+            priority: 3,
+            zone: "deep".to_owned(),
+            ..NpccQueue::default()
+        };
+        (watched.shallow, watched.deep, watched.hard) = (37_500, 75_000, 600_000);
+        snapshot.npcc.queues.push(watched);
+        snapshot.qos.priorities = vec![QosPriority {
+            priority: 3,
+            ecn: [("wan0".to_owned(), [600_000, 2_400_000])].into(),
+            ..QosPriority::default()
+        }];
+        let text = queues(&snapshot);
+        let row = fields(&text).swap_remove(0).join(" ");
+        let expected = "wan0 3 deep by peer 125,000 100 us 7,100,000 5.6 ms 7,200,000 \
+                        37,500/75,000/600,000 600,000/2,400,000";
+        assert_eq!(row, expected);
+        assert!(text.lines().all(|line| line.len() <= 120), "{text}");
+    }
+
+    #[test]
+    fn tables_of_ports_are_no_wider_than_120_columns_and_list_what_was_dropped() {
+        let mut snapshot = snapshot();
+        assert!(ports(&snapshot).ends_with("\nnothing was dropped\n"));
+        let port = &mut snapshot.ports[0];
+        port.driver = "net_af_packet".to_owned();
+        port.down_reason = "device".to_owned();
+        port.last_change = "2026-11-25T21:17:19.123Z".to_owned();
+        port.counts.rx.packets = 123_456_789_012;
+        port.counts.rx.bytes = 123_456_789_012_345;
+        port.counts.roce.cnp = 123_456_789;
+        port.counts.drops[DropReason::QueueFull.index()] = 3_295;
+        port.device_drops.rx_missed = 17;
+        let text = ports(&snapshot);
+        assert!(text.lines().all(|line| line.len() <= 120), "{text}");
+        let dropped: Vec<String> = fields(&text)[3..].iter().map(|row| row.join(" ")).collect();
+        assert_eq!(dropped, ["wan0 queue_full 3,295", "wan0 rx_missed 17"]);
     }
 }

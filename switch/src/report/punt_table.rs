@@ -19,7 +19,7 @@ fn shown(punt: &Punt) -> String {
     let mut out = table(1, &&Class::default(), &punt.classes, |class| {
         vec![
             word("CLASS", &class.name),
-            count("RATE", class.rate.into()),
+            count("RATE frames/s", class.rate.into()),
             count("PUNTED", class.punted),
             count("OVER RATE", class.over_rate),
             count("QUEUE FULL", class.full),

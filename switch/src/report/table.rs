@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
@@ -11,6 +12,30 @@ pub(super) type Cell = (&'static str, String);
 
 /// Markers before and after red text: neither takes a column, so that cells stay aligned.
 const RED: [(&str, &str); 2] = [("\u{2061}", "\x1b[31m"), ("\u{2062}", "\x1b[0m")];
+
+/// Width at which a line of a list is broken.
+const WIDTH: usize = 118;
+
+/// Renders a name of at most 11 characters and a list behind it, indented by `indent`; a long list goes on in the next line.
+pub(super) fn item(indent: usize, name: &str, list: &str) -> String {
+    let mut line = format!("{:indent$}{name:<11}", "");
+    let behind = line.len();
+    let mut text = String::new();
+    for part in list.split_inclusive(", ") {
+        if line.len() > behind && line.len() + 1 + part.trim_end().len() > WIDTH {
+            text += line.trim_end();
+            text.push('\n');
+            line = " ".repeat(behind);
+        }
+        if line.len() == behind {
+            line.push(' ');
+        }
+        line += part;
+    }
+    text += line.trim_end();
+    text.push('\n');
+    text
+}
 
 /// Renders a table of rows. The first `left` columns are words, the others numbers; `none` is an empty row that gives the headings.
 pub(super) fn table<R>(
@@ -107,6 +132,22 @@ pub(super) fn thousands(value: u64) -> String {
     out
 }
 
+/// Formats a time in the unit that fits it, with at most one decimal: `5.7 s`, `312 us`.
+pub(super) fn time(ns: u64) -> String {
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    match units.into_iter().find(|(_, scale)| ns >= *scale) {
+        Some((unit, scale)) => format!("{} {unit}", decimal(ns, scale)),
+        None if ns == 0 => "0".to_owned(),
+        None => format!("{ns} ns"),
+    }
+}
+
+/// Formats a time given in us, as [`time`] does.
+pub(super) fn micros(us: f64) -> String {
+    let time_of = Duration::try_from_secs_f64(us / 1e6).unwrap_or_default();
+    time(u64::try_from(time_of.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// Formats a rate in the unit people use: M or G, with at most one decimal.
 pub(super) fn rate(bits: Option<u64>) -> String {
     match bits {
@@ -117,7 +158,8 @@ pub(super) fn rate(bits: Option<u64>) -> String {
 }
 
 fn decimal(value: u64, unit: u64) -> String {
-    let tenths = value * 10 / unit;
+    // Every unit is a multiple of ten.
+    let tenths = value / (unit / 10);
     if tenths.is_multiple_of(10) {
         (tenths / 10).to_string()
     } else {
@@ -137,6 +179,38 @@ mod tests {
         assert_eq!(rate(None), "unlimited");
         assert_eq!(rate(Some(10_000_000)), "10M");
         assert_eq!(rate(Some(99_900_000_000)), "99.9G");
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        for (ns, text) in [
+            (0, "0"),
+            (999, "999 ns"),
+            (312_000, "312 us"),
+            (312_099, "312 us"),
+            (2_450_000, "2.4 ms"),
+            (5_691_325_900, "5.6 s"),
+            (u64::MAX, "18446744073.7 s"),
+        ] {
+            assert_eq!(time(ns), text);
+        }
+        assert_eq!(micros(84.25), "84.2 us");
+    }
+
+    #[test]
+    fn a_long_list_goes_on_under_its_beginning() {
+        assert_eq!(item(2, "reasons", "-"), "  reasons     -\n");
+        let reasons = ["emptying 1,234,567"; 12].join(", ");
+        let text = item(2, "reasons", &reasons);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() == 3 && lines[0].starts_with("  reasons     emptying"));
+        assert!(
+            lines[1].starts_with(&format!("{:14}emptying", "")),
+            "{text}"
+        );
+        assert!(lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+        let words: Vec<&str> = text.split_whitespace().skip(1).collect();
+        assert_eq!(words.join(" "), reasons);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tables of the workers: the work each did, and the cycles it took by stage.
 
 use super::model::{Snapshot, Worker};
-use super::table::{count, counts, table, word};
+use super::table::{count, counts, table, time, word};
 use crate::worker::stages::Stage;
 
 /// Renders `show workers`.
@@ -14,7 +14,7 @@ pub fn shown(snapshot: &Snapshot) -> String {
             ("RECEIVES", worker.receives.join(" ")),
             count("TURNS", worker.loops),
             count("BUSY", worker.busy),
-            count("LONGEST US", worker.longest_ns / 1_000),
+            ("LONGEST", time(worker.longest_ns)),
             ("RUNS A BURST", runs_a_burst(worker)),
         ];
         let declared = [
@@ -24,7 +24,7 @@ pub fn shown(snapshot: &Snapshot) -> String {
             worker.capture.columns(),
         ];
         let slept = vec![
-            count("SLEPT MS", worker.slept_us / 1_000),
+            ("SLEPT", time(worker.slept_us.saturating_mul(1_000))),
             count("WOKEN", worker.woken),
         ];
         [turns, counts(declared.concat()), slept].concat()
