@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(
             lines[1..],
             [
-                "+0.000 us received at=2026-11-24T21:20:56.486471Z",
+                "+0.000 us received at=2026-11-24T22:00:56.486471Z",
                 "parsed ttl=64",
                 "queued waits=\"past the idle queue\"",
                 "+1.250 us sent egress=wan0",
