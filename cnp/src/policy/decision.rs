@@ -113,7 +113,7 @@ pub struct QueueContext {
     pub reading: Reading,
     /// True if that evaluation is of this moment; between two ticks it is not.
     pub fresh: bool,
-    /// Wire bytes waiting at this moment, without those that a pause kept ([`crate::control::level`]).
+    /// Wire bytes waiting at this moment, without those that a pause kept ([`crate::control::queue_state`]).
     pub depth: u64,
     /// Wire bytes from which the queue is deep.
     pub deep: u64,

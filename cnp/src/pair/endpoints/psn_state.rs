@@ -48,7 +48,7 @@ pub(crate) struct PsnState {
     pub(in crate::pair) ackreq_psns: [u32; ACKREQ_PSNS as usize],
     /// Endpoint that replies to this endpoint fit (`candidate`), the number of fits (`supports`), and the last number that fitted (`supported`).
     pub(in crate::pair) candidate: u32,
-    /// Candidate's [serial number](super::End::serial).
+    /// Candidate's [serial number](super::Endpoint::serial).
     pub(in crate::pair) candidate_serial: u32,
     pub(in crate::pair) supports: u8,
     pub(in crate::pair) supported: u32,
