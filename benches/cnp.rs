@@ -79,6 +79,7 @@ fn flow_cache(c: &mut Criterion) {
                     let meta = Meta::of(frames[next].len(), PortId(0), PortId(1), Priority::new(3));
                     let sighting = Sighting {
                         data: &frames[next],
+                        addresses: parsed[next].addresses_v4,
                         parsed: &parsed[next],
                         roce: parsed[next].roce.expect("RoCEv2"),
                         meta: &meta,

@@ -20,6 +20,7 @@ use npcc_pipeline::egress::port::QueueConfig;
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
 use npcc_pipeline::punt::{Place, Punt, PuntClass, PuntConfig, PuntInterface, PuntPort, PuntRates};
 use npcc_pipeline::stage::admit::PoolConfig;
+use npcc_pipeline::stage::heads::VectorReader;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority};
 use npcc_testkit::two_ports::{self, DC, OURS, WAN};
 
@@ -41,26 +42,37 @@ fn port() -> PortConfig {
 
 #[test]
 fn nothing_is_allocated_per_packet() {
-    let (_writer, mut readers) = two_ports::routes(&[(IpAddr::from([10, 0, 2, 0]), 24)], 1);
+    for vectors in [None, npcc_simd::detected()] {
+        nothing_is_allocated(vectors);
+    }
+}
+
+fn nothing_is_allocated(vectors: Option<Box<dyn VectorReader<HeapFrame>>>) {
+    let v6 = |net, host| IpAddr::from([0x2001, 0xdb8, net, 0, 0, 0, 0, host]);
+    let nets = [(IpAddr::from([10, 0, 2, 0]), 24), (v6(2, 0), 64)];
+    let (_writer, mut readers) = two_ports::routes(&nets, 1);
     let (cache, _reader) = FlowCache::new(4096, 0b10, 1024, 1);
     let pool = PoolConfig {
         bytes: 1 << 22,
         frames: 4096,
         alpha_256: 256,
     };
-    let mut switch = Datapath::new(vec![port(), port()], pool, readers.remove(0), cache, 1);
+    let mut intake = port();
+    intake.intake.vlans = Box::new([100]);
+    let mut switch = Datapath::new(vec![intake, port()], pool, readers.remove(0), cache, 1)
+        .with_vectors(vectors);
 
-    // Good frames of many flows, and some for every early exit.
-    let mut frames: Vec<Vec<u8>> = (0..100u8)
+    // Good frames of many flows and of all kinds, and some for every early exit.
+    let mut frames: Vec<Vec<u8>> = (0..160u8)
         .map(|n| {
-            Craft::roce(
-                IpAddr::from([10, 0, 1, 3]),
-                IpAddr::from([10, 0, 2, n]),
-                n % 0x12,
-                0x11 + u32::from(n),
-                1024,
-            )
-            .frame()
+            let (src, dst) = if n & 16 == 0 {
+                (IpAddr::from([10, 0, 1, 3]), IpAddr::from([10, 0, 2, n]))
+            } else {
+                (v6(1, 3), v6(2, n.into()))
+            };
+            let tags = if n & 32 == 0 { vec![] } else { vec![100] };
+            let craft = Craft::roce(src, dst, n % 0x12, 0x11 + u32::from(n), 1024);
+            Craft { tags, ..craft }.frame()
         })
         .collect();
     frames.push(vec![0; 10]);

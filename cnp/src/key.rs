@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub(crate) use hasher::KeyHasher;
 pub(crate) use npcc_pipeline::bits::low32;
+use npcc_pipeline::burst::Record;
 use npcc_pipeline::parse::{Kind, L3, Parsed};
 use npcc_pipeline::units::{PortId, Priority};
 use npcc_pipeline::wire::ipv4::Ipv4;
@@ -275,19 +276,15 @@ pub(crate) const fn queue_bits(egress: PortId, priority: Priority) -> u64 {
     (egress.0 as u64) << 32 | (priority.get() as u64) << 40
 }
 
-/// Words of an IPv4 flow: `addresses` are source and destination as they stand in the header, `queue` is
-/// [`queue_bits`].
-#[inline]
-pub(crate) const fn words_v4(addresses: u64, dest_qp: u32, queue: u64) -> [u64; 5] {
-    [(dest_qp & QPN_MASK) as u64 | queue, addresses, 0, 0, 0]
+/// Pair of words of a packet's flow: all of an IPv4 flow's key, and nearly always enough to tell an IPv6 flow, whose second word is the digest
+/// of its addresses. `queue` is [`queue_bits`].
+#[inline(always)]
+pub(crate) const fn pair_of(record: &Record, queue: u64) -> [u64; 2] {
+    [record.transport >> 32 | queue, record.addresses]
 }
 
-/// Words of an IPv6 flow: `addresses` are source and destination, the high half of each first, `queue` is [`queue_bits`].
-#[inline]
-pub(crate) const fn words_of_v6(addresses: [u64; 4], dest_qp: u32, queue: u64) -> [u64; 5] {
-    let [a, b, c, d] = addresses;
-    [(dest_qp & QPN_MASK | V6) as u64 | queue, a, b, c, d]
-}
+const _: () = assert!(Record::V6 >> 32 == V6 as u64);
+const _: () = assert!(Record::TRANSPORT >> 32 == QPN_MASK as u64);
 
 /// Returns true if the words are an IPv4 flow's.
 #[inline]

@@ -30,3 +30,18 @@ pub const fn low32(value: u64) -> u32 {
 pub(crate) const fn low64(value: u128) -> u64 {
     value as u64
 }
+
+/// Returns the high 64 bits.
+#[inline]
+pub(crate) const fn high64(value: u128) -> u64 {
+    (value >> 64) as u64
+}
+
+/// Returns the number after `word` in a sequence of `SplitMix64` (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// generators, 2014).
+pub(crate) const fn mix(word: u64) -> u64 {
+    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}

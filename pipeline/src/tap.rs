@@ -11,6 +11,8 @@ use crate::units::Nanos;
 pub struct Sighting<'a> {
     /// The frame as it will be sent, except that marking may set or clear CE at dequeue.
     pub data: &'a [u8],
+    /// Addresses as [the record](crate::burst::Record::addresses) of the frame has them.
+    pub addresses: u64,
     /// Parsed headers; the offsets fit `data`.
     pub parsed: &'a Parsed,
     /// RoCEv2 part of the headers.

@@ -15,6 +15,8 @@ MAY = {
     "npcc-dpdk-sys": set(),
     "npcc-heap": set(),
     "npcc-pipeline": {"npcc-heap"},
+    # Implements an interface of the packet path with intrinsics.
+    "npcc-simd": {"npcc-pipeline"},
     # The words of the file are the enums of those who obey them.
     "npcc-config": {"npcc-pipeline", "npcc-cnp"},
     "npcc-doctor": {"npcc-config"},
@@ -25,11 +27,11 @@ MAY = {
     "npcc-linux": {"npcc-pipeline", "npcc-heap"},
     "npcc-sim": {"npcc-pipeline", "npcc-cnp", "npcc-config"},
     # The library in switch/ knows neither what measures it nor the binary.
-    "npcc-appliance": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-linux"},
+    "npcc-appliance": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-linux", "npcc-simd"},
     "npcc-lab": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-sim", "npcc-appliance"},
-    "npcc-testkit": {"npcc-pipeline", "npcc-cnp"},
+    "npcc-testkit": {"npcc-pipeline", "npcc-cnp", "npcc-simd"},
     # The binary, which puts everything together.
-    "npcc-switch": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-doctor", "npcc-dpdk", "npcc-heap", "npcc-linux", "npcc-sim", "npcc-lab", "npcc-appliance"},
+    "npcc-switch": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-doctor", "npcc-dpdk", "npcc-heap", "npcc-simd", "npcc-linux", "npcc-sim", "npcc-lab", "npcc-appliance"},
 }
 
 # Dependencies of one package alone: the switch itself never dials out.

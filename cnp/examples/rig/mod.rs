@@ -94,6 +94,7 @@ impl Packets {
         let meta = Meta::of(self.frame.len(), self.from, self.to, Priority::new(3));
         cache.see(&Sighting {
             data: &self.frame,
+            addresses: parsed.addresses_v4,
             parsed: &parsed,
             roce: parsed.roce.unwrap(),
             meta: &meta,

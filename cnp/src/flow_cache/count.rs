@@ -3,14 +3,15 @@
 //! Law: counts, records and slots are as if every packet had been looked at closely, within the quota of the run (a property in `run_tests.rs`).
 
 use npcc_pipeline::burst::{Record, RunHead};
-use npcc_pipeline::frame::{FlowSlot, FrameBuf, wire_len};
+use npcc_pipeline::frame::{FrameBuf, wire_len};
 use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{RoceClass, Traits};
 
+use super::cache_key::addresses_as_sent;
 use super::pace::is_round;
 use super::woken::PAUSE;
 use super::{FlowCache, stamp};
-use crate::key::{low32, queue_bits, words_of_v6, words_v4};
+use crate::key::{low32, pair_of, queue_bits};
 
 /// AckReq bit in the last word of the BTH, above the packet sequence number.
 pub(super) const ACK_REQ: u32 = 1 << 31;
@@ -27,11 +28,45 @@ pub(super) struct Watch {
     pub(super) queue: u64,
     /// True if packets name their slots: there are many flows.
     pub(super) many: bool,
+    /// Properties that the run's packets have in common.
+    pub(super) common: Common,
     /// The time `now` as a [`stamp`].
     pub(super) age: u32,
     pub(super) now: Nanos,
     /// Time before which a flow's last packet means that it has paused.
     pub(super) asleep: Nanos,
+}
+
+/// Properties that all packets of a run have in common: traits that all have, that any has, and the last BTH words of all, combined.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Common {
+    all: u16,
+    any: u16,
+    words: u64,
+}
+
+impl Common {
+    /// Properties of no packet.
+    pub(super) const NONE: Common = Common {
+        all: u16::MAX,
+        any: 0,
+        words: 0,
+    };
+
+    #[inline(always)]
+    pub(super) const fn add(&mut self, record: &Record) {
+        self.all &= record.traits.bits();
+        self.any |= record.traits.bits();
+        self.words |= record.transport;
+    }
+
+    /// Returns true if all are requests with data over one IP version, and none asks for an ACK or acknowledges.
+    #[inline]
+    const fn is_plain(self) -> bool {
+        const NEEDED: u16 = RoceClass::Data.bit() | Traits::REQUEST | Traits::PLAIN;
+        let others = (self.any ^ self.all) | self.any & !(NEEDED | Traits::V6);
+        self.all & NEEDED == NEEDED && others == 0 && self.words & ACK_REQ as u64 == 0
+    }
 }
 
 impl FlowCache {
@@ -58,6 +93,7 @@ impl FlowCache {
             wanted: self.wanted(run.group.ingress(), run.egress),
             queue: queue_bits(run.egress, run.priority),
             many: self.has_many(),
+            common: Common::NONE,
             age: stamp(now),
             now,
             asleep: asleep(now),
@@ -78,23 +114,32 @@ impl FlowCache {
     pub(super) fn count<B: FrameBuf>(
         &self,
         frames: &[B],
-        records: &mut [Record],
+        records: &[Record],
         watch: &Watch,
     ) -> usize {
-        let is_v6 = |record: &Record| record.traits.any(Traits::V6);
-        match (records.first().is_some_and(is_v6), watch.many) {
-            (false, false) => self.count_stretch::<false, false, B>(frames, records, watch),
-            (false, true) => self.count_stretch::<false, true, B>(frames, records, watch),
-            (true, _) => self.count_stretch::<true, false, B>(frames, records, watch),
+        let is_v6 = records
+            .first()
+            .is_some_and(|record| record.traits.any(Traits::V6));
+        let plain = watch.common.is_plain() && watch.wanted & RoceClass::Data.bit() != 0;
+        let all = (frames, records);
+        match (is_v6, watch.many, plain) {
+            (false, false, false) => self.count_stretch::<false, false, false, B>(all, watch),
+            (false, false, true) => self.count_stretch::<false, false, true, B>(all, watch),
+            (false, true, false) => self.count_stretch::<false, true, false, B>(all, watch),
+            (false, true, true) => self.count_stretch::<false, true, true, B>(all, watch),
+            (true, false, false) => self.count_stretch::<true, false, false, B>(all, watch),
+            (true, false, true) => self.count_stretch::<true, false, true, B>(all, watch),
+            (true, true, false) => self.count_stretch::<true, true, false, B>(all, watch),
+            (true, true, true) => self.count_stretch::<true, true, true, B>(all, watch),
         }
     }
 
-    /// Counts packets of one IP version; for IPv4, their records name the slot to look at first. `MANY`: there are many flows.
+    /// Counts packets of one IP version, whose records name the slot to look at first. `MANY`: there are many flows. `PLAIN`: the
+    /// packets [are plain](Common::is_plain).
     #[inline(never)]
-    fn count_stretch<const V6: bool, const MANY: bool, B: FrameBuf>(
+    fn count_stretch<const V6: bool, const MANY: bool, const PLAIN: bool, B: FrameBuf>(
         &self,
-        frames: &[B],
-        records: &mut [Record],
+        (frames, records): (&[B], &[Record]),
         watch: &Watch,
     ) -> usize {
         let (slots, refresh) = (&*self.shared.slots, self.pace.refresh);
@@ -104,24 +149,15 @@ impl FlowCache {
         let mut counted = 0;
         for (buf, record) in frames.iter().zip(records) {
             let traits = record.traits;
-            if !traits.one_class_of(classes) || V6 && !traits.any(Traits::V6) {
+            if !PLAIN && (!traits.one_class_of(classes) || V6 && !traits.any(Traits::V6)) {
                 break;
             }
-            let words = if V6 {
-                words_v6(buf.data(), record, queue)
-            } else {
-                words_v4(record.addresses, record.dest_qp(), queue)
-            };
-            let guess = if V6 {
-                self.home(&words).0
-            } else {
-                record.slot.0 as usize
-            };
+            let guess = record.slot.0 as usize;
             let Some(shared) = slots.get(guess) else {
                 break;
             };
-            if !shared.is(&words)
-                || V6 && !self.holds(guess, &words)
+            if !shared.is(&pair_of(record, queue))
+                || V6 && addresses_as_sent(buf.data(), record.flags) != self.wide.get(guess)
                 || !shared.is_quiet(record.src_port, (age, refresh), details)
             {
                 break;
@@ -131,17 +167,20 @@ impl FlowCache {
             }
             let ack_psn = record.ack_psn();
             let notable = traits.any(Traits::AETH) | (ack_psn & ACK_REQ != 0);
-            if !shared.lets_pass(notable, ack_psn & PSN_MASK) {
+            if !PLAIN && !shared.lets_pass(notable, ack_psn & PSN_MASK) {
                 break;
             }
             let before = shared.count(now);
-            let bytes = contribution(traits, record.len);
+            let bytes = if PLAIN {
+                wire_len(record.len.into()).into()
+            } else {
+                contribution(traits, record.len)
+            };
             shared.contribute(bytes);
             if before < watch.asleep {
                 self.wake(guess, before, bytes);
             }
-            shared.note_request(traits.any(Traits::REQUEST), ack_psn);
-            record.slot = FlowSlot(low32(guess as u64));
+            shared.note_request(PLAIN || traits.any(Traits::REQUEST), ack_psn);
             counted += 1;
         }
         counted
@@ -153,26 +192,6 @@ impl FlowCache {
 pub(super) const fn asleep(now: Nanos) -> Nanos {
     Nanos(now.0.saturating_sub(PAUSE.0))
 }
-
-/// Key words of an IPv6 flow, with the addresses read from the frame.
-#[inline(never)]
-fn words_v6(frame: &[u8], record: &Record, queue: u64) -> [u64; 5] {
-    let addresses = frame
-        .get(record.flags.l3_off() + ADDRESSES..)
-        .and_then(|rest| rest.first_chunk::<32>());
-    let word = |at: usize| {
-        let bytes = addresses.and_then(|all| all.get(at..)?.first_chunk());
-        bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
-    };
-    words_of_v6(
-        [word(0), word(8), word(16), word(24)],
-        record.dest_qp(),
-        queue,
-    )
-}
-
-/// Offset of the addresses in an IPv6 header (RFC 8200 section 3).
-const ADDRESSES: usize = 8;
 
 /// Wire bytes by which a packet contributes to congestion: 0 unless it is data or a datagram.
 #[inline]

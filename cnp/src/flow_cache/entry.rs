@@ -160,7 +160,7 @@ mod tests {
             let allowance = Allowance::from_word(allowance & 0xff_ffff | left << 24);
             let slot = || {
                 let slot = Slot::default();
-                slot.renew(&[1, 2, 0, 0, 0], now, any);
+                slot.renew([1, 2], now, any);
                 slot.moves(Some(PORT));
                 slot.set_control(slot.generation(), SlotControl::paired(paired));
                 slot.set_allowance(allowance);

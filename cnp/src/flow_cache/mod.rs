@@ -16,6 +16,7 @@
 
 mod allowance;
 mod budget;
+mod cache_key;
 mod count;
 mod debts;
 mod entry;
@@ -34,8 +35,9 @@ use npcc_pipeline::units::{Nanos, PortId};
 use rtrb::{Producer, RingBuffer};
 
 use crate::cm::copy::CmCopy;
-use crate::key::{KeyHasher, is_v4, low32};
+use crate::key::{KeyHasher, low32};
 use budget::Budget;
+use cache_key::{Addresses, CacheKey};
 use debts::DEBTS;
 pub use debts::Debt;
 use entry::{DETAILS_ANY, Entry};
@@ -82,8 +84,8 @@ pub struct FlowCache {
     /// Tags of each set, one word a set: eight low hash bits a way, lowest set, the first way in the low octet; 0 is free.
     tags: Box<[u64]>,
     entries: Box<[Entry]>,
-    /// Remaining key words of IPv6 flows.
-    wide: Box<[[u64; 3]]>,
+    /// Addresses of IPv6 flows.
+    wide: Box<[Addresses]>,
     shared: Arc<CacheShared>,
     rings: Rings,
     messages: Producer<CmCopy>,
@@ -120,7 +122,7 @@ impl FlowCache {
         let cache = FlowCache {
             tags: vec![0; sets].into_boxed_slice(),
             entries: vec![Entry::default(); sets * WAYS].into_boxed_slice(),
-            wide: vec![[0; 3]; sets * WAYS].into_boxed_slice(),
+            wide: vec![[0; 32]; sets * WAYS].into_boxed_slice(),
             shared: Arc::clone(&shared),
             rings,
             messages,
@@ -146,24 +148,16 @@ impl FlowCache {
 
     /// Returns true if a slot belongs to the flow with this key.
     #[inline]
-    fn holds(&self, slot: usize, words: &[u64; 5]) -> bool {
-        let ours = self
-            .shared
-            .slots
-            .get(slot)
-            .is_some_and(|slot| slot.is(words));
-        ours && (is_v4(words) || self.holds_wide(slot, words))
-    }
-
-    #[inline(never)]
-    fn holds_wide(&self, slot: usize, [_, _, wide @ ..]: &[u64; 5]) -> bool {
-        self.wide.get(slot) == Some(wide)
+    fn holds(&self, slot: usize, key: &CacheKey) -> bool {
+        let slots = &self.shared.slots;
+        let ours = slots.get(slot).is_some_and(|slot| slot.is(&key.pair));
+        ours && (key.is_v4() || self.wide.get(slot) == Some(&key.addresses))
     }
 
     /// Home slot of a key, where most flows are, and the tag by which the others are found in its set.
     #[inline]
-    fn home(&self, words: &[u64; 5]) -> (usize, u64) {
-        let hash = self.hasher.of_words(words);
+    fn home(&self, pair: [u64; 2]) -> (usize, u64) {
+        let hash = self.hasher.of_pair(pair);
         // The tag takes bits above those that choose the slot, of up to 2^24.
         (place(hash, self.shared.slots.len() - 1), hash >> 56 | 1)
     }
@@ -172,7 +166,7 @@ impl FlowCache {
     fn elsewhere(
         &mut self,
         (home, tag): (usize, u64),
-        words: [u64; 5],
+        key: &CacheKey,
         ingress: PortId,
         now: Nanos,
     ) -> Option<usize> {
@@ -181,17 +175,17 @@ impl FlowCache {
         let mut matches = matching(tags, tag);
         while matches != 0 {
             let slot = set * WAYS + matches.trailing_zeros() as usize / 8;
-            if self.holds(slot, &words) {
+            if self.holds(slot, key) {
                 return Some(slot);
             }
             matches &= matches - 1;
         }
-        let from = (ingress, source(&words));
+        let from = (ingress, source(key));
         if !self.take_quota() || !self.budget.admits_newcomer(from, now) {
             self.shared.counters.cache_full.add(1);
             return None;
         }
-        self.replace(home, tag, words, now)
+        self.replace(home, tag, key, now)
     }
 
     /// Takes one from the quota of the present run; returns false if it is used up.
@@ -205,7 +199,7 @@ impl FlowCache {
     /// Gives a new key the free slot at home, or the one of its set that was longest unseen, unless all are busy: a flow of which a
     /// single packet was seen is not.
     #[cold]
-    fn replace(&mut self, home: usize, tag: u64, words: [u64; 5], now: Nanos) -> Option<usize> {
+    fn replace(&mut self, home: usize, tag: u64, key: &CacheKey, now: Nanos) -> Option<usize> {
         let first = home / WAYS * WAYS;
         let tags = self.tags.get_mut(home / WAYS)?;
         let known = tags.to_le_bytes();
@@ -234,11 +228,10 @@ impl FlowCache {
         self.pace.note(stamp(now));
         *tags = *tags & !(0xff << shift) | tag << shift;
         let shared = self.shared.slots.get(slot)?;
-        shared.renew(&words, stamp(now), DETAILS_ANY);
+        shared.renew(key.pair, stamp(now), DETAILS_ANY);
         *self.entries.get_mut(slot)? = Entry::new(stamp(now));
-        if !is_v4(&words) {
-            let [_, _, wide @ ..] = words;
-            *self.wide.get_mut(slot)? = wide;
+        if !key.is_v4() {
+            *self.wide.get_mut(slot)? = key.addresses;
         }
         Some(slot)
     }

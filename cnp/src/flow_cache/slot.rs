@@ -88,7 +88,7 @@ const PORT: u32 = 0xffff;
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Slot {
-    /// The first two words of the flow's key: all of an IPv4 flow's. Only the worker reads them.
+    /// The [pair](crate::key::pair_of) of the flow's key. Only the worker reads it.
     key: [AtomicU64; 2],
     bytes: AtomicU64,
     /// Time of the latest packet in ns.
@@ -124,12 +124,12 @@ fn bump(word: &AtomicU64, n: u64) {
 /// Operations of the worker.
 impl Slot {
     /// Gives the slot to another flow, of which `any` packets of any kind are to be shown.
-    pub(super) fn renew(&self, [first, second, ..]: &[u64; 5], now: u32, any: u8) {
+    pub(super) fn renew(&self, pair: [u64; 2], now: u32, any: u8) {
         let generation = self.generation.load(Ordering::Relaxed);
         self.generation
             .store(generation.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
-        for (word, value) in self.key.iter().zip([*first, *second]) {
+        for (word, value) in self.key.iter().zip(pair) {
             word.store(value, Ordering::Relaxed);
         }
         for word in [&self.bytes, &self.last_seen] {
@@ -145,9 +145,9 @@ impl Slot {
             .store(generation.wrapping_add(2), Ordering::Release);
     }
 
-    /// Returns true if the slot belongs to the flow with this key, as far as its first two words tell.
+    /// Returns true if the slot belongs to the flow with this key, as far as its pair tells.
     #[inline]
-    pub(super) fn is(&self, [first, second, ..]: &[u64; 5]) -> bool {
+    pub(super) fn is(&self, [first, second]: &[u64; 2]) -> bool {
         let [a, b] = &self.key;
         a.load(Ordering::Relaxed) == *first && b.load(Ordering::Relaxed) == *second
     }
@@ -353,12 +353,12 @@ mod loom_tests {
     fn a_word_written_late_is_ignored() {
         loom::model(|| {
             let slot = Arc::new(Slot::default());
-            slot.renew(&[1, 2, 0, 0, 0], 0, 0);
+            slot.renew([1, 2], 0, 0);
             let first = slot.generation();
             let worker = Arc::clone(&slot);
             let thread = loom::thread::spawn(move || {
                 let early = worker.is_paired();
-                worker.renew(&[3, 4, 0, 0, 0], 0, 0);
+                worker.renew([3, 4], 0, 0);
                 assert!(!worker.is_paired() && !worker.owes(false));
                 (early, worker.generation())
             });
@@ -379,13 +379,13 @@ mod loom_tests {
     fn counts_of_two_flows_are_never_mixed() {
         loom::model(|| {
             let slot = Arc::new(Slot::default());
-            slot.renew(&[1, 2, 0, 0, 0], 0, 0);
+            slot.renew([1, 2], 0, 0);
             let first = slot.generation();
             slot.contribute(10);
             slot.count(Nanos(1));
             let worker = Arc::clone(&slot);
             let thread = loom::thread::spawn(move || {
-                worker.renew(&[3, 4, 0, 0, 0], 0, 0);
+                worker.renew([3, 4], 0, 0);
                 let second = worker.generation();
                 worker.contribute(7);
                 worker.count(Nanos(2));

@@ -9,13 +9,14 @@ use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{Nanos, PortId};
 use npcc_pipeline::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
 
+use super::cache_key::CacheKey;
 use super::count::{Watch, asleep, contribution};
 use super::entry::{Sign, Turn};
 use super::pace::is_round;
 use super::slot::Slot;
 use super::{FlowCache, QUOTA, stamp};
 use crate::cm::copy::CmCopy;
-use crate::key::{FlowKey, Qpn, QueueFlow, low32, words_v4};
+use crate::key::{FlowKey, Qpn, low32};
 use crate::sample::{Record, SlotRef};
 
 impl FlowCache {
@@ -33,9 +34,9 @@ impl FlowCache {
         if known.flags.has(MetaFlags::IPV6) || !known.traits.any(watch.wanted) {
             return sighting(head, (buf, known), watch.now, |sighting| self.see(sighting));
         }
-        let words = words_v4(known.addresses, known.dest_qp(), watch.queue);
+        let key = CacheKey::of_v4(known, watch.queue);
         let ingress = head.group.ingress();
-        let Some(slot) = self.find(&words, ingress, watch.now) else {
+        let Some(slot) = self.find(&key, ingress, watch.now) else {
             return FlowSlot::NONE;
         };
         let (Some(entry), Some(shared)) = (self.entries.get(slot), self.shared.slots.get(slot))
@@ -56,10 +57,10 @@ impl FlowCache {
         let counted = FlowSlot(low32(slot as u64));
         let turn = entry.turn(sign, watch.age, self.pace.refresh, shared);
         if let Some(turn) = turn
-            && self.may_show(turn, (ingress, &words), known.len, watch.now)
+            && self.may_show(turn, (ingress, &key), known.len, watch.now)
         {
             sighting(head, (buf, known), watch.now, |sighting| {
-                self.show(sighting, words, counted, turn);
+                self.show(sighting, &key, counted, turn);
                 counted
             });
         }
@@ -90,7 +91,7 @@ impl FlowCache {
     fn may_show(
         &mut self,
         turn: Turn,
-        (ingress, words): (PortId, &[u64; 5]),
+        (ingress, key): (PortId, &CacheKey),
         len: u16,
         now: Nanos,
     ) -> bool {
@@ -106,7 +107,7 @@ impl FlowCache {
         if is_paced {
             return true;
         }
-        let may = self.budget.admits((ingress, source(words)), len, now);
+        let may = self.budget.admits((ingress, source(key)), len, now);
         if !may {
             self.shared.counters.sample_drops.add(1);
         }
@@ -115,18 +116,18 @@ impl FlowCache {
 
     /// Finds the slot of a packet with this key that came in by port `ingress`.
     #[inline]
-    fn find(&mut self, words: &[u64; 5], ingress: PortId, now: Nanos) -> Option<usize> {
-        let (home, tag) = self.home(words);
-        if self.holds(home, words) {
+    fn find(&mut self, key: &CacheKey, ingress: PortId, now: Nanos) -> Option<usize> {
+        let (home, tag) = self.home(key.pair);
+        if self.holds(home, key) {
             return Some(home);
         }
-        self.elsewhere((home, tag), *words, ingress, now)
+        self.elsewhere((home, tag), key, ingress, now)
     }
 
     /// Counts a packet with this key, and shows it if due.
-    fn count_and_show(&mut self, sighting: &Sighting<'_>, words: [u64; 5]) -> FlowSlot {
+    fn count_and_show(&mut self, sighting: &Sighting<'_>, key: &CacheKey) -> FlowSlot {
         let ingress = sighting.meta.group.ingress();
-        let Some(slot) = self.find(&words, ingress, sighting.now) else {
+        let Some(slot) = self.find(key, ingress, sighting.now) else {
             return FlowSlot::NONE;
         };
         if let Some(shared) = self.shared.slots.get(slot) {
@@ -142,11 +143,11 @@ impl FlowCache {
                 self.wake(slot, before, bytes);
             }
         }
-        self.show_if_due(sighting, words, slot)
+        self.show_if_due(sighting, key, slot)
     }
 
     /// Shows a counted packet if due.
-    fn show_if_due(&mut self, sighting: &Sighting<'_>, words: [u64; 5], slot: usize) -> FlowSlot {
+    fn show_if_due(&mut self, sighting: &Sighting<'_>, key: &CacheKey, slot: usize) -> FlowSlot {
         let (Some(entry), Some(shared)) = (self.entries.get(slot), self.shared.slots.get(slot))
         else {
             return FlowSlot::NONE;
@@ -156,26 +157,23 @@ impl FlowCache {
         let counted = FlowSlot(low32(slot as u64));
         let (now, meta) = (stamp(sighting.now), sighting.meta);
         if let Some(turn) = entry.turn(sign, now, self.pace.refresh, shared)
-            && self.may_show(turn, (meta.group.ingress(), &words), meta.len, sighting.now)
+            && self.may_show(turn, (meta.group.ingress(), key), meta.len, sighting.now)
         {
-            self.show(sighting, words, counted, turn);
+            self.show(sighting, key, counted, turn);
         }
         counted
     }
 
     /// Shows a counted packet to the control core.
     #[cold]
-    fn show(&mut self, sighting: &Sighting<'_>, words: [u64; 5], counted: FlowSlot, turn: Turn) {
+    fn show(&mut self, sighting: &Sighting<'_>, key: &CacheKey, counted: FlowSlot, turn: Turn) {
         let moment = stamp(sighting.now);
         let slot = counted.0 as usize;
         let (Some(entry), Some(shared)) = (self.entries.get_mut(slot), self.shared.slots.get(slot))
         else {
             return;
         };
-        let (key, ingress) = (
-            QueueFlow::from_words(words).key,
-            sighting.meta.group.ingress(),
-        );
+        let (key, ingress) = (key.flow(), sighting.meta.group.ingress());
         let counters = &self.shared.counters;
         let reference = SlotRef {
             slot: counted,
@@ -231,33 +229,29 @@ impl FlowCache {
         if wanted & class.bit() == 0 {
             return FlowSlot::NONE;
         }
-        let roce = &sighting.roce;
-        let dest_qp = Qpn::new(roce.dest_qp);
-        let Some(key) = FlowKey::of_packet(sighting.data, sighting.parsed, dest_qp) else {
+        let Some(key) = CacheKey::of_sighting(sighting) else {
             return FlowSlot::NONE;
         };
-        let words = QueueFlow {
-            key,
-            egress: meta.egress,
-            priority: meta.priority,
-        }
-        .words();
-        self.count_and_show(sighting, words)
+        self.count_and_show(sighting, &key)
     }
 }
 
 impl FlowTap for FlowCache {
     #[inline]
     fn enqueued<B: FrameBuf>(&mut self, run: &mut Run<B>, now: Nanos) {
-        let (head, watch) = (run.head, self.watch(&run.head, now));
+        let (head, mut watch) = (run.head, self.watch(&run.head, now));
         let (frames, mut records) = run.parts_mut();
         let mut frames: &[B] = frames;
+        if !records.iter().any(Known::is_roce) {
+            // Their records name no slot yet.
+            return;
+        }
         self.begin_run(head.group.ingress(), now);
         if watch.many {
-            self.note(records, watch.queue);
+            watch.common = self.note(records, watch.queue);
             self.warm(records);
         } else {
-            self.note_home(records, watch.queue);
+            watch.common = self.note_home(records, watch.queue);
         }
         loop {
             let counted = self.count(frames, records, &watch);
@@ -297,8 +291,8 @@ impl FlowTap for FlowCache {
 }
 
 /// Sender of the packets with this key.
-pub(super) fn source(words: &[u64; 5]) -> Source {
-    Source::of_words(QueueFlow::from_words(*words).key.src)
+pub(super) fn source(key: &CacheKey) -> Source {
+    Source::of_words(key.flow().src)
 }
 
 /// Parses a frame again and shows it, if it is RoCEv2.
@@ -317,6 +311,7 @@ fn sighting<B: FrameBuf>(
     };
     show(&Sighting {
         data,
+        addresses: known.addresses,
         parsed: &parsed,
         roce,
         meta: &head.meta(known),

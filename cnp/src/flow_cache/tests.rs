@@ -43,6 +43,7 @@ fn show_frame(
     let meta = Meta::of(frame.data().len(), ingress, egress, QUEUE);
     cache.see(&Sighting {
         data: frame.data(),
+        addresses: parsed.addresses_v4,
         parsed: &parsed,
         roce,
         meta: &meta,
@@ -203,6 +204,7 @@ fn plain_packets_leave_room_for_those_that_tell_more() {
         let meta = Meta::of(76, DC, WAN, QUEUE);
         cache.see(&Sighting {
             data: frame.data(),
+            addresses: parsed.addresses_v4,
             parsed: &parsed,
             roce: parsed.roce.unwrap(),
             meta: &meta,

@@ -9,8 +9,9 @@ use std::hint::black_box;
 use npcc_pipeline::burst::Record;
 use npcc_pipeline::frame::FlowSlot;
 
+use super::count::Common;
 use super::{FlowCache, WAYS, matching, place};
-use crate::key::{low32, words_v4};
+use crate::key::{low32, pair_of};
 
 /// Number of flows that fit into a core's second-level cache, at 64 bytes each.
 const FEW: usize = 4_096;
@@ -23,37 +24,42 @@ impl FlowCache {
     }
 
     /// Notes in each of these records of one run the slot that its hash names, and loads it. The class of packet does not matter: a useless
-    /// load costs little.
+    /// load costs little. Returns what the packets have in common.
     #[inline(never)]
-    pub(super) fn note_home(&self, records: &mut [Record], queue: u64) {
-        let (slots, hasher) = (&*self.shared.slots, self.hasher.v4());
+    pub(super) fn note_home(&self, records: &mut [Record], queue: u64) -> Common {
+        let mut common = Common::NONE;
+        let (slots, hasher) = (&*self.shared.slots, self.hasher.pairs());
         let Some(mask) = slots.len().checked_sub(1) else {
-            return;
+            return common;
         };
         let mut sum = 0;
         for record in records {
-            let [tail, addresses, ..] = words_v4(record.addresses, record.dest_qp(), queue);
-            let home = place(hasher.hash([tail, addresses]), mask);
+            common.add(record);
+            let home = place(hasher.hash(pair_of(record, queue)), mask);
             record.slot = FlowSlot(low32(home as u64));
             if let Some(slot) = slots.get(home) {
                 sum ^= slot.last_seen().0;
             }
         }
         black_box(sum);
+        common
     }
 
     /// Notes in each of these records of one run the slot that its tag names. The class of packet does not matter: a useless load costs little.
+    /// Returns what the packets have in common.
     #[inline(never)]
-    pub(super) fn note(&self, records: &mut [Record], queue: u64) {
+    pub(super) fn note(&self, records: &mut [Record], queue: u64) -> Common {
+        let mut common = Common::NONE;
         for record in records {
-            let words = words_v4(record.addresses, record.dest_qp(), queue);
-            let (home, tag) = self.home(&words);
+            common.add(record);
+            let (home, tag) = self.home(pair_of(record, queue));
             let Some(tags) = self.tags.get(home / WAYS) else {
                 continue;
             };
             let way = first_way(matching(*tags, tag), home % WAYS);
             record.slot = FlowSlot(low32((home / WAYS * WAYS + way) as u64));
         }
+        common
     }
 
     /// Loads the slots of these records. The loop has few instructions, so that the core sees the loads of many frames at a time and has as

@@ -35,35 +35,35 @@ impl KeyHasher {
     pub(crate) fn of_words(&self, words: &[u64; 5]) -> u64 {
         let [tail, first, second, third, fourth] = *words;
         if is_v4(words) {
-            return self.of_v4([tail, first]);
+            return self.of_pair([tail, first]);
         }
         let [a, b, c] = self.seeds;
         let addresses = multiply(first ^ a, third ^ b) ^ multiply(second ^ c, fourth ^ a);
         multiply(addresses ^ tail, b).wrapping_mul(SPREAD)
     }
 
-    /// Hash of an IPv4 flow's first two words, which are all that it has.
+    /// Hash of a flow's [pair](super::pair_of). An IPv4 flow's words have the same hash.
     #[inline]
-    pub(crate) fn of_v4(&self, [tail, addresses]: [u64; 2]) -> u64 {
-        self.v4().hash([tail, addresses])
+    pub(crate) fn of_pair(&self, pair: [u64; 2]) -> u64 {
+        self.pairs().hash(pair)
     }
 
-    /// Hasher of IPv4 flows alone, to be kept in registers.
+    /// Hasher of pairs alone, to be kept in registers.
     #[inline]
-    pub(crate) const fn v4(&self) -> V4Hasher {
+    pub(crate) const fn pairs(&self) -> PairHasher {
         let [a, b, _] = self.seeds;
-        V4Hasher { a, b }
+        PairHasher { a, b }
     }
 }
 
-/// Hasher of [`KeyHasher::of_v4`] alone.
+/// Hasher of [`KeyHasher::of_pair`] alone.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct V4Hasher {
+pub(crate) struct PairHasher {
     a: u64,
     b: u64,
 }
 
-impl V4Hasher {
+impl PairHasher {
     #[inline(always)]
     pub(crate) fn hash(self, [tail, addresses]: [u64; 2]) -> u64 {
         multiply(addresses ^ self.a, tail ^ self.b).wrapping_mul(SPREAD)
@@ -84,6 +84,7 @@ fn multiply(a: u64, b: u64) -> u64 {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+    use npcc_pipeline::parse::digest::AddressDigest;
     use npcc_pipeline::units::{PortId, Priority};
 
     use super::*;
@@ -96,6 +97,15 @@ mod tests {
         } else {
             Ipv4Addr::from(0x0a00_0000 | last).into()
         }
+    }
+
+    /// Addresses of an IPv6 flow as they stand in a header.
+    fn addresses_of(key: &FlowKey) -> Option<[u8; 32]> {
+        let (IpAddr::V6(src), IpAddr::V6(dst)) = (key.src(), key.dst()) else {
+            return None;
+        };
+        let all = src.octets().into_iter().chain(dst.octets());
+        all.collect::<Vec<_>>().try_into().ok()
     }
 
     /// Source, destination and queue pair of flow `n`.
@@ -143,7 +153,7 @@ mod tests {
                 .zip([false, true].into_iter().cycle())
                 .chain([(1, true), (7, false)])
             {
-                let hasher = KeyHasher::new(seed);
+                let (hasher, digest) = (KeyHasher::new(seed), AddressDigest::new(seed + 1));
                 let mut sets = vec![0u32; 1 << SETS_LOG2];
                 for [src, dst, qpn] in (0..FLOWS).map(fields) {
                     let flow = QueueFlow {
@@ -152,7 +162,11 @@ mod tests {
                         priority: Priority::new(3),
                     };
                     // Three bits choose the slot of the set: see the flow cache.
-                    let set = hasher.of_words(&flow.words()) >> 35 & ((1 << SETS_LOG2) - 1);
+                    let hash = match addresses_of(&flow.key) {
+                        Some(addresses) => hasher.of_pair([flow.words()[0], digest.of(&addresses)]),
+                        None => hasher.of_words(&flow.words()),
+                    };
+                    let set = hash >> 35 & ((1 << SETS_LOG2) - 1);
                     sets[set as usize] += 1;
                 }
                 let beyond: u32 = sets.iter().map(|flows| flows.saturating_sub(8)).sum();

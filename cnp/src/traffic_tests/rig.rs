@@ -189,6 +189,7 @@ impl Rig {
         let meta = Meta::of(frame.data().len(), ingress, egress, QUEUE);
         let sighting = Sighting {
             data: frame.data(),
+            addresses: parsed.addresses_v4,
             parsed: &parsed,
             roce,
             meta: &meta,

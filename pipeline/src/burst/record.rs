@@ -10,11 +10,13 @@ use crate::wire::bth::Traits;
 /// Metadata that each frame of a run has for itself, in half a cache line. Once the frame is rewritten it describes the
 /// frame as it will be sent, except that marking may set or clear CE at dequeue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Record {
-    /// Source (high half) and destination of an IPv4 packet; 0 for any other.
+    /// Source (high half) and destination of an IPv4 packet; [digest](crate::parse::digest::AddressDigest) of both of an IPv6
+    /// packet.
     pub addresses: u64,
-    /// Last two words of the BTH of a RoCEv2 packet: destination queue pair in the low 24 bits of the first, AckReq, packet
-    /// sequence number. Meaningless for any other packet.
+    /// Last two words of the BTH of a RoCEv2 packet: destination queue pair in the low 24 bits of the first, with [`Record::V6`]
+    /// above; AckReq, packet sequence number. Meaningless for any other packet.
     pub transport: u64,
     /// Flow-cache slot it was counted in, once it was.
     pub slot: FlowSlot,
@@ -35,6 +37,11 @@ pub struct Record {
 const _: () = assert!(size_of::<Record>() == 32);
 
 impl Record {
+    /// Flag of IPv6 in [`Record::transport`].
+    pub const V6: u64 = 1 << 56;
+    /// Mask of the BTH's bits in [`Record::transport`].
+    pub const TRANSPORT: u64 = Record::V6 - 1;
+
     /// Record of a slot without a frame.
     pub const EMPTY: Record = Record {
         addresses: 0,
@@ -64,7 +71,9 @@ impl Record {
                 let family = if parsed.is_v6() { Traits::V6 } else { 0 };
                 let traits = Traits::of(roce.opcode).with_class(roce.class).with(family);
                 Record {
-                    transport: u64::from(roce.dest_qp) << 32 | u64::from(roce.ack_psn),
+                    transport: u64::from(roce.dest_qp) << 32
+                        | u64::from(roce.ack_psn)
+                        | if parsed.is_v6() { Record::V6 } else { 0 },
                     src_port: roce.src_port,
                     traits,
                     flags: record.flags.of_class(traits),
@@ -119,6 +128,33 @@ impl Places {
         self.0 |= 1 << (place & 63);
     }
 
+    /// Adds `count` positions from `first` on, all below [`BURST`].
+    #[inline]
+    pub const fn add_all(&mut self, first: usize, count: usize) {
+        let ones = if count >= 64 {
+            u64::MAX
+        } else {
+            (1 << count) - 1
+        };
+        self.0 |= ones << (first & 63);
+    }
+
+    /// Returns the number of positions from `place` on, below 64, that are all in the set or all not.
+    #[inline]
+    #[must_use]
+    pub const fn alike_from(self, place: usize) -> usize {
+        let rest = self.0 >> (place & 63);
+        // A set that is complemented if its first position is in it: the run ends at the first one.
+        (rest ^ (rest & 1).wrapping_neg()).trailing_zeros() as usize
+    }
+
+    /// Returns the set of the positions in either set.
+    #[inline]
+    #[must_use]
+    pub const fn union(self, other: Places) -> Places {
+        Places(self.0 | other.0)
+    }
+
     /// Returns true if the set is empty.
     #[inline]
     #[must_use]
@@ -131,16 +167,6 @@ impl Places {
     #[must_use]
     pub const fn has(self, place: usize) -> bool {
         place < 64 && (self.0 >> (place & 63)) & 1 == 1
-    }
-
-    /// Returns the first position from `place` on that is not in the set.
-    #[inline]
-    #[must_use]
-    pub const fn absent_from(self, place: usize) -> usize {
-        if place >= 64 {
-            return place;
-        }
-        place + (self.0 >> place).trailing_ones() as usize
     }
 
     /// Iterates over the positions, lowest first.

@@ -115,10 +115,19 @@ impl<B> Run<B> {
         }
     }
 
-    /// Recomputes the head from all frames.
+    /// Recomputes the head from all frames; `unpadded`: none is shorter than Ethernet pads to.
     #[inline]
-    pub(super) fn measure(&mut self) {
-        self.head = self.head_of(self.frames.len());
+    pub(super) fn measure(&mut self, unpadded: bool) {
+        if !unpadded {
+            self.head = self.head_of(self.frames.len());
+            return;
+        }
+        self.head.bytes = self
+            .known()
+            .iter()
+            .map(|record| u64::from(record.len))
+            .sum();
+        self.head.amount = Amount::of_unpadded(self.head.bytes, self.frames.len() as u64);
     }
 
     /// Returns the head that a run of the first `frames` frames would have.

@@ -62,11 +62,12 @@ impl Default for Sorter {
 
 impl Sorter {
     /// Moves the frames of `all`, except those in `gone`, into one run for each queue that their records name. `head` makes
-    /// the head of a run, and `drop` takes the frames in `gone`, with their positions.
+    /// the head of a run, and `drop` takes the frames in `gone`, with their positions. `unpadded`: no other frame is shorter
+    /// than Ethernet pads to.
     pub fn sort<B: FrameBuf>(
         &mut self,
         all: &mut Run<B>,
-        gone: Places,
+        (gone, unpadded): (Places, bool),
         head: impl Fn(QueueKey) -> RunHead,
         (pool, runs): (&mut RunPool<B>, &mut Runs<B>),
         mut drop: impl FnMut(B, usize),
@@ -92,7 +93,7 @@ impl Sorter {
             }
         }
         for run in runs.iter_mut() {
-            run.measure();
+            run.measure(unpadded);
         }
         for run in runs.iter() {
             let key = QueueKey::new(run.head.egress, run.head.priority);

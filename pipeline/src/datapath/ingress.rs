@@ -1,12 +1,18 @@
 //! Ingress path: takes a received burst through the stages into the queues, run by run.
 
+use arrayvec::ArrayVec;
+
 use super::looks::{self, Gone};
 use super::{Datapath, count_gone, lossless};
 use crate::buffer::{Amount, Buffer, Charge};
-use crate::burst::{QueueKey, Run};
+use crate::burst::{QueueKey, Run, Trash};
+use crate::capture::Capture;
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
+use crate::egress::port::EgressPort;
 use crate::frame::{FrameBuf, FrameVec, Meta};
+use crate::handoff::Channels;
+use crate::pause::PortPause;
 use crate::punt::PuntCandidate;
 use crate::stage::enqueue::{Taken, count_refused};
 use crate::stage::receive::{self, Received};
@@ -76,7 +82,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let mut all = self.side.pool.take();
         std::mem::swap(&mut all.frames, frames);
         let came = receive::run(
-            entrance,
+            (entrance, self.vectors.as_deref()),
             (&self.fib, &self.mtus),
             &mut all.frames,
             (&mut all.records, &mut self.reasons),
@@ -92,38 +98,27 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 self.runs.push(all);
             }
             _ => {
-                let (owned, trash, pause) =
-                    (self.side.owns(port), &mut self.trash, &mut self.pause[port]);
-                let (channels, reasons) = (&mut self.channels, &self.reasons);
-                let (capture, egress) = (&mut self.capture, &self.side.ports);
-                let mut aside = self.punt.as_deref_mut().map(|punt| &mut punt.aside);
+                let mut refusals = Refusals {
+                    port,
+                    now,
+                    owned: self.side.owns(port),
+                    counters,
+                    capture: &mut self.capture,
+                    channels: self.channels.as_deref_mut(),
+                    pause: &mut self.pause[port],
+                    egress: &self.side.ports[port],
+                    aside: self.punt.as_deref_mut().map(|punt| &mut punt.aside),
+                    trash: &mut self.trash,
+                };
+                let reasons = &self.reasons;
+                let (pool, runs) = (&mut self.side.pool, &mut self.runs);
                 self.sorter.sort(
                     &mut all,
-                    came.gone,
+                    (came.gone, came.unpadded),
                     head,
-                    (&mut self.side.pool, &mut self.runs),
+                    (pool, runs),
                     |buf, place| {
-                        let reason = reasons.get(place).copied().flatten();
-                        if let (Some(reason), Some(aside)) = (reason, &mut aside) {
-                            // No more frames are put aside than were received.
-                            let _ = aside.try_push(PuntCandidate { buf, reason });
-                            return;
-                        }
-                        looks::gone(capture, Gone::of(reason), (&buf, port), now);
-                        count_gone(counters, reason, buf.data().len());
-                        if reason.is_none() {
-                            match channels.as_deref_mut() {
-                                Some(channels) if !owned => {
-                                    channels.relay(port, pause.listen(buf.data(), counters));
-                                }
-                                _ => {
-                                    let waiting = |priority| egress[port].waiting_since(priority);
-                                    pause.receive(buf.data(), now, waiting, counters);
-                                }
-                            }
-                        }
-                        // At most a burst is dropped in one walk.
-                        trash.push(buf);
+                        refusals.take(buf, reasons.get(place).copied().flatten());
                     },
                 );
                 self.side.pool.give(all);
@@ -235,6 +230,53 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 }
 
+/// Destinations of the frames of one burst that go no further.
+struct Refusals<'a, B> {
+    port: PortId,
+    now: Nanos,
+    /// True if this worker owns the port.
+    owned: bool,
+    counters: &'a PortCounters,
+    capture: &'a mut Capture,
+    channels: Option<&'a mut Channels<B>>,
+    pause: &'a mut PortPause,
+    egress: &'a EgressPort,
+    /// Frames that may be for Linux, if any is punted.
+    aside: Option<&'a mut ArrayVec<PuntCandidate<B>, BURST>>,
+    trash: &'a mut Trash<B>,
+}
+
+impl<B: FrameBuf> Refusals<'_, B> {
+    /// Takes a frame with its drop reason; without one, it is MAC control, which is applied.
+    fn take(&mut self, buf: B, reason: Option<DropReason>) {
+        if let (Some(reason), Some(aside)) = (reason, &mut self.aside) {
+            // No more frames are put aside than were received.
+            let _ = aside.try_push(PuntCandidate { buf, reason });
+            return;
+        }
+        looks::gone(self.capture, Gone::of(reason), (&buf, self.port), self.now);
+        count_gone(self.counters, reason, buf.data().len());
+        if reason.is_none() {
+            self.apply(buf.data());
+        }
+        // At most a burst is dropped in one walk.
+        self.trash.push(buf);
+    }
+
+    /// Applies MAC control, or relays it to the worker that owns the port.
+    fn apply(&mut self, frame: &[u8]) {
+        match self.channels.as_deref_mut() {
+            Some(channels) if !self.owned => {
+                channels.relay(self.port, self.pause.listen(frame, self.counters));
+            }
+            _ => {
+                let waiting = |priority| self.egress.waiting_since(priority);
+                self.pause.receive(frame, self.now, waiting, self.counters);
+            }
+        }
+    }
+}
+
 /// Counts an admitted frame for which there was no cell, and releases its charge; the caller corrects the queue's account.
 #[cold]
 fn no_cell(counters: &PortCounters, buffer: &mut Buffer, meta: &Meta, lost: &mut Taken) {
@@ -245,7 +287,7 @@ fn no_cell(counters: &PortCounters, buffer: &mut Buffer, meta: &Meta, lost: &mut
 }
 
 /// Frames that were refused, with their drop reasons.
-type Refused<B> = arrayvec::ArrayVec<(B, Meta, DropReason), BURST>;
+type Refused<B> = ArrayVec<(B, Meta, DropReason), BURST>;
 
 /// Sets the totals in the head of a burst that is one run.
 #[inline]

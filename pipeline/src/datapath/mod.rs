@@ -36,10 +36,12 @@ use crate::drop::DropReason;
 use crate::egress::port::{EcnConfig, EgressConfig, QueueConfig};
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued};
 use crate::handoff::Channels;
+use crate::parse::digest::AddressDigest;
 use crate::pause::{PauseConfig, PortPause};
 use crate::per::PerPort;
 use crate::punt::Punt;
 use crate::route::fib::FibReader;
+use crate::stage::heads::VectorReader;
 use crate::stage::parse::{IngressConfig, IngressPort};
 use crate::stage::receive::{Mtus, Reasons};
 use crate::tap::FlowTap;
@@ -80,6 +82,8 @@ pub struct Datapath<B, T> {
     channels: Option<Box<Channels<B>>>,
     /// Punt and inject, if frames can be punted to Linux.
     punt: Option<Box<Punt<B>>>,
+    /// Reader of headers by vectors, if the processor has any.
+    vectors: Option<Box<dyn VectorReader<B>>>,
     /// Captures of an operator, and the standing capture.
     capture: Capture,
     /// True if the shared-buffer ledger was read in this iteration, and no burst was received since.
@@ -113,7 +117,8 @@ impl Held {
 pub type Outgoing<B> = ArrayVec<Queued<B>, BURST>;
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
-    /// Returns an empty path; every buffer it will ever need is allocated here. `seed` makes marking repeatable.
+    /// Returns an empty path; every buffer it will ever need is allocated here. `seed` makes marking repeatable, and is
+    /// unknown to those who send: the digest of IPv6 addresses has its keys from it.
     #[must_use]
     pub fn new(
         ports: Vec<PortConfig>,
@@ -123,7 +128,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         seed: u64,
     ) -> Datapath<B, T> {
         let config = BufferConfig::plain(pool, ports.len());
-        let no_port = || IngressPort::new(IngressConfig::nothing(), WorkerId::FIRST, PortId(0));
+        let digest = AddressDigest::new(seed);
+        let first = WorkerId::FIRST;
+        let no_port = || IngressPort::new(IngressConfig::nothing(), first, PortId(0), digest);
         let no_pause = || PortPause::new(&PauseConfig::off(), Mac::default());
         let pause = ports
             .iter()
@@ -143,6 +150,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             me: WorkerId::FIRST,
             channels: None,
             punt: None,
+            vectors: None,
             capture: Capture::default(),
             looked: false,
             config,
@@ -150,10 +158,17 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 ports
                     .into_iter()
                     .zip(0..)
-                    .map(|(port, id)| IngressPort::new(port.intake, WorkerId::FIRST, PortId(id))),
+                    .map(|(port, id)| IngressPort::new(port.intake, first, PortId(id), digest)),
                 no_port,
             ),
         }
+    }
+
+    /// Reads headers by vectors.
+    #[must_use]
+    pub fn with_vectors(mut self, vectors: Option<Box<dyn VectorReader<B>>>) -> Self {
+        self.vectors = vectors;
+        self
     }
 
     /// Returns the path's counters, which any thread may read.

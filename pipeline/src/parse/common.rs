@@ -8,8 +8,9 @@ use zerocopy::byteorder::native_endian;
 use zerocopy::byteorder::network_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::digest::AddressDigest;
 use super::refused_v6;
-use crate::bits::low16;
+use crate::bits::{high64, low16};
 use crate::wire::bth::{HEADER_LEN, ICRC_LEN, Traits};
 use crate::wire::{ipv4, ipv6, udp};
 
@@ -45,18 +46,6 @@ pub(crate) struct V4 {
     upper: Upper,
 }
 
-/// Untagged frame with an IPv4 packet: one length check, and every field at a constant offset.
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-pub(crate) struct Untagged {
-    /// Destination address, and the first two octets of the source.
-    pub(crate) macs: [u8; 8],
-    /// Last four octets of the source address.
-    pub(crate) more_macs: [u8; 4],
-    pub(crate) ethertype: U16,
-    pub(crate) ip: V4,
-}
-
 /// IPv6 header without extension headers, and what follows it.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -66,13 +55,12 @@ pub(crate) struct V6 {
     payload_len: U16,
     next_header: u8,
     pub(crate) hop_limit: u8,
-    src: [u8; 16],
-    dst: [u8; 16],
+    /// Source and destination.
+    addresses: [u8; 32],
     upper: Upper,
 }
 
-const _: () =
-    assert!(size_of::<V4>() == 41 && size_of::<Untagged>() == 55 && size_of::<V6>() == 61);
+const _: () = assert!(size_of::<V4>() == 41 && size_of::<V6>() == 61);
 
 /// Mask of the first eight octets of an IPv4 header that are tested: version and header length, more-fragments and offset.
 const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
@@ -87,7 +75,7 @@ const SHORTEST_ROCE: usize = udp::HEADER_LEN + HEADER_LEN + ICRC_LEN;
 /// Fields of such a packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Common {
-    /// Source (high half) and destination address of IPv4; 0 for IPv6.
+    /// Source (high half) and destination address of IPv4; digest of both of IPv6.
     pub(crate) addresses: u64,
     /// Words above the IP header that distinguish flows.
     pub(crate) upper: Words,
@@ -180,6 +168,15 @@ impl V4 {
         })
     }
 
+    /// Returns the fields above IP of a packet that [was read](V4::read_whole).
+    #[inline]
+    pub(crate) fn words(&self) -> Words {
+        let [_, protocol, ..] = self.ttl_protocol_checksum;
+        let [_, _, high, low, ..] = self.shape.get().to_ne_bytes();
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        self.upper.read(protocol, len.saturating_sub(ipv4::MIN_LEN))
+    }
+
     /// Returns true if the header's one's complement sum is all ones (RFC 1071).
     #[inline]
     const fn sums_to_ones(&self) -> bool {
@@ -194,58 +191,80 @@ impl V4 {
 impl V6 {
     /// Reads a packet of at most `room` bytes, header included; `None` if it is not of this kind, or wrong.
     #[inline]
-    pub(crate) fn read(&self, room: usize) -> Option<Common> {
-        let [version, traffic, ..] = self.first;
+    pub(crate) fn read(&self, room: usize, digest: &AddressDigest) -> Option<Common> {
         let len = ipv6::HEADER_LEN + usize::from(self.payload_len.get());
+        let (src, dst) = self.halves();
+        if len > room.min(usize::from(u16::MAX)) || refused_v6(src, dst).is_some() {
+            return None;
+        }
+        self.fields(len, digest)
+    }
+
+    /// Reads a packet of `len` bytes, from 61 to 65,535, header included; `None` if it is not of this kind, or wrong, or has an
+    /// address that needs a closer check.
+    #[inline(always)]
+    pub(crate) fn read_whole(&self, len: usize, digest: &AddressDigest) -> Option<Common> {
+        let is_whole = usize::from(self.payload_len.get()) + ipv6::HEADER_LEN == len;
+        let (src, dst) = self.halves();
+        if !is_whole || is_special(src) || is_special(dst) {
+            return None;
+        }
+        self.fields(len, digest)
+    }
+
+    /// Reads the fields of a packet of `len` bytes whose addresses are good; `None` if it is not of this kind.
+    #[inline(always)]
+    fn fields(&self, len: usize, digest: &AddressDigest) -> Option<Common> {
+        let [version, traffic, ..] = self.first;
         // After any other next header there may be a chain.
         let ends = matches!(self.next_header, 6 | 17 | 58);
-        if version >> 4 != 6
-            || len > room.min(usize::from(u16::MAX))
-            || !ends
-            || refused_v6(&self.src, &self.dst).is_some()
-        {
+        if version >> 4 != 6 || !ends {
             return None;
         }
         Some(Common {
-            addresses: 0,
+            addresses: digest.of(&self.addresses),
             upper: self.upper.read(self.next_header, len - ipv6::HEADER_LEN),
             ip_len: low16(len),
             tos: version << 4 | traffic >> 4,
         })
     }
 
+    /// Returns the fields above IP of a packet that [was read](V6::read_whole).
+    #[inline]
+    pub(crate) fn words(&self) -> Words {
+        self.upper
+            .read(self.next_header, self.payload_len.get().into())
+    }
+
+    /// Returns source and destination.
+    #[inline(always)]
+    fn halves(&self) -> (&[u8; 16], &[u8; 16]) {
+        let (halves, _) = self.addresses.as_chunks();
+        match halves {
+            [src, dst] => (src, dst),
+            // There are 32 octets.
+            _ => (&[0; 16], &[0; 16]),
+        }
+    }
+
+    /// Returns the source address.
+    #[inline]
+    pub(crate) fn src(&self) -> u128 {
+        u128::from_be_bytes(*self.halves().0)
+    }
+
     /// Returns the destination address.
     #[inline]
-    pub(crate) const fn dst(&self) -> u128 {
-        u128::from_be_bytes(self.dst)
+    pub(crate) fn dst(&self) -> u128 {
+        u128::from_be_bytes(*self.halves().1)
     }
 }
 
-impl Untagged {
-    /// Returns the view of a frame of at least [`SHORTEST`] bytes.
-    #[inline]
-    pub(crate) fn of(frame: &mut [u8]) -> Option<&mut Untagged> {
-        Untagged::mut_from_prefix(frame).ok().map(|(head, _)| head)
-    }
-
-    /// Returns the flow key, addresses and words, of a packet that [was read](V4::read).
-    #[inline]
-    pub(crate) fn words(&self) -> (u64, Words) {
-        let [_, protocol, ..] = self.ip.ttl_protocol_checksum;
-        let [_, _, high, low, ..] = self.ip.shape.get().to_ne_bytes();
-        let len = usize::from(u16::from_be_bytes([high, low]));
-        let upper = self
-            .ip
-            .upper
-            .read(protocol, len.saturating_sub(ipv4::MIN_LEN));
-        (u64::from_be(self.ip.addresses.get()), upper)
-    }
-
-    /// Returns the first word of the frame, whose low six octets are the destination address.
-    #[inline]
-    pub(crate) const fn first_word(&self) -> u64 {
-        u64::from_le_bytes(self.macs)
-    }
+/// Returns true if an IPv6 address needs a closer check: it begins with 64 zeros, or is fe80:: or above.
+#[inline(always)]
+fn is_special(address: &[u8; 16]) -> bool {
+    let half = high64(u128::from_be_bytes(*address));
+    half.wrapping_sub(1) >= (0xfe80 << 48) - 1
 }
 
 /// Initial value for `octets` of [`V4::read_whole`], which no address matches: the first packet is checked.

@@ -5,6 +5,7 @@
 //! byte (IBTA annex A17.3.3).
 
 pub(crate) mod common;
+pub mod digest;
 
 use zerocopy::FromBytes;
 

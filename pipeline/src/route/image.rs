@@ -100,6 +100,21 @@ impl Image {
         self.view().lookup_v4(address)
     }
 
+    /// Returns the value for an IPv6 address, as [`Image::lookup_v6`], and true if the first half of the address alone decides.
+    #[must_use]
+    pub fn lookup_v6_half(&self, address: u128) -> (u32, bool) {
+        const BELOW_ROOT: usize = (64 - ROOT_BITS as usize) / STRIDE as usize;
+        let mut entry = load(&*self.root, root_index(address));
+        let [_, _, _, rest @ ..] = address.to_be_bytes();
+        for (read, octet) in rest.into_iter().enumerate() {
+            if entry & EXTENDED == 0 {
+                return (entry & VALUE, read <= BELOW_ROOT);
+            }
+            entry = load(&self.groups, slot(entry, octet.into()));
+        }
+        (entry & VALUE, false)
+    }
+
     /// Returns the value for an IPv6 address; 0 if only the default route covers it.
     #[inline]
     #[must_use]

@@ -3,6 +3,7 @@
 //! Two switches in series with the same hash polarise: the second sees only flows the first has sent its way, and they all
 //! fall into the buckets by which the first chose them. So each switch has a seed of its own.
 
+use crate::bits::mix;
 use crate::units::Mac;
 
 /// A switch's contribution to the hash of a flow: two switches with different seeds choose independently.
@@ -31,14 +32,6 @@ impl FlowSeed {
     pub const fn word(self) -> u64 {
         self.0
     }
-}
-
-/// One step of `SplitMix64` (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-const fn mix(word: u64) -> u64 {
-    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
 }
 
 #[cfg(test)]

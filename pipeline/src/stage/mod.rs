@@ -4,6 +4,8 @@
 
 pub mod admit;
 pub mod enqueue;
+pub mod heads;
+pub mod kinds;
 pub mod parse;
 pub mod receive;
 pub mod rewrite;

@@ -2,6 +2,7 @@
 
 use zerocopy::FromBytes;
 
+use super::kinds::l3_off;
 use super::rewrite::Packet;
 use super::route::{FlowWords, fold_v6};
 use crate::bits::low16;
@@ -10,12 +11,13 @@ use crate::classify::Classifier;
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::frame::{FlowSlot, LONGEST, MetaFlags};
-use crate::parse::common::{Common, SHORTEST, Untagged, V4, V6};
+use crate::parse::common::{self, Common, NO_OCTETS, SHORTEST};
+use crate::parse::digest::AddressDigest;
 use crate::parse::{Kind, Parsed, parse};
 use crate::units::{Mac, PortId, Priority, WorkerId};
 use crate::wire::bth::{GSI_QPN, HEADER_LEN, RoceClass, Traits};
 use crate::wire::ethernet::{self, Tag};
-use crate::wire::ipv6::Ipv6;
+use crate::wire::ipv6::{self, Ipv6};
 
 /// Frames that a port accepts, and how it classifies them.
 #[derive(Debug, Clone)]
@@ -58,10 +60,32 @@ pub struct IngressPort {
     vlans: Box<[u64; 64]>,
     /// Priority of an IP packet by tag (8 without one, otherwise its PCP), then by DSCP.
     priorities: Box<[[Priority; 64]; 9]>,
+    digest: AddressDigest,
 }
 
-/// Index of untagged packets in [`IngressPort::priorities`].
-const NO_TAG: usize = 8;
+/// Fields of the last frame that was accepted: a frame with the same ones needs no further check of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    /// First octets of the addresses: see [`common::V4::read_whole`].
+    octets: u64,
+    /// EtherType and VLAN id of the tag; no tag at first.
+    tag: u32,
+}
+
+impl Seen {
+    /// Returns EtherType and VLAN id of the last tag that was accepted, the former in the high half; 0 if there was none.
+    #[inline]
+    #[must_use]
+    pub const fn tag(&self) -> u32 {
+        self.tag
+    }
+
+    /// Nothing was accepted yet.
+    pub(super) const NOTHING: Seen = Seen {
+        octets: NO_OCTETS,
+        tag: 0,
+    };
+}
 
 /// A frame that was admitted, before its path is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,9 +138,14 @@ impl Admitted {
 }
 
 impl IngressPort {
-    /// Returns a port whose frames `worker` receives.
+    /// Returns a port whose frames `worker` receives. The keys of `digest` are unknown to those who send to it.
     #[must_use]
-    pub fn new(intake: IngressConfig, worker: WorkerId, port: PortId) -> IngressPort {
+    pub fn new(
+        intake: IngressConfig,
+        worker: WorkerId,
+        port: PortId,
+        digest: AddressDigest,
+    ) -> IngressPort {
         let [a, b, c, d, e, f] = intake.mac.0;
         let mut vlans = Box::new([0u64; 64]);
         for id in intake.vlans.iter().copied().chain([0]) {
@@ -132,6 +161,7 @@ impl IngressPort {
             intake,
             worker,
             port,
+            digest,
         }
     }
 
@@ -152,6 +182,27 @@ impl IngressPort {
         self.intake.mac
     }
 
+    /// Returns the MAC address of the port as the low octets of a frame's first word.
+    #[inline]
+    #[must_use]
+    pub const fn mac_word(&self) -> u64 {
+        self.mac
+    }
+
+    /// Returns the length of the longest untagged frame within the MTU.
+    #[inline]
+    #[must_use]
+    pub const fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// Returns the digest of IPv6 addresses.
+    #[inline]
+    #[must_use]
+    pub const fn digest(&self) -> &AddressDigest {
+        &self.digest
+    }
+
     /// Returns true if frames of this VLAN are accepted; 0 stands for frames without a tag.
     #[must_use]
     pub fn carries(&self, vlan: u16) -> bool {
@@ -164,29 +215,68 @@ impl IngressPort {
         &self.intake.classifier
     }
 
-    /// Returns the priority of an untagged IP packet.
+    /// Returns the priority of an IP packet; `tci` is the tag control word of its tag, if it has one.
     #[inline(always)]
-    pub(super) fn untagged_priority(&self, tos: u8) -> Priority {
-        let [.., untagged] = &*self.priorities;
-        untagged
-            .get(usize::from(tos >> 2))
+    pub(super) fn priority(&self, tci: Option<u16>, tos: u8) -> Priority {
+        let by_dscp = match tci {
+            Some(tci) => self.priorities.get(usize::from(ethernet::pcp(tci))),
+            None => self.priorities.last(),
+        };
+        by_dscp
+            .and_then(|priorities| priorities.get(usize::from(tos >> 2)))
             .copied()
             .unwrap_or_default()
     }
 
-    /// Reads an untagged IPv4 packet to this port, within its MTU, in a frame that ends with it; `None` for any other kind of
-    /// frame. `octets`: see [`V4::read_whole`].
+    /// Reads a packet of one kind to this port, within its MTU, in a frame that ends with it; `None` for any other frame.
+    /// `seen`: see [`Seen`].
     #[inline(always)]
-    pub(super) fn untagged(&self, frame: &[u8], octets: &mut u64) -> Option<Common> {
+    pub(super) fn whole<const TAGGED: bool, const V6: bool>(
+        &self,
+        frame: &[u8],
+        seen: &mut Seen,
+    ) -> Option<Common> {
+        let l3_off = l3_off::<TAGGED>();
+        let least = if V6 {
+            l3_off + size_of::<common::V6>()
+        } else {
+            SHORTEST
+        };
         let len = frame.len();
-        if !(SHORTEST..=self.longest).contains(&len) {
+        if !(least..=self.longest + l3_off - ethernet::HEADER_LEN).contains(&len) {
             return None;
         }
-        let (head, _) = Untagged::ref_from_prefix(frame).ok()?;
-        if head.first_word() << 16 != self.mac << 16 || head.ethertype.get() != ethernet::IPV4 {
+        let (head, packet) = frame.split_at_checked(l3_off)?;
+        let expected = if V6 { ethernet::IPV6 } else { ethernet::IPV4 };
+        if u64::from_le_bytes(*head.first_chunk()?) << 16 != self.mac << 16
+            || u16::from_be_bytes(*head.last_chunk()?) != expected
+        {
             return None;
         }
-        head.ip.read_whole(len - ethernet::HEADER_LEN, octets)
+        if TAGGED {
+            const ID: u32 = 0xffff_0fff;
+            let tag = u32::from_be_bytes(*head.get(12..)?.first_chunk()?) & ID;
+            if tag != seen.tag {
+                if tag >> 16 != u32::from(ethernet::VLAN) || !self.has_vlan(tag & 0x0fff) {
+                    return None;
+                }
+                seen.tag = tag;
+            }
+        }
+        if V6 {
+            let (head, _) = common::V6::ref_from_prefix(packet).ok()?;
+            head.read_whole(len - l3_off, &self.digest)
+        } else {
+            let (head, _) = common::V4::ref_from_prefix(packet).ok()?;
+            head.read_whole(len - l3_off, &mut seen.octets)
+        }
+    }
+
+    /// Returns true if frames of this VLAN are accepted; 0 is the id of a priority tag.
+    #[inline]
+    fn has_vlan(&self, id: u32) -> bool {
+        let word = self.vlans.get(id as usize / 64);
+        word.is_some_and(|word| word >> (id % 64) & 1 == 1)
     }
 
     /// Reads IPv4 without options, or IPv6 without extension headers, behind at most one tag; `None` for any other kind of
@@ -203,54 +293,38 @@ impl IngressPort {
         }
         let (outer, _) = Tag::ref_from_prefix(rest.get(2..)?).ok()?;
         let tagged = u16::from_be_bytes(*rest.first_chunk()?) == ethernet::VLAN;
-        let (ethertype, l3_off, table) = if tagged {
+        let (ethertype, l3_off, tci) = if tagged {
             let tci = outer.tci.get();
-            let id = usize::from(ethernet::vlan_id(tci));
-            let carried = self
-                .vlans
-                .get(id / 64)
-                .is_some_and(|word| word >> (id % 64) & 1 == 1);
-            if !carried {
+            if !self.has_vlan(ethernet::vlan_id(tci).into()) {
                 return None;
             }
-            let l3_off = ethernet::HEADER_LEN + ethernet::TAG_LEN;
-            (
-                outer.ethertype.get(),
-                l3_off,
-                usize::from(ethernet::pcp(tci)),
-            )
+            (outer.ethertype.get(), l3_off::<true>(), Some(tci))
         } else {
             let ethertype = u16::from_be_bytes(*rest.first_chunk()?);
-            (ethertype, ethernet::HEADER_LEN, NO_TAG)
+            (ethertype, l3_off::<false>(), None)
         };
         let packet = frame.get(l3_off..)?;
         let (common, dst_v6) = match ethertype {
             ethernet::IPV4 => {
-                let (head, _) = V4::ref_from_prefix(packet).ok()?;
+                let (head, _) = common::V4::ref_from_prefix(packet).ok()?;
                 (head.read(packet.len())?, None)
             }
             ethernet::IPV6 => {
-                let (head, _) = V6::ref_from_prefix(packet).ok()?;
-                (head.read(packet.len())?, Some(head.dst()))
+                let (head, _) = common::V6::ref_from_prefix(packet).ok()?;
+                (head.read(packet.len(), &self.digest)?, Some(head.dst()))
             }
             _ => return None,
         };
         if common.ip_len > self.intake.mtu {
             return None;
         }
-        let priorities = self.priorities.get(table)?;
         let family = if dst_v6.is_some() { MetaFlags::IPV6 } else { 0 };
-        let traits = common.upper.traits.with_v6_if(dst_v6.is_some());
         Some(Admitted {
             record: Record {
                 flags: MetaFlags(MetaFlags::of_ecn(common.tos).0 | family),
-                traits,
-                ..record(&common, frame.len())
+                ..record(&common, frame.len(), dst_v6.is_some())
             },
-            priority: priorities
-                .get(usize::from(common.tos >> 2))
-                .copied()
-                .unwrap_or_default(),
+            priority: self.priority(tci, common.tos),
             l3_off,
             ip_len: common.ip_len,
             dst_v6,
@@ -265,11 +339,15 @@ impl IngressPort {
         let parsed = admit_parsed(&self.intake, frame)?;
         let l3_off = usize::from(parsed.l3_off);
         let packet = frame.get(l3_off..).unwrap_or_default();
+        let mut record = Record::of(&parsed, low16(frame.len()));
         let dst_v6 = parsed.is_v6().then(|| {
             let header = Ipv6::ref_from_prefix(packet);
+            record.addresses = packet
+                .get(ipv6::ADDRESSES..)
+                .and_then(|rest| rest.first_chunk())
+                .map_or(0, |addresses| self.digest.of(addresses));
             header.map_or(0, |(header, _)| u128::from_be_bytes(header.dst))
         });
-        let record = Record::of(&parsed, low16(frame.len()));
         let syndrome = parsed
             .roce
             .and_then(|roce| frame.get(usize::from(roce.bth_off) + HEADER_LEN));
@@ -294,14 +372,14 @@ impl IngressPort {
 /// Returns the record of an unfragmented packet in a frame of `len` bytes, without flags and queue. For a packet that is not
 /// RoCEv2, the fields above IP mean nothing.
 #[inline(always)]
-pub(super) fn record(common: &Common, len: usize) -> Record {
+pub(super) fn record(common: &Common, len: usize, is_v6: bool) -> Record {
     Record {
         addresses: common.addresses,
-        transport: common.upper.transport,
+        transport: common.upper.transport & Record::TRANSPORT | if is_v6 { Record::V6 } else { 0 },
         slot: FlowSlot::NONE,
         len: low16(len),
         src_port: common.upper.src_port,
-        traits: common.upper.traits,
+        traits: common.upper.traits.with_v6_if(is_v6),
         tos: common.tos,
         flags: MetaFlags(0),
         queue: QueueKey(0),

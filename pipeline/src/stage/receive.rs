@@ -1,15 +1,21 @@
 //! Headers, path, rewrite for that path, and queue key of each frame of a received burst: [`parse`], [`route`] and
 //! [`rewrite`] together.
 //!
-//! Most frames are untagged IPv4 and stay so: they are read in one loop, and routed and rewritten in a second, or in a
-//! third where flows choose among several paths (ECMP). All other frames are handled after them, one by one. Law: handling
-//! the same frame by [`parse`], [`route`] and [`rewrite`] in turn ends with the same bytes and the same record.
+//! Most frames are IPv4 or IPv6 behind one tag or none, and keep the length of their header: they are read in one loop
+//! ([`super::heads`]), and routed and rewritten in a second, or in a third where flows choose among several paths (ECMP). Each
+//! kind of frame has its own instance of these loops. All other frames are handled after them, one by one. Law: handling the
+//! same frame by [`parse`], [`route`] and [`rewrite`] in turn ends with the same bytes and the same record.
 
+mod half;
 mod next_hop;
 
+use half::Half;
 use next_hop::{Known, NextHop};
+use zerocopy::FromBytes;
 
-use super::parse::{self, Admitted, IngressPort, hear, is_marked};
+use super::heads::{self, VectorReader};
+use super::kinds::{FrameKind, Kinds, l3_off};
+use super::parse::{Admitted, IngressPort, hear, is_marked};
 use super::route::FlowWords;
 use super::{rewrite, route};
 use crate::bits::{low16, low32};
@@ -17,13 +23,13 @@ use crate::burst::{Places, QueueKey, Record};
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::frame::{FrameBuf, MetaFlags};
-use crate::parse::common::{self, NO_OCTETS, Untagged};
+use crate::parse::common;
 use crate::route::fib::FibReader;
 use crate::route::image::View;
 use crate::route::nexthop::UNTAGGED;
 use crate::units::{BURST, MAX_PORTS};
 use crate::wire::bth::Traits;
-use crate::wire::{ethernet, ipv6};
+use crate::wire::ipv6;
 
 /// Largest IP packet of each port in bytes, by port index.
 pub type Mtus = [u16; MAX_PORTS];
@@ -63,25 +69,27 @@ impl Received {
 /// Receives a burst: fills `records`, and `reasons` of the frames that go no further, and rewrites the others.
 #[inline]
 pub fn run<B: FrameBuf>(
-    port: &IngressPort,
+    (port, vectors): (&IngressPort, Option<&dyn VectorReader<B>>),
     (fib, mtus): (&FibReader, &Mtus),
     frames: &mut [B],
     (records, reasons): (&mut [Record; BURST], &mut Reasons),
     counters: &PortCounters,
 ) -> Received {
-    let (bytes, unread) = read(port, frames, records, counters);
+    let (bytes, kinds) = heads::read((port, vectors), frames, records, counters);
     if fib.is_large() {
         let known = records.iter().take(frames.len());
-        fib.warm_v4(known.map(|record| low32(record.addresses)));
-        if !unread.is_empty() {
-            let v6 = unread
+        let v4 = known.filter(|record| !record.flags.has(MetaFlags::IPV6));
+        fib.warm_v4(v4.map(|record| low32(record.addresses)));
+        let may_be_v6 = kinds.v6.union(kinds.unread);
+        if !may_be_v6.is_empty() {
+            let v6 = may_be_v6
                 .iter()
                 .filter_map(|place| ipv6::network_of(frames.get(place)?.data()));
             fib.warm_v6(v6);
         }
     }
     let mut hops = Hops::new(fib, mtus);
-    let (left, keys) = hops.send_on(port, unread, frames, records);
+    let (left, keys) = hops.send_on(port, kinds, frames, records);
     let mut received = Received {
         bytes,
         gone: Places::NONE,
@@ -94,7 +102,7 @@ pub fn run<B: FrameBuf>(
     if !left.is_empty() {
         let others = Others {
             left,
-            unread,
+            unread: kinds.unread,
             keys,
             port,
             counters,
@@ -102,84 +110,6 @@ pub fn run<B: FrameBuf>(
         hops.take_others(&others, frames, (records, reasons), &mut received);
     }
     received
-}
-
-/// Reads the untagged IPv4 packets of a burst. Returns the bytes of all its frames, and the set of frames that were not read.
-#[inline]
-fn read<B: FrameBuf>(
-    port: &IngressPort,
-    frames: &[B],
-    records: &mut [Record; BURST],
-    counters: &PortCounters,
-) -> (u64, Places) {
-    let (mut bytes, mut unread, mut octets) = (0, Places::NONE, NO_OCTETS);
-    let mut place = 0;
-    loop {
-        let rest = frames.get(place..).unwrap_or_default();
-        let known = records.get_mut(place..).unwrap_or_default();
-        let (read, read_bytes) = read_stretch(port, (rest, known), &mut octets, counters);
-        place += read;
-        bytes += read_bytes;
-        // Skip the frame that was not read, and those after it that are of another kind.
-        loop {
-            let Some(buf) = frames.get(place) else {
-                return (bytes, unread);
-            };
-            bytes += buf.data().len() as u64;
-            unread.add(place);
-            place += 1;
-            if frames
-                .get(place)
-                .is_none_or(|buf| may_be_untagged_v4(buf.data()))
-            {
-                break;
-            }
-        }
-    }
-}
-
-/// Returns true if the EtherType of a frame is IPv4's, or there is none.
-#[inline]
-fn may_be_untagged_v4(frame: &[u8]) -> bool {
-    let ethertype = frame.get(12..).and_then(|rest| rest.first_chunk::<2>());
-    ethertype.is_none_or(|ethertype| u16::from_be_bytes(*ethertype) == ethernet::IPV4)
-}
-
-/// Reads untagged IPv4 packets up to the first frame that is none; returns their number and bytes. A loop of its own, so that
-/// its variables stay in registers.
-#[inline(never)]
-fn read_stretch<B: FrameBuf>(
-    port: &IngressPort,
-    (frames, records): (&[B], &mut [Record]),
-    octets: &mut u64,
-    counters: &PortCounters,
-) -> (usize, u64) {
-    let (mut read, mut bytes, mut seen, mut marked) = (0, 0, *octets, 0);
-    for (buf, record) in frames.iter().zip(records.iter_mut()) {
-        let frame = buf.data();
-        let Some(packet) = port.untagged(frame, &mut seen) else {
-            break;
-        };
-        bytes += frame.len() as u64;
-        read += 1;
-        let known = parse::record(&packet, frame.len());
-        // The lowest bit is set only by CE.
-        marked |= packet.tos & packet.tos >> 1;
-        let traits = hear(&known, packet.upper.syndrome, counters);
-        *record = Record {
-            traits,
-            flags: MetaFlags::of_ecn(packet.tos).of_class(traits),
-            ..known
-        };
-    }
-    if marked & 1 != 0 {
-        counters
-            .roce
-            .ce
-            .add(records.iter().take(read).map(is_marked).sum());
-    }
-    *octets = seen;
-    (read, bytes)
 }
 
 /// Summary of the queue keys of a burst: the bits set in all of them, and the bits set in any. Both are the same if all
@@ -210,6 +140,7 @@ struct Hops<'a> {
     v4: View<'a>,
     mtus: &'a Mtus,
     known: Known,
+    half: Half,
 }
 
 /// Frames of a burst that are left for the second pass.
@@ -223,6 +154,18 @@ struct Others<'a> {
     counters: &'a PortCounters,
 }
 
+impl Others<'_> {
+    /// Counts what a frame says that was not read before; `known` are its traits if it was. Returns it with its traits complete.
+    #[inline(always)]
+    fn counted(&self, mut read: Admitted, known: Option<Traits>) -> Admitted {
+        read.record.traits = known.unwrap_or_else(|| {
+            self.counters.roce.ce.add(is_marked(&read.record));
+            hear(&read.record, read.syndrome, self.counters)
+        });
+        read
+    }
+}
+
 impl<'a> Hops<'a> {
     fn new(fib: &'a FibReader, mtus: &'a Mtus) -> Hops<'a> {
         Hops {
@@ -230,49 +173,71 @@ impl<'a> Hops<'a> {
             v4: fib.images().v4.view(),
             mtus,
             known: Known::new(),
+            half: Half::NONE,
         }
     }
 
-    /// Routes and rewrites the packets that were read and stay untagged IPv4. Returns the set of frames that are left, and the
-    /// queue keys of the others.
+    /// Routes and rewrites the packets that were read and keep the length of their header. Returns the set of frames that are
+    /// left, and the queue keys of the others.
     #[inline]
     fn send_on<B: FrameBuf>(
         &mut self,
         port: &IngressPort,
-        unread: Places,
+        kinds: Kinds,
         frames: &mut [B],
         records: &mut [Record; BURST],
     ) -> (Places, Keys) {
-        let (mut left, mut place) = (unread, 0);
+        let mut left = kinds.unread;
         let mut keys = Keys {
             all: u8::MAX,
             any: 0,
         };
-        for place in unread.iter() {
-            if let Some(record) = records.get_mut(place) {
-                // Too long for any next hop, so the fast path stops at it.
-                record.len = u16::MAX;
+        for (kind, places) in kinds.stretches(frames.len()) {
+            let first = places.start;
+            let (Some(frames), Some(records)) =
+                (frames.get_mut(places.clone()), records.get_mut(places))
+            else {
+                break;
+            };
+            let mut stretch = Stretch {
+                port,
+                first,
+                frames,
+                records,
+            };
+            let sums = (&mut left, &mut keys);
+            match kind {
+                FrameKind::V4 => self.send::<false, false, B>(&mut stretch, sums),
+                FrameKind::TaggedV4 => self.send::<true, false, B>(&mut stretch, sums),
+                FrameKind::V6 => self.send::<false, true, B>(&mut stretch, sums),
+                FrameKind::TaggedV6 => self.send::<true, true, B>(&mut stretch, sums),
             }
         }
-        loop {
-            place = unread.absent_from(place);
-            let rest = frames.get_mut(place..).unwrap_or_default();
-            let known = records.get_mut(place..).unwrap_or_default();
-            place += send_stretch(self.v4, &self.known, port, (rest, known), &mut keys);
-            if unread.has(place) {
-                continue;
-            }
-            let Some(record) = records.get(place).filter(|_| place < frames.len()) else {
-                return (left, keys);
+        (left, keys)
+    }
+
+    /// Routes and rewrites the packets of a stretch; adds those that are left to the set, and the keys of the others.
+    #[inline(never)]
+    fn send<const TAGGED: bool, const V6: bool, B: FrameBuf>(
+        &mut self,
+        stretch: &mut Stretch<'_, B>,
+        (left, keys): (&mut Places, &mut Keys),
+    ) {
+        let mut done = 0;
+        while done < stretch.frames.len() {
+            done += self.send_known::<TAGGED, V6, B>(stretch, done, keys);
+            let (Some(buf), Some(record)) = (stretch.frames.get(done), stretch.records.get(done))
+            else {
+                break;
             };
-            if !self.learn(self.v4.lookup_v4(low32(record.addresses))) {
-                let rest = frames.get_mut(place..).unwrap_or_default();
-                let known = records.get_mut(place..).unwrap_or_default();
-                let sent = self.send_by_flow(port, (rest, known), &mut keys);
+            let mut half = self.half;
+            let group = group_of::<TAGGED, V6>((self.fib, self.v4), &mut half, buf.data(), record);
+            if !self.learn(group) {
+                let sent = self.send_by_flow::<TAGGED, V6, B>(stretch, done, keys);
                 if sent == 0 {
-                    left.add(place);
+                    left.add(stretch.first + done);
                 }
-                place += sent.max(1);
+                done += sent.max(1);
             }
         }
     }
@@ -290,33 +255,69 @@ impl<'a> Hops<'a> {
         new
     }
 
-    /// Rewrites the next packets of one ECMP group, each for the path that the hash of its flow chooses; returns their
-    /// number. Stops at the first packet of another group, and at the first that [`Hops::take_others`] must handle.
+    /// Rewrites packets of a stretch from `done` on by cached next hops, up to the first that has none or does not keep the
+    /// length of its header; returns their number. A loop of its own, so that its variables stay in registers.
     #[inline(never)]
-    fn send_by_flow<B: FrameBuf>(
-        &self,
-        port: &IngressPort,
-        (frames, records): (&mut [B], &mut [Record]),
+    fn send_known<const TAGGED: bool, const V6: bool, B: FrameBuf>(
+        &mut self,
+        stretch: &mut Stretch<'_, B>,
+        done: usize,
         keys: &mut Keys,
     ) -> usize {
-        let (mut sent, seed, mut all) = (0, self.fib.seed(), *keys);
-        let of = |record: &Record| self.v4.lookup_v4(low32(record.addresses));
-        let group = records.first().map_or(u32::MAX, of);
-        for (buf, record) in frames.iter_mut().zip(records) {
-            if of(record) != group {
+        let (mut sent, mut all, mut half) = (0, *keys, self.half);
+        let (port, fib, v4, known) = (stretch.port, self.fib, self.v4, &self.known);
+        for (buf, record) in stretch.rest(done) {
+            let frame = buf.data_mut();
+            let group = group_of::<TAGGED, V6>((fib, v4), &mut half, frame, record);
+            let hop = known.of(group);
+            let [untagged, tagged] = hop.longest;
+            // A frame is no shorter than its packet.
+            if hop.group != group || record.len > if TAGGED { tagged } else { untagged } {
                 break;
             }
-            let Some(head) = Untagged::of(buf.data_mut()) else {
+            let Some(priority) = rewrite::in_place::<TAGGED, V6>(frame, hop.path, |tci| {
+                port.priority(tci, record.tos)
+            }) else {
                 break;
             };
-            let (addresses, upper) = head.words();
-            let flow = || FlowWords::new(addresses, &upper).hash(seed);
-            let path = self.fib.resolve(group, flow);
-            let hop = NextHop::new(group, path, self.mtus);
-            if record.len > hop.longest || rewrite::plain(head, path).is_err() {
+            record.queue = QueueKey::new(hop.path.port(), priority);
+            all.add(record.queue);
+            sent += 1;
+        }
+        (*keys, self.half) = (all, half);
+        sent
+    }
+
+    /// Rewrites packets of one ECMP group, from `done` on, each for the path that the hash of its flow chooses; returns their
+    /// number. Stops at the first packet of another group, and at the first that does not keep the length of its header.
+    #[inline(never)]
+    fn send_by_flow<const TAGGED: bool, const V6: bool, B: FrameBuf>(
+        &mut self,
+        stretch: &mut Stretch<'_, B>,
+        done: usize,
+        keys: &mut Keys,
+    ) -> usize {
+        let (mut sent, mut all, mut half) = (0, *keys, self.half);
+        let (port, fib, v4, seed) = (stretch.port, self.fib, self.v4, self.fib.seed());
+        let mut first = None;
+        for (buf, record) in stretch.rest(done) {
+            let frame = buf.data_mut();
+            let group = group_of::<TAGGED, V6>((fib, v4), &mut half, frame, record);
+            if *first.get_or_insert(group) != group {
                 break;
             }
-            record.queue = QueueKey::new(path.port(), port.untagged_priority(record.tos));
+            let path = fib.resolve(group, || flow_of::<TAGGED, V6>(frame, record).hash(seed));
+            let mtu = self.mtus.get(path.port().index()).copied().unwrap_or(0);
+            let fits = usize::from(record.len) <= usize::from(mtu) + l3_off::<TAGGED>();
+            if !path.forwards() || TAGGED == (path.vlan() == UNTAGGED) || !fits {
+                break;
+            }
+            let Some(priority) =
+                rewrite::in_place::<TAGGED, V6>(frame, path, |tci| port.priority(tci, record.tos))
+            else {
+                break;
+            };
+            record.queue = QueueKey::new(path.port(), priority);
             all.add(record.queue);
             sent += 1;
         }
@@ -338,11 +339,11 @@ impl<'a> Hops<'a> {
             let (Some(buf), Some(record)) = (frames.get_mut(place), records.get_mut(place)) else {
                 break;
             };
-            let heard = (!others.unread.has(place)).then_some(record.traits);
             let came = buf.data().len();
+            let known = (!others.unread.has(place)).then_some(record.traits);
             let outcome = match others.port.read(buf.data()) {
-                Some(read) => self.take(others, buf, (record, heard), &read),
-                None => self.take_rare(others, buf, (record, heard)),
+                Some(read) => self.forward(buf, record, others.counted(read, known)),
+                None => self.forward_rare(others, buf, record, known),
             };
             match outcome {
                 Ok(trimmed) => {
@@ -368,36 +369,29 @@ impl<'a> Hops<'a> {
         received.queue = keys.only();
     }
 
-    /// Handles a frame that only the general parser reads.
+    /// Forwards a frame that only the general parser reads.
     #[inline(never)]
-    fn take_rare<B: FrameBuf>(
+    fn forward_rare<B: FrameBuf>(
         &mut self,
         others: &Others<'_>,
         buf: &mut B,
-        known: (&mut Record, Option<Traits>),
+        record: &mut Record,
+        known: Option<Traits>,
     ) -> Result<usize, Option<DropReason>> {
         let read = others.port.admit_any(buf.data())?;
-        self.take(others, buf, known, &read)
+        self.forward(buf, record, others.counted(read, known))
     }
 
-    /// Handles a frame that was read; `heard` are its traits, if they were counted already. Returns the bytes cut off behind
-    /// its packet; the error is its drop reason, `None` for MAC control.
+    /// Routes and rewrites a frame that was read, and makes its record. Returns the bytes cut off behind its packet; the error
+    /// is its drop reason, `None` for MAC control.
     #[inline(always)]
-    fn take<B: FrameBuf>(
+    fn forward<B: FrameBuf>(
         &mut self,
-        others: &Others<'_>,
         buf: &mut B,
-        (known, heard): (&mut Record, Option<Traits>),
-        read: &Admitted,
+        known: &mut Record,
+        read: Admitted,
     ) -> Result<usize, Option<DropReason>> {
         let record = &read.record;
-        let traits = match heard {
-            Some(traits) => traits,
-            None => {
-                others.counters.roce.ce.add(is_marked(record));
-                hear(record, read.syndrome, others.counters)
-            }
-        };
         let group = match read.dst_v6 {
             None => self.v4.lookup_v4(low32(record.addresses)),
             Some(dst) => route::lookup_v6(self.fib, dst),
@@ -423,8 +417,7 @@ impl<'a> Hops<'a> {
         let flags = MetaFlags(record.flags.0 & !MetaFlags::TAGGED | tag);
         *known = Record {
             len: low16(buf.data().len()),
-            traits,
-            flags: flags.of_class(traits),
+            flags: flags.of_class(record.traits),
             queue: QueueKey::new(hop.path.port(), read.priority),
             ..*record
         };
@@ -432,36 +425,54 @@ impl<'a> Hops<'a> {
     }
 }
 
-/// Sends packets by cached next hops, up to the first that has none or cannot stay as it is; returns the number sent. A loop
-/// of its own, so that its variables stay in registers.
-#[inline(never)]
-fn send_stretch<B: FrameBuf>(
-    v4: View<'_>,
-    known: &Known,
-    port: &IngressPort,
-    (frames, records): (&mut [B], &mut [Record]),
-    keys: &mut Keys,
-) -> usize {
-    let (mut sent, mut all) = (0, *keys);
-    for (buf, record) in frames.iter_mut().zip(records) {
-        let group = v4.lookup_v4(low32(record.addresses));
-        let hop = known.of(group);
-        // A frame is no shorter than its packet.
-        if hop.group != group || record.len > hop.longest {
-            break;
-        }
-        let Some(head) = Untagged::of(buf.data_mut()) else {
-            break;
-        };
-        if rewrite::plain(head, hop.path).is_err() {
-            break;
-        }
-        record.queue = QueueKey::new(hop.path.port(), port.untagged_priority(record.tos));
-        all.add(record.queue);
-        sent += 1;
+/// Packets of one kind that follow one another in a burst, with their records.
+struct Stretch<'a, B> {
+    port: &'a IngressPort,
+    /// Position of the first in the burst.
+    first: usize,
+    frames: &'a mut [B],
+    records: &'a mut [Record],
+}
+
+impl<B> Stretch<'_, B> {
+    /// Iterates over the packets from `done` on.
+    #[inline(always)]
+    fn rest(&mut self, done: usize) -> impl Iterator<Item = (&mut B, &mut Record)> {
+        let frames = self.frames.get_mut(done..).unwrap_or_default();
+        let records = self.records.get_mut(done..).unwrap_or_default();
+        frames.iter_mut().zip(records)
     }
-    *keys = all;
-    sent
+}
+
+/// Returns the next-hop group of a packet's destination.
+#[inline(always)]
+fn group_of<const TAGGED: bool, const V6: bool>(
+    (fib, v4): (&FibReader, View<'_>),
+    half: &mut Half,
+    frame: &[u8],
+    record: &Record,
+) -> u32 {
+    if !V6 {
+        return v4.lookup_v4(low32(record.addresses));
+    }
+    let packet = frame.get(l3_off::<TAGGED>()..).unwrap_or_default();
+    common::V6::ref_from_prefix(packet).map_or(0, |(head, _)| half.group_of(fib, head.dst()))
+}
+
+/// Returns the flow key of a packet that was read: that of [`FlowWords::of`].
+#[inline(always)]
+fn flow_of<const TAGGED: bool, const V6: bool>(frame: &[u8], record: &Record) -> FlowWords {
+    let packet = frame.get(l3_off::<TAGGED>()..).unwrap_or_default();
+    if V6 {
+        common::V6::ref_from_prefix(packet).map_or(FlowWords::NONE, |(head, _)| {
+            let addresses = route::fold_v6(head.src(), head.dst());
+            FlowWords::of_record(addresses, record, || head.words())
+        })
+    } else {
+        common::V4::ref_from_prefix(packet).map_or(FlowWords::NONE, |(head, _)| {
+            FlowWords::of_record(record.addresses, record, || head.words())
+        })
+    }
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use crate::classify::{Classifier, Trust};
 use crate::counters::Counters;
 use crate::craft::{BthFields, Craft};
 use crate::frame::HeapFrame;
+use crate::parse::digest::AddressDigest;
 use crate::parse::parse as parse_frame;
 use crate::route::nexthop::{Adjacency, Kind};
 use crate::route::prefix::Prefix;
 use crate::route::writer::{RouteCapacity, RouteWriter};
-use crate::stage::parse::IngressConfig;
+use crate::stage::parse::{self, IngressConfig, Seen};
 use crate::units::{Mac, PortId, Priority, WorkerId};
 
 const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
@@ -43,7 +44,7 @@ fn port() -> IngressPort {
         vlans: Box::new([100]),
         classifier,
     };
-    IngressPort::new(intake, WorkerId::FIRST, PortId(0))
+    IngressPort::new(intake, WorkerId::FIRST, PortId(0), AddressDigest::new(5))
 }
 
 /// Next hops of two ports, a VLAN, a group with a choice, and paths that do not forward.
@@ -163,10 +164,7 @@ type Fate = (Vec<u8>, Result<Record, Option<DropReason>>);
 /// Returns the record with the fields cleared that mean nothing for a packet that is not RoCEv2.
 fn meant(record: &Record) -> Record {
     if record.is_roce() {
-        return Record {
-            transport: record.transport & 0x00ff_ffff_ffff_ffff,
-            ..*record
-        };
+        return *record;
     }
     Record {
         transport: 0,
@@ -190,7 +188,7 @@ fn together(
     let mut frames: Vec<_> = burst.iter().map(|frame| HeapFrame::new(frame)).collect();
     let (mut records, mut reasons) = ([Record::EMPTY; BURST], [None; BURST]);
     let taken = run(
-        port,
+        (port, None),
         (fib, &mtus()),
         &mut frames,
         (&mut records, &mut reasons),
@@ -230,6 +228,7 @@ fn separate(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
         // Record by the parser of the frame as it is sent.
         let sent = parse_frame(frame.data())?;
         let mut record = Record::of(&sent, low16(frame.data().len()));
+        record.addresses = admitted.record.addresses;
         if parsed.roce.is_some() && record.traits.is_negative(admitted.syndrome) {
             record.traits = record.traits.with(crate::wire::bth::Traits::NEGATIVE);
         }
@@ -316,42 +315,85 @@ proptest! {
                 Admitted { record: meant(&Record { flags: flags.of_class(admitted.record.traits), ..admitted.record }), syndrome: if admitted.record.is_roce() { admitted.syndrome } else { 0 }, ..admitted }
             };
             prop_assert_eq!(of(quick), of(slow));
-            if let Some(packet) = port.untagged(&frame, &mut { NO_OCTETS }) {
-                prop_assert_eq!(meant(&parse::record(&packet, frame.len())), meant(&Record { flags: MetaFlags(0), ..quick.record }));
+            let mut seen = Seen::NOTHING;
+            let seen = &mut seen;
+            let whole = match (tagged, v6) {
+                (false, false) => port.whole::<false, false>(&frame, seen),
+                (true, false) => port.whole::<true, false>(&frame, seen),
+                (false, true) => port.whole::<false, true>(&frame, seen),
+                (true, true) => port.whole::<true, true>(&frame, seen),
+            };
+            let ends = frame.len() == quick.l3_off + usize::from(quick.ip_len);
+            prop_assert!(!good || !ends || whole.is_some());
+            if let Some(packet) = whole {
+                prop_assert_eq!(meant(&parse::record(&packet, frame.len(), v6)), meant(&Record { flags: MetaFlags(0), ..quick.record }));
             }
         }
     }
 }
 
-/// Untagged IPv4 is read and sent on in the fast loops; the law above would hold if every frame took the general way.
+/// Frames of all kinds are read and sent on in the fast loops; the law above would hold if every frame took the general way.
 #[test]
-fn untagged_ipv4_is_read_and_sent_on_in_the_short_loops() {
+fn all_kinds_are_read_and_sent_on_in_the_short_loops() {
     let (_writer, fib) = routes();
     let (port, counters) = (port(), Counters::new(1));
+    let kinds = [
+        ("10.0.2.2", vec![]),
+        ("10.0.2.3", vec![]),
+        ("10.0.3.2", vec![]),
+        ("10.0.9.9", vec![]),
+        ("10.0.100.7", vec![100]),
+        ("10.0.100.8", vec![5 << 13 | 100]),
+        ("2001:db8:2::9", vec![]),
+        ("2001:db8:9::1", vec![100]),
+    ];
     let frame = |n: u32| {
-        let dst = ["10.0.2.2", "10.0.2.3", "10.0.3.2"][n as usize % 3];
-        HeapFrame::new(
-            &Craft::roce(
-                "10.0.1.3".parse().unwrap(),
-                dst.parse().unwrap(),
-                0x07,
-                0x11 + n,
-                8 + n as usize,
-            )
-            .frame(),
-        )
+        let (dst, tags) = kinds[n as usize / 4].clone();
+        let v6 = dst.contains(':');
+        let src = if v6 { "2001:db8:1::3" } else { "10.0.1.3" };
+        let (src, dst) = (src.parse().unwrap(), dst.parse().unwrap());
+        let craft = Craft::roce(src, dst, 0x07, 0x11 + n, 8 + n as usize);
+        HeapFrame::new(&Craft { tags, ..craft }.frame())
     };
-    let mut frames: Vec<_> = (0..16).map(frame).collect();
+    let mut frames: Vec<_> = (0..4 * kinds.len() as u32).map(frame).collect();
     let mut records = [Record::EMPTY; BURST];
-    let (_, unread) = read(&port, &frames, &mut records, counters.of(PortId(0)));
-    assert!(unread.is_empty());
+    let (_, kinds) = heads::read((&port, None), &frames, &mut records, counters.of(PortId(0)));
+    assert!(kinds.unread.is_empty());
     let mtus = mtus();
     let mut hops = Hops::new(&fib, &mtus);
-    let (left, keys) = hops.send_on(&port, unread, &mut frames, &mut records);
+    let (left, keys) = hops.send_on(&port, kinds, &mut frames, &mut records);
     assert!(left.is_empty());
     assert_eq!((keys.all & 7, keys.any & 7), (3, 3));
     assert_eq!(
         (records[3].dest_qp(), records[3].len),
         (0x11 + 3, 58 + 8 + 3)
     );
+}
+
+/// The half of an address that is kept is not used for a destination whose second half decides.
+#[test]
+fn destinations_below_64_bits_are_told_apart() {
+    let (mut writer, mut fib) = routes();
+    let long = Prefix::new("2001:db8:2::8".parse().unwrap(), 125).unwrap();
+    let hop = Adjacency {
+        kind: Kind::Forward,
+        port: PortId(2),
+        vlan: 0,
+        dst: Mac([2, 0, 0, 0, 9, 7]),
+        src: OURS,
+    };
+    writer.insert(long, &[hop]).unwrap();
+    writer.commit();
+    fib.refresh();
+    let frame = |last: u32| {
+        let dst = format!("2001:db8:2::{last:x}").parse().unwrap();
+        Craft::roce("2001:db8:1::3".parse().unwrap(), dst, 0x07, 0x11, 8).frame()
+    };
+    let burst: Vec<_> = (6..12).map(frame).collect();
+    let (_, fates) = together(&port(), &fib, &burst, &Counters::new(1));
+    let ports: Vec<_> = fates
+        .iter()
+        .map(|(_, known)| known.unwrap().queue.egress().0)
+        .collect();
+    assert_eq!(ports, [1, 1, 2, 2, 2, 2]);
 }

@@ -3,23 +3,45 @@
 //! Law: a frame ends with its packet, or with zeros up to the length Ethernet pads to. Bytes behind the packet are not
 //! forwarded: they count in no MTU, and may be some host's stale memory.
 
+use super::kinds::l3_off;
 use crate::drop::DropReason;
 use crate::frame::FrameBuf;
-use crate::parse::common::{SHORTEST, Untagged};
+use crate::parse::common::SHORTEST;
 use crate::route::nexthop::{Path, UNTAGGED};
 use crate::units::Priority;
 use crate::wire::{checksum, ethernet};
 
-/// Rewrites untagged IPv4 that stays untagged: three stores. On an error the frame is unchanged.
+/// Rewrites a frame whose header keeps its length: three stores, or four with a tag. `priority` returns its priority by the tag
+/// control word it came with. `None` if it is left unchanged.
 #[inline(always)]
-pub(super) fn plain(head: &mut Untagged, path: Path) -> Result<(), DropReason> {
-    let word = u32::from_le_bytes(head.ip.ttl_protocol_checksum);
-    if word & 0xfe == 0 {
-        return Err(DropReason::TtlExpired);
+pub(super) fn in_place<const TAGGED: bool, const V6: bool>(
+    frame: &mut [u8],
+    path: Path,
+    priority: impl FnOnce(Option<u16>) -> Priority,
+) -> Option<Priority> {
+    // All offsets are known when compiled, so that this is the one check of the length.
+    let head = frame.first_chunk_mut::<30>()?;
+    let (header, packet) = head.split_at_mut_checked(l3_off::<TAGGED>())?;
+    let packet = packet.first_chunk_mut::<12>()?;
+    if V6 {
+        one_hop_less_v6(packet).ok()?;
+    } else {
+        one_hop_less_v4(packet).ok()?;
     }
-    head.ip.ttl_protocol_checksum = checksum::ttl_less_one(word).to_le_bytes();
-    (head.macs, head.more_macs) = path.addresses();
-    Ok(())
+    let (macs, rest) = header.split_first_chunk_mut::<12>()?;
+    let [addresses @ .., a, b, c, d] = macs;
+    let (first, second) = path.addresses();
+    *addresses = first;
+    [*a, *b, *c, *d] = second;
+    let tci = match rest {
+        [_, _, tci @ ..] if TAGGED => tci.first_chunk_mut::<2>(),
+        _ => None,
+    };
+    let priority = priority(tci.as_ref().map(|tci| u16::from_be_bytes(**tci)));
+    if let Some(tci) = tci {
+        *tci = (u16::from(priority.get()) << 13 | path.vlan()).to_be_bytes();
+    }
+    Some(priority)
 }
 
 /// Position of the IP packet in a frame.

@@ -4,6 +4,7 @@
 use zerocopy::FromBytes;
 
 use crate::bits::{low32, low64};
+use crate::burst::Record;
 use crate::drop::DropReason;
 use crate::parse::Parsed;
 use crate::parse::common::Words;
@@ -48,6 +49,30 @@ pub(super) struct FlowWords {
 }
 
 impl FlowWords {
+    /// Key of no packet.
+    pub(super) const NONE: FlowWords = FlowWords {
+        addresses: 0,
+        upper: 0,
+    };
+
+    /// Returns the key of an unfragmented packet that was read; `upper` reads its fields above IP, which the record of a packet
+    /// other than RoCEv2 has not.
+    #[inline(always)]
+    pub(super) fn of_record(
+        addresses: u64,
+        record: &Record,
+        upper: impl FnOnce() -> Words,
+    ) -> FlowWords {
+        if !record.is_roce() {
+            return FlowWords::new(addresses, &upper());
+        }
+        let ports = u64::from(record.src_port) << 16 | u64::from(udp::ROCEV2_PORT);
+        FlowWords {
+            addresses,
+            upper: u64::from(record.dest_qp()) << 40 | u64::from(udp::PROTOCOL) << 32 | ports,
+        }
+    }
+
     /// Returns the key of an unfragmented packet.
     #[inline]
     pub(super) const fn new(addresses: u64, upper: &Words) -> FlowWords {

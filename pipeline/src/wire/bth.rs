@@ -196,6 +196,13 @@ impl Traits {
             .unwrap_or(Traits::NONE)
     }
 
+    /// Returns all bits.
+    #[inline]
+    #[must_use]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
     /// Returns true if any of `bits` is set.
     #[inline]
     #[must_use]
@@ -260,9 +267,9 @@ impl Traits {
     }
 }
 
-/// Traits of each opcode.
+/// Traits of each opcode: see [`Traits::of`].
 #[expect(clippy::indexing_slicing, reason = "when compiled")]
-static TRAITS: [Traits; 256] = {
+pub static TRAITS: [Traits; 256] = {
     let mut traits = [Traits::NONE; 256];
     let mut opcode = 0;
     while opcode < 256 {

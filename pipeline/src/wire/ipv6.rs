@@ -8,6 +8,9 @@ use super::ethernet;
 /// Length of the fixed header in bytes.
 pub const HEADER_LEN: usize = 40;
 
+/// Offset of source and destination address in the header, 32 octets (section 3).
+pub const ADDRESSES: usize = 8;
+
 /// Fixed IPv6 header.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

@@ -139,6 +139,7 @@ impl WorkerPeers {
         let pool = wiring::path::pool(config);
         let (capture, frames, captures) = capture::ends(parts.links.worker());
         let mut path = Datapath::new(shared.settings.clone(), pool, parts.fib, cache, parts.seed)
+            .with_vectors(npcc_simd::detected())
             .with_lossless(shared.lossless.clone())
             .with_links(parts.links)
             .with_capture(capture);

@@ -50,7 +50,9 @@ impl Rig {
         }
         routes.commit();
         let (punt, host) = Punt::new(linux());
-        let switch = Datapath::new(vec![port(), port()], pool, readers.remove(0), cache, 1).with_punt(punt);
+        let switch = Datapath::new(vec![port(), port()], pool, readers.remove(0), cache, 1)
+            .with_vectors(npcc_simd::detected())
+            .with_punt(punt);
         Rig { switch, reader, host, punted: 0, _routes: routes, now: 0 }
     }
 }
@@ -81,13 +83,12 @@ fuzz_target!(|bytes: &[u8]| RIG.with_borrow_mut(|rig| feed(rig, bytes)));
 fn feed(rig: &mut Rig, bytes: &[u8]) {
     let Rig { switch, reader, host, now, punted: all, .. } = rig;
     switch.refresh();
-    // The input is split into frames, each preceded by a length octet.
+    // The input is split into frames, each preceded by a length octet, and the frames into bursts: a frame of no length ends one.
+    let mut burst = FrameVec::default();
     let mut rest = bytes;
     while let Some((len, tail)) = rest.split_first() {
         let (frame, tail) = tail.split_at(usize::from(*len).min(tail.len()));
         rest = tail;
-        *now += 1_000;
-        let mut burst = FrameVec::default();
         // The destination address is set to the port's, so that the fuzzer need not guess it.
         let mut frame = frame.to_vec();
         if let Some(dst) = frame.get_mut(..6)
@@ -95,9 +96,16 @@ fn feed(rig: &mut Rig, bytes: &[u8]) {
         {
             dst.copy_from_slice(&[2, 0, 0, 0, 1, 1]);
         }
-        burst.push(HeapFrame::new(&frame));
-        switch.ingress(PortId(0), &mut burst, Nanos(*now));
+        if *len > 0 {
+            burst.push(HeapFrame::new(&frame));
+        }
+        if *len == 0 || burst.is_full() {
+            *now += 1_000;
+            switch.ingress(PortId(0), &mut burst, Nanos(*now));
+        }
     }
+    *now += 1_000;
+    switch.ingress(PortId(0), &mut burst, Nanos(*now));
     let mut out = Outgoing::new();
     switch.egress(PortId(1), &mut out, Nanos(*now));
     let lengths = out.iter().map(|frame| frame.buf.data().len());

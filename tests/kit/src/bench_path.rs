@@ -88,7 +88,7 @@ impl Rig {
         for (seat, fib) in links(assignment).into_iter().zip(readers) {
             let (cache, reader) = FlowCache::new(65_536, WAN.bit(), 4096, 7);
             let path = Datapath::new(vec![port(), port()], pool, fib, cache, 1);
-            paths.push(path.with_links(seat));
+            paths.push(path.with_vectors(npcc_simd::detected()).with_links(seat));
             samples.push(reader);
         }
         let mut paths = paths.into_iter();

@@ -7,5 +7,6 @@ pub mod cnps;
 pub mod mix;
 pub mod mixed_path;
 pub mod npcc;
+pub mod room_frame;
 pub mod two_ports;
 pub mod wait;

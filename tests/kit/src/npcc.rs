@@ -81,6 +81,7 @@ impl World {
         let meta = Meta::of(frame.len(), ingress, egress, QUEUE);
         self.cache.see(&Sighting {
             data: frame,
+            addresses: parsed.addresses_v4,
             parsed: &parsed,
             roce,
             meta: &meta,

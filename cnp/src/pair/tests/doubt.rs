@@ -99,6 +99,7 @@ impl Flow {
         let (ingress, egress) = if out { (DC, WAN) } else { (WAN, DC) };
         self.cache.see(&Sighting {
             data: frame.data(),
+            addresses: parsed.addresses_v4,
             parsed: &parsed,
             roce: parsed.roce.unwrap(),
             meta: &Meta::of(frame.data().len(), ingress, egress, QUEUE),

@@ -1,9 +1,8 @@
 //! Next-hop cache of a burst: each group of paths is looked up once, and kept while the burst is sent on.
 
-use super::Mtus;
+use super::{Mtus, l3_off};
 use crate::bits::low16;
 use crate::route::nexthop::{Path, UNTAGGED};
-use crate::wire::ethernet;
 
 /// Number of next hops cached at a time.
 const KNOWN: usize = 8;
@@ -41,8 +40,8 @@ pub(super) struct NextHop {
     pub(super) group: u32,
     /// Largest IP packet in bytes.
     pub(super) mtu: u16,
-    /// Length of the longest untagged frame that is sent unchanged except for addresses and TTL; 0 if there is none.
-    pub(super) longest: u16,
+    /// Length of the longest frame whose header keeps its length, of untagged ones and of tagged ones; 0 if there is none.
+    pub(super) longest: [u16; 2],
     /// True for a group of several paths (ECMP): `path` is not set, and the hash of each flow chooses one.
     pub(super) is_chosen: bool,
 }
@@ -53,7 +52,7 @@ impl NextHop {
         path: Path::NONE,
         group: u32::MAX,
         mtu: 0,
-        longest: 0,
+        longest: [0; 2],
         is_chosen: false,
     };
 
@@ -69,17 +68,19 @@ impl NextHop {
     #[inline]
     pub(super) fn new(group: u32, path: Path, mtus: &Mtus) -> NextHop {
         let mtu = mtus.get(path.port().index()).copied().unwrap_or(0);
-        let plain = path.forwards() && path.vlan() == UNTAGGED;
+        let longest = |header: usize, keeps: bool| match path.forwards() && keeps {
+            true => mtu.saturating_add(low16(header)),
+            false => 0,
+        };
+        let untagged = path.vlan() == UNTAGGED;
         NextHop {
             path,
             group,
             mtu,
-            longest: if plain {
-                mtu.saturating_add(low16(ethernet::HEADER_LEN))
-                    .min(u16::MAX - 1)
-            } else {
-                0
-            },
+            longest: [
+                longest(l3_off::<false>(), untagged),
+                longest(l3_off::<true>(), !untagged),
+            ],
             is_chosen: false,
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! - `walk BURSTS [FLOWS] [PAYLOAD] [WORKERS] [ASKING]`: WORKERS is 1 or 2; ASKING is 1 if each frame requests an ACK, else 0.
 //! - `walk mix NAME BURSTS [linux]`: a traffic mix, with or without Linux integrated; `walk mixes` prints the names.
+//! - `walk mix NAME BURSTS mbuf`: a traffic mix in frames that are laid out as mbufs are, instead of heap frames.
 //! - `walk mix NAME BURSTS capture FILTER`: a traffic mix while frames are captured.
 //!
 //! `scripts/count-instructions` runs it under callgrind.
@@ -10,31 +11,36 @@
 use std::net::IpAddr;
 use std::process::ExitCode;
 
+use npcc_pipeline::frame::FrameBuf;
 use npcc_testkit::bench_path;
 use npcc_testkit::mix::{Mix, NAMES};
 use npcc_testkit::mixed_path::MixedPath;
+use npcc_testkit::room_frame::RoomFrame;
 
-/// Runs `mix NAME BURSTS [linux | capture FILTER]`.
+/// Runs `mix NAME BURSTS [linux | mbuf | capture FILTER]`.
 fn mix(name: &str, bursts: usize, more: &[&str]) -> ExitCode {
     let Some(mix) = Mix::named(name) else {
         eprintln!("no mix {name}: {}", NAMES.join(", "));
         return ExitCode::from(2);
     };
-    let mut path = MixedPath::new(&mix);
     match more {
-        [] => {}
-        ["linux"] => path = path.with_linux(),
-        ["capture", filter] => path = path.with_capture(filter),
+        [] => walk(MixedPath::new(&mix), bursts),
+        ["mbuf"] => walk(MixedPath::of(&mix, RoomFrame::new), bursts),
+        ["linux"] => walk(MixedPath::new(&mix).with_linux(), bursts),
+        ["capture", filter] => walk(MixedPath::new(&mix).with_capture(filter), bursts),
         _ => {
-            eprintln!("usage: walk mix NAME BURSTS [linux | capture FILTER]");
+            eprintln!("usage: walk mix NAME BURSTS [linux | mbuf | capture FILTER]");
             return ExitCode::from(2);
         }
     }
+    ExitCode::SUCCESS
+}
+
+fn walk<B: FrameBuf>(mut path: MixedPath<B>, bursts: usize) {
     for _ in 0..bursts {
         path.walk();
     }
     eprintln!("{} frames forwarded", path.forwarded());
-    ExitCode::SUCCESS
 }
 
 fn main() -> ExitCode {

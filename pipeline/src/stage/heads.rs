@@ -1,0 +1,170 @@
+//! Reading of the headers of a burst into its records. Each kind of frame has its own instance of one loop, so that what the
+//! loop needs stays in registers.
+//!
+//! Law: the records are those that [`super::parse`] makes of the same frames one by one, whatever reads them.
+
+use std::fmt::Debug;
+
+use super::kinds::{FrameKind, Kinds, flags_of};
+use super::parse::{self, IngressPort, Seen, hear, is_marked};
+use crate::burst::Record;
+use crate::counters::PortCounters;
+use crate::frame::{FrameBuf, MetaFlags};
+use crate::units::BURST;
+
+/// Number of frames that a [`VectorReader`] reads at a time.
+pub const FOUR: usize = 4;
+
+/// Reader of the headers of several frames at a time. The scalar reader reads what it leaves.
+pub trait VectorReader<B>: Debug + Send + Sync {
+    /// Reads packets of one kind as the scalar reader does, and makes their records, up to the first group of [`FOUR`] that it
+    /// leaves. `seen`: see [`Seen`].
+    ///
+    /// Leaves all groups in which any frame is not of the kind, is not for the port, or speaks: a CNP, a NAK, a datagram, a
+    /// packet that is not supported.
+    fn read(
+        &self,
+        kind: FrameKind,
+        port: (&IngressPort, &Seen),
+        frames: &[B],
+        records: &mut [Record],
+    ) -> VectorRead;
+}
+
+/// Frames that a [`VectorReader`] read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct VectorRead {
+    /// Number of frames.
+    pub frames: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// True if any of them is marked CE.
+    pub marked: bool,
+}
+
+/// Frames that were read one after the other, and their bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Read {
+    frames: usize,
+    bytes: u64,
+}
+
+/// Reads the packets of a burst that are of a kind. Returns the bytes of all its frames, and their kinds.
+#[inline]
+pub(super) fn read<B: FrameBuf>(
+    (port, vectors): (&IngressPort, Option<&dyn VectorReader<B>>),
+    frames: &[B],
+    records: &mut [Record; BURST],
+    counters: &PortCounters,
+) -> (u64, Kinds) {
+    let (mut bytes, mut kinds, mut seen) = (0, Kinds::default(), Seen::NOTHING);
+    let mut place = 0;
+    while let Some(buf) = frames.get(place) {
+        let kind = FrameKind::of(buf.data());
+        let rest = frames.get(place..).unwrap_or_default();
+        let known = records.get_mut(place..).unwrap_or_default();
+        let read = kind.map_or_else(Read::default, |kind| {
+            read_kind(kind, (port, vectors), (rest, known), &mut seen, counters)
+        });
+        if let Some(kind) = kind.filter(|_| read.frames > 0) {
+            kinds.add(kind, place, read.frames);
+            bytes += read.bytes;
+            place += read.frames;
+        } else {
+            kinds.unread.add(place);
+            bytes += buf.data().len() as u64;
+            place += 1;
+        }
+    }
+    (bytes, kinds)
+}
+
+/// Reads packets of one kind up to the first frame that is none.
+#[inline]
+fn read_kind<B: FrameBuf>(
+    kind: FrameKind,
+    (port, vectors): (&IngressPort, Option<&dyn VectorReader<B>>),
+    (frames, records): (&[B], &mut [Record]),
+    seen: &mut Seen,
+    counters: &PortCounters,
+) -> Read {
+    let Some(vectors) = vectors else {
+        return read_scalar(kind, port, (frames, records), seen, counters);
+    };
+    let mut all = Read::default();
+    loop {
+        let rest = frames.get(all.frames..).unwrap_or_default();
+        let known = records.get_mut(all.frames..).unwrap_or_default();
+        let read = vectors.read(kind, (port, &*seen), rest, known);
+        if read.marked {
+            count_marked(known, read.frames, counters);
+        }
+        let left = rest.get(read.frames..).unwrap_or_default();
+        let known = known.get_mut(read.frames..).unwrap_or_default();
+        let group = left.get(..FOUR).unwrap_or(left);
+        let by_one = read_scalar(kind, port, (group, known), seen, counters);
+        all.frames += read.frames + by_one.frames;
+        all.bytes += read.bytes + by_one.bytes;
+        if by_one.frames < FOUR {
+            return all;
+        }
+    }
+}
+
+#[inline]
+fn read_scalar<B: FrameBuf>(
+    kind: FrameKind,
+    port: &IngressPort,
+    all: (&[B], &mut [Record]),
+    seen: &mut Seen,
+    counters: &PortCounters,
+) -> Read {
+    match kind {
+        FrameKind::V4 => read_stretch::<false, false, B>(port, all, seen, counters),
+        FrameKind::TaggedV4 => read_stretch::<true, false, B>(port, all, seen, counters),
+        FrameKind::V6 => read_stretch::<false, true, B>(port, all, seen, counters),
+        FrameKind::TaggedV6 => read_stretch::<true, true, B>(port, all, seen, counters),
+    }
+}
+
+#[inline(never)]
+fn read_stretch<const TAGGED: bool, const V6: bool, B: FrameBuf>(
+    port: &IngressPort,
+    (frames, records): (&[B], &mut [Record]),
+    before: &mut Seen,
+    counters: &PortCounters,
+) -> Read {
+    let (mut read, mut bytes, mut seen, mut marked) = (0, 0, *before, 0);
+    for (buf, record) in frames.iter().zip(records.iter_mut()) {
+        let frame = buf.data();
+        let Some(packet) = port.whole::<TAGGED, V6>(frame, &mut seen) else {
+            break;
+        };
+        bytes += frame.len() as u64;
+        read += 1;
+        let known = parse::record(&packet, frame.len(), V6);
+        // The lowest bit is set only by CE.
+        marked |= packet.tos & packet.tos >> 1;
+        let traits = hear(&known, packet.upper.syndrome, counters);
+        let flags = MetaFlags(MetaFlags::of_ecn(packet.tos).0 | flags_of::<TAGGED, V6>());
+        *record = Record {
+            traits,
+            flags: flags.of_class(traits),
+            ..known
+        };
+    }
+    if marked & 1 != 0 {
+        count_marked(records, read, counters);
+    }
+    *before = seen;
+    Read {
+        frames: read,
+        bytes,
+    }
+}
+
+/// Counts the packets marked CE among the first `read`.
+fn count_marked(records: &[Record], read: usize, counters: &PortCounters) {
+    let marked = records.iter().take(read).map(is_marked).sum();
+    counters.roce.ce.add(marked);
+}
