@@ -393,10 +393,13 @@ fn a_flow_of_a_single_packet_makes_room_and_one_of_two_does_not() {
 fn a_source_that_floods_gets_no_more_slots_than_its_part_and_another_gets_its_own() {
     let (mut cache, reader) = small(1 << 20, 64);
     let (now, queue) = (Nanos::from_millis(20), crate::key::queue_bits(WAN, QUEUE));
-    let admitted = (0..2 << 18).filter(|qpn| {
-        let names = crate::key::words_v4(0x0a00_0103_0a00_0202, *qpn, queue);
-        let (home, tag) = cache.home(&names);
-        cache.elsewhere((home, tag), names, DC, now).is_some()
+    let admitted = (0..2u64 << 18).filter(|qpn| {
+        let key = CacheKey {
+            pair: [*qpn | queue, 0x0a00_0103_0a00_0202],
+            addresses: [0; 32],
+        };
+        let (home, tag) = cache.home(key.pair);
+        cache.elsewhere((home, tag), &key, DC, now).is_some()
     });
     assert_eq!(
         admitted.count(),
