@@ -1,10 +1,10 @@
-//! Headers, path, rewrite for that path, and queue key of each frame of a received burst: [`parse`], [`route`] and
+//! Headers, path, rewrite for that path, and queue key of each frame of a received burst: [`parse`](super::parse), [`route`] and
 //! [`rewrite`] together.
 //!
 //! Most frames are IPv4 or IPv6 behind one tag or none, and keep the length of their header: they are read in one loop
 //! ([`super::heads`]), and routed and rewritten in a second, or in a third where flows choose among several paths (ECMP). Each
 //! kind of frame has its own instance of these loops. All other frames are handled after them, one by one. Law: handling the
-//! same frame by [`parse`], [`route`] and [`rewrite`] in turn ends with the same bytes and the same record.
+//! same frame by [`parse`](super::parse), [`route`] and [`rewrite`] in turn ends with the same bytes and the same record.
 
 mod half;
 mod next_hop;
