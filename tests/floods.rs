@@ -144,7 +144,7 @@ fn new_connections_are_signalled_in_a_flood_of_new_flows() {
     let _alone = alone();
     let net = forge::net();
     for (sources, is_captured) in [(1, false), (10_000, false), (10_000, true)] {
-        let lab = lab(&net, new_flow, 2_000_000 * played(), sources);
+        let lab = lab(&net, new_flow, 3_000_000 * played(), sources);
         let switch = Switch::start(lab.clone());
         let _capture = is_captured.then(|| Running::of(captures(&lab)));
         let mut script = Script::default();
@@ -157,7 +157,7 @@ fn new_connections_are_signalled_in_a_flood_of_new_flows() {
                 script.packet(&data);
                 script.packet(&data.answer(pair.0));
                 if n % 4 == 3 {
-                    script.wait(2);
+                    script.wait(1);
                 }
             }
         }

@@ -66,7 +66,7 @@ pub(super) fn config(
         // Infallible: the target is a string.
         let _ = write!(
             ports,
-            "\n  - {{ name: p{index}, device: \"net_af_packet{index},iface={},blocksz=73728,framesz=9216,framecnt=1024\", mac: \"{}\", mtu: {}, speed: {}{npcc} }}",
+            "\n  - {{ name: p{index}, device: \"net_af_packet{index},iface={},blocksz=73728,framesz=9216,framecnt=1024\", mac: \"{}\", mtu: {}, speed: {}bps{npcc} }}",
             net::device(index),
             at.mac,
             net::MTU,

@@ -46,7 +46,8 @@ impl Book {
 
 impl Fib for Book {
     fn make_group(&mut self, members: &[Member]) -> Result<NextHopGroupId, Refused> {
-        let free = (self.next..).find(|number| !self.groups.contains_key(&NextHopGroupId(*number)));
+        let mut numbers = (self.next..=u16::MAX).chain(0..self.next);
+        let free = numbers.find(|number| !self.groups.contains_key(&NextHopGroupId(*number)));
         let group = NextHopGroupId(free.ok_or_else(|| Refused("no number".to_owned()))?);
         self.next = group.0.wrapping_add(1);
         self.group_sets += 1;
