@@ -54,7 +54,8 @@ pub trait FrameBuf {
     }
 }
 
-/// A burst that is passed on by pointer: receive, storage and transmit each have one, and swap them.
+/// A burst that is passed on by pointer: a receive queue, each run, and a transmit queue have one, and swap them when they pass
+/// frames on.
 pub type FrameVec<B> = Box<ArrayVec<B, BURST>>;
 
 /// Slot of the worker's flow cache in which a frame was counted.

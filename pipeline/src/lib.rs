@@ -1,7 +1,8 @@
-//! The packet path of npcc-switch as plain Rust: parse, classify, route, admit, rewrite, enqueue, schedule, mark.
+//! The packet path of npcc-switch as plain Rust: parse, classify, route, rewrite, admit, enqueue, schedule, mark.
 //!
-//! No DPDK, no I/O, no clock, no allocation after construction. Every stage is a function over a burst; one worker runs
-//! them all to completion. Generic over [`frame::FrameBuf`], so that heap buffers stand in for mbufs in every test.
+//! No DPDK, no I/O, no clock, no allocation after construction. Frames are received a burst at a time, admitted a run of
+//! that burst at a time, and leave their queues in turns. Each worker runs all stages, and hands a run over only if another
+//! worker owns its egress port. The package is generic over [`frame::FrameBuf`], so that heap buffers stand in for mbufs in every test.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 #![cfg_attr(

@@ -23,7 +23,8 @@ pub struct Sighting<'a> {
     pub now: Nanos,
 }
 
-/// Observer of RoCEv2 frames that enter or leave by an NPCC port. Called by one worker only.
+/// Observer of RoCEv2 frames that enter or leave by an NPCC port. Each worker has an observer of its own, and only it calls
+/// it.
 pub trait FlowTap {
     /// Observes a run that was admitted to a queue: each record is given the flow-cache slot its frame was counted in. The run
     /// may contain frames other than RoCEv2.

@@ -8,9 +8,10 @@ use crate::units::{PRIORITIES, PortId, Priority, WorkerId};
 pub struct GroupId(u16);
 
 impl GroupId {
-    /// Pseudo-group of the frames the switch makes itself, which belong to no group.
+    /// Pseudo-group of the frames the switch makes itself, and of those of Linux that are not control frames.
     pub const NONE: GroupId = GroupId(u16::MAX);
-    /// Pseudo-group of the frames Linux sends, which belong to no group and have a reserve of their own.
+    /// Pseudo-group of Linux's control frames (BFD, and protocols that routes and neighbours depend on), which have a reserve of
+    /// their own.
     pub const LINUX: GroupId = GroupId(u16::MAX - 1);
 
     /// Returns true for [`GroupId::LINUX`].

@@ -1,9 +1,9 @@
-//! Account of frames that arrived on no port: the switch's own, or those of Linux.
+//! Account of frames that arrived on no port.
 
 use super::amount::Amount;
 use super::config::ControlReserve;
 
-/// Buffer account of frames that arrived on no port. There are two: of the switch's own frames, and of those from Linux.
+/// Buffer account of frames that arrived on no port. There are two: of Linux's control frames, and of all others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Own {
     /// Amount held, reserve included.

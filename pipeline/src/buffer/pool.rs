@@ -46,9 +46,9 @@ pub struct Buffer {
     pub(super) in_shared: Amount,
     /// Headroom in use, or released since the last [`Buffer::apply_releases`].
     pub(super) in_headroom: Amount,
-    /// Account of the frames the switch makes itself.
+    /// Account of the frames the switch makes itself, and of those of Linux that are not control frames.
     pub(super) own: Own,
-    /// Account of the frames Linux sends.
+    /// Account of Linux's control frames: BFD, and protocols that routes and neighbours depend on.
     pub(super) linux: Own,
     pub(super) groups: Box<[Group]>,
     pub(super) board: Arc<UsageBoard>,
@@ -276,7 +276,7 @@ impl Buffer {
         true
     }
 
-    /// Charges a frame made by the switch ([`GroupId::NONE`]) or sent by Linux ([`GroupId::LINUX`]).
+    /// Charges a frame that arrived on no port: a control frame of Linux ([`GroupId::LINUX`]), or any other ([`GroupId::NONE`]).
     ///
     /// # Errors
     /// Returns [`DropReason::BufferFull`] if both their reserve and the shared pool are full.
@@ -297,7 +297,7 @@ impl Buffer {
         if id.is_linux() { self.linux } else { self.own }
     }
 
-    /// Sets the amount held by the switch's own frames or by Linux's, and corrects the use of the shared pool.
+    /// Sets the amount held by Linux's control frames, or by the other frames that arrived on no port, and corrects the use of the shared pool.
     #[inline]
     pub(super) const fn set_own(&mut self, id: GroupId, held: Amount) {
         let before = self.own_of(id);
@@ -328,8 +328,9 @@ impl Buffer {
         wanted
     }
 
-    /// Publishes the gauges of the groups of `port` that changed. Called after every received burst; as nothing is settled
-    /// within a burst, the watermarks miss nothing.
+    /// Publishes the gauges of the groups of `port` that changed. Called after every burst received from it, and once an
+    /// iteration. The watermarks miss nothing: between the charges of a burst and this call no release is applied
+    /// ([`Buffer::apply_releases`]), so the groups are as full as they were.
     #[inline]
     pub fn publish(&mut self, port: PortId, counters: &PortCounters) {
         let gauge_dirty = self

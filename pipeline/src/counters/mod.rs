@@ -151,7 +151,7 @@ counters! {
         originated: Traffic => metric("npcc_port_originated_frames"),
         /// MAC control frames received, pause among them.
         consumed: Traffic => metric("npcc_port_mac_control_frames"),
-        /// Handed over by `rx_burst`, MAC control included; [`PortCount::rx_ok`], which is shown, is without it. Read after `consumed`, of which it is the whole.
+        /// Frames received, MAC control included, unlike [`PortCount::rx_ok`], which is shown. A snapshot reads `consumed` first, so `rx` is not below it.
         rx: Traffic => metric("npcc_port_receive_frames").help("Frames received, without MAC control.")
             .bytes("npcc_port_receive_bytes", "Bytes received, without FCS and without MAC control."),
         /// PFC frames, by priority.

@@ -158,7 +158,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         taken.without(self.queue(run))
     }
 
-    /// Lets an admitted run bypass its queue if that is idle; otherwise queues it, behind a run that bypasses the queue.
+    /// Lets an admitted run bypass its queue if that is empty; otherwise queues it, behind a run that bypasses the queue.
     /// Returns the totals of the frames for which there was no cell.
     #[inline]
     pub(super) fn queue(&mut self, run: Box<Run<B>>) -> Taken {

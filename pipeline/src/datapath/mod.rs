@@ -1,11 +1,13 @@
 //! One worker's packet path: received frames pass through the stages into queues, and queued frames are scheduled out of them.
 //!
 //! ```text
-//! ingress: parse, classify, route, rewrite -> wred -> admit -> enqueue     egress: pause -> schedule -> mark
+//! ingress: parse, classify, route, rewrite -> sort into runs -> admit: WRED, queue limit, charge -> NPCC tap -> enqueue or bypass
+//! egress:  pause -> a run that bypasses its queue, as it is; else schedule -> mark
 //! ```
 //!
 //! A frame is charged, as it is admitted, to the ingress group it arrived in, and released when its device has taken it. One
-//! that leaves by another worker's port crosses after it was charged: [`crate::handoff`].
+//! that leaves by another worker's port crosses after it was charged; WRED, queue limit and tap follow there:
+//! [`crate::handoff`].
 //!
 //! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed + trimmed` in bytes, and the same
 //! in frames without tags and trimmed bytes.
@@ -86,7 +88,7 @@ pub struct Datapath<B, T> {
     vectors: Option<Box<dyn VectorReader<B>>>,
     /// Captures of an operator, and the standing capture.
     capture: Capture,
-    /// True if the shared-buffer ledger was read in this iteration, and no burst was received since.
+    /// True if the other workers' use of the pool (`UsageBoard`) was read in this iteration, and no burst was received since.
     looked: bool,
     config: BufferConfig,
 }
@@ -248,7 +250,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.originate_as(GroupId::NONE, (port, priority), buf, now)
     }
 
-    /// Queues a frame of no ingress group: `group` is [`GroupId::NONE`] or [`GroupId::LINUX`].
+    /// Queues a frame of no ingress group: `group` is [`GroupId::LINUX`] for a control frame of Linux, and [`GroupId::NONE`] for
+    /// its other frames and those of this switch.
     pub(super) fn originate_as(
         &mut self,
         group: GroupId,

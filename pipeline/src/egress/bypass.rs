@@ -1,4 +1,5 @@
-//! Bypass of an idle queue: a run that is all its queue holds is sent without being put into the queue's cells.
+//! Bypass of an empty queue: a run that is all its queue holds waits beside the queue's cells, and is sent without being put
+//! into them.
 //!
 //! Each port has a slot for one run of every priority. If everything that waits at the port waits here when the port is
 //! served, the runs leave as they are: strict queues first, then by weight. They join their queues if anything intervenes:
@@ -51,7 +52,7 @@ impl<B: FrameBuf> Bypass<B> {
         runs.map(|run| run.frames.len()).sum()
     }
 
-    /// Takes a run that was admitted to `port` if nothing else waits in its queue; otherwise returns a run that must be queued.
+    /// Takes a run that was admitted to `port` if it is all that its queue holds; otherwise returns it: it must be queued.
     #[inline]
     pub fn offer(&mut self, port: &EgressPort, run: Box<Run<B>>) -> Option<Box<Run<B>>> {
         let priority = run.head.priority;
@@ -70,7 +71,8 @@ impl<B: FrameBuf> Bypass<B> {
     }
 
     /// Hands over the runs if everything that waits at `port` waits here and may leave unchanged: as many as `out` has room
-    /// for, and of a single run as much as there is credit for. Returns false if nothing was done: the runs must be queued.
+    /// for, and of a single run as much as there is credit for. Returns false if the runs must be queued; nothing was
+    /// done then. Returns true otherwise, even if no frame left because all runs are paused or `out` is full.
     #[inline]
     pub fn depart(
         &mut self,

@@ -4,8 +4,9 @@
 //! signalled from here is not written on the frame: the tap owes it to the control core, which pays with a CNP or returns it.
 //! A returned strike is written on the flow's next frame that may carry CE.
 //!
-//! Law, per queue: `struck + ce_diverted + redeemed = marked + diverted`: each strike is written or owed, and none is added. An owed one may still be
-//! lost: its flow may be gone, or send no frame that may carry CE for 10 ms after it was returned.
+//! Law, per queue, of its counters ([`QueueCounters`]): `ecn_struck + ce_diverted + ecn_redeemed = ecn_marked + ecn_diverted`: each strike, mark
+//! of an earlier switch or returned strike is written or owed, and none is added. An owed one may still be lost: its flow may be gone, or send no
+//! frame that may carry CE for 10 ms after it was returned.
 
 use super::ecn::{self, Red};
 use super::rng::Xorshift;

@@ -64,7 +64,7 @@ impl EgressQueue {
         };
     }
 
-    /// Adds frames to the depth; returns true if it rose to the second watched depth.
+    /// Adds frames to the depth; returns true if it rose to the second watched depth, `hard`.
     #[inline]
     pub(super) fn add(&mut self, frames: Amount, now: Nanos) -> bool {
         if self.waiting.frames == 0 {

@@ -23,7 +23,7 @@ pub trait Outlet<B> {
     /// Returns the number of frames it takes now, at most a burst.
     fn room(&self) -> usize;
 
-    /// Returns the bytes on the wire it takes now: a further frame may follow while fewer were handed over.
+    /// Returns the bytes on the wire from which it takes no further frame now. The last frame may go beyond them.
     #[inline]
     fn credit(&self) -> i64 {
         i64::MAX

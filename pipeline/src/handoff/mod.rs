@@ -1,7 +1,7 @@
 //! Handoff of frames from the worker that received them to the worker that owns their egress port.
 //!
 //! ```text
-//!   taking worker                                        owner of the egress port
+//!   receiving worker                                     owner of the egress port
 //!   parse .. rewrite -> run -> charge -> channel (SPSC) -> wred, queue limit -> NPCC -> enqueue -> schedule -> mark
 //!                                  \-> backlog, by ingress port: the queue is not polled until it is empty
 //! ```

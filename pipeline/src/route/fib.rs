@@ -3,7 +3,7 @@
 //! | who | writes | reads |
 //! |---|---|---|
 //! | writer | spare pair (relaxed), `live` (release), `epoch` (release) | `passed` (acquire) |
-//! | worker w | `passed[w]` (release), at the top of its loop | `epoch`, then `live` (acquire), once a burst |
+//! | worker w | `passed[w]` (release), at the top of its loop | `epoch`, then `live` (acquire), at the top of its loop |
 //!
 //! A worker that has published epoch `e` loaded it after the writer stored `e`, hence it also sees the `live` stored before,
 //! and holds nothing from an earlier iteration. So once all workers have published `e`, no worker reads the other pair.

@@ -1,6 +1,6 @@
 //! Stages of the ingress path; [`crate::datapath`] has their order. [`receive`] takes each frame of a burst through
-//! [`parse`], [`route`] and [`rewrite`]. The burst is then sorted into runs, and [`admit`] and [`enqueue`] work on a run at
-//! a time.
+//! [`parse`], [`route`] and [`rewrite`]. The burst is then sorted into runs; [`admit`] admits a run at a time, and
+//! [`enqueue`] has the totals of the frames that enter a queue and the count of those refused.
 
 pub mod admit;
 pub mod enqueue;

@@ -271,7 +271,8 @@ impl<'a> Hops<'a> {
             let group = group_of::<TAGGED, V6>((fib, v4), &mut half, frame, record);
             let hop = known.of(group);
             let [untagged, tagged] = hop.longest;
-            // A frame is no shorter than its packet.
+            // `longest` is header and MTU. A frame is no shorter than its header and packet, so every packet beyond the MTU stops
+            // here; one that only padding or a trailer makes longer does too, and the general path accepts it.
             if hop.group != group || record.len > if TAGGED { tagged } else { untagged } {
                 break;
             }

@@ -19,7 +19,7 @@ npcc_pipeline::named! {
         /// Taking a burst from the driver, and work just before it: new routes, the other workers' buffer accounts, PFC and watchdog of the
         /// port polled before.
         Receive = "receive",
-        /// Headers, classification, route, rewriting.
+        /// Headers, classification, route, rewriting; sorting into runs; and the decision about frames that are not forwarded.
         Parse = "parse",
         /// WRED, buffer admission, NPCC, into the queues.
         Enqueue = "enqueue",

@@ -81,7 +81,8 @@ impl Lane {
         self.ring.is_some()
     }
 
-    /// Updates the account of the ring: no more is scheduled than it may take, so that hardly any frame stays in hand when the peer pauses.
+    /// Updates the account of the device's ring, and the lane's credit from it: the scheduler hands over what that ring may take, so that
+    /// hardly any frame stays in hand when the peer pauses.
     #[inline]
     fn look(&mut self, now: Nanos) {
         if let Some(ring) = &mut self.ring {

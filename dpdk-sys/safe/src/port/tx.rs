@@ -1,7 +1,8 @@
 //! Transmit queue.
 //!
 //! Law: one sender (`&mut self`, no `Clone`), and only while the port runs. Frames that the device took are
-//! no longer in the row; those that it did not take still are, at the front and in order.
+//! no longer in the row, nor is a frame that was freed instead of sent ([`TxQueue::refused`]); those that the device
+//! did not take still are, at the front and in order.
 //!
 //! A full queue is no error here: whether to hold or to drop the rest is the caller's policy.
 
@@ -43,7 +44,8 @@ impl TxQueue {
         }
     }
 
-    /// Sends from the front of the row as many frames as the device takes; returns their number. The
+    /// Sends from the front of the row as many frames as the device takes. Returns the number of frames that
+    /// left the row: those sent, or 1 for a frame that was freed instead ([`refused`](Self::refused)). The
     /// rest moves to the front.
     #[inline]
     pub fn tx(&mut self, row: &mut impl Frames) -> usize {
