@@ -19,7 +19,7 @@ use crate::tree::{self, Span};
 pub struct Loaded {
     /// Validated configuration.
     pub config: Config,
-    /// File it came from, as written, with every default filled in.
+    /// File it came from: values as they are written there, not yet resolved, and the defaults of the keys that are not written.
     pub file: File,
     /// Settings that are accepted but have no or limited effect, in the order of the file.
     pub warnings: Vec<Diagnostic>,

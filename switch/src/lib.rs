@@ -4,11 +4,14 @@
 //! |---|---|---|
 //! | worker | `cores.workers` | [`worker`]: receive, walk the pipeline, inject CNPs, send |
 //! | control | `cores.control` | [`control`]: NPCC's tick; no other work of ours |
-//! | management | any other | [`manage`]: events, signals, the progress line |
+//! | management | any other | [`manage`]: clients, events, signals, the service manager's watchdog, the progress line |
+//! | link | as management | [`manage`]: link state of each device |
+//! | checkpoint, under a service manager | as management | [`run`]: counters, pairs and pause storms for the next process |
 //! | Linux, where it is integrated | `cores.housekeeping` | [`linux_io`]: punted frames to Linux, its frames to the workers |
 //! | kernel, where it is integrated | as management | `npcc_linux`: routes, neighbours, links |
 //! | HTTP, where configured | as management | [`telemetry`]: metrics and the page |
-//! | clients, bounded | as management | [`manage`]: one request each |
+//! | clients, at most 16 a socket | as management | [`manage`]: one request each, a reload included |
+//! | reload, at most one | as management | [`run`]: the reload of a SIGHUP, the rollback of a reload that was not committed in time |
 //!
 //! [`run`] brings them up and takes them down; [`threads`] names, joins and watches them; [`wiring`] makes the parts from a configuration;
 //! [`report`] is the operator's view of them; [`recorder`] is the record that a crashed run leaves.

@@ -6,9 +6,9 @@ use crate::units::{BitRate, Threshold};
 /// Queue depths that bound the detector's zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Depth below which no CNP is ever sent.
+    /// Depth from which policy `npcc` sends CNPs; policy `model` keeps the queue near four thirds of it.
     pub shallow: Threshold,
-    /// Depth from which many flows are signalled in a round.
+    /// Depth from which policy `npcc` signals many flows in a round.
     pub deep: Threshold,
     /// Depth from which no filter applies.
     pub hard: Threshold,

@@ -25,7 +25,7 @@ pub struct Port {
     pub vlans: Vec<Vlan>,
     /// Index in `cores.workers` of the worker that owns the port's queues and its pause state.
     pub worker: usize,
-    /// Egress shaper; `None` takes a physical link's rate and leaves a virtual device unlimited.
+    /// Egress shaper; `None` takes 99.9 % of a physical link's rate and leaves a virtual device unlimited.
     pub speed: Option<BitRate>,
     /// Speed of the link; `None` reads it from a physical device.
     pub link_speed: Option<BitRate>,

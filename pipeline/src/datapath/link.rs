@@ -34,7 +34,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.side.ports[port].is_down()
     }
 
-    /// Applies the settings of `port` that follow from its link's speed: shaper, queues, duration of quanta.
+    /// Applies the settings of `port` that follow from the speeds of its link and shaper: shaper, queues, marking, duration of quanta.
     #[cold]
     pub fn set_speed(&mut self, port: PortId, config: &PortConfig, link: BitRate) {
         let egress = &mut self.side.ports[port];

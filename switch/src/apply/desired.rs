@@ -83,7 +83,7 @@ impl Desired {
         self.ports.iter().map(|port| port.config.clone()).collect()
     }
 
-    /// Returns the commands that bring the workers from `self` to `to`.
+    /// Returns the commands that bring the workers from `self` to `to`. A port whose link is down gets a changed speed when the link comes up.
     #[must_use]
     pub fn commands(&self, to: &Desired) -> Vec<Command> {
         let mut all = Vec::new();
@@ -99,7 +99,7 @@ impl Desired {
                 all.push(Command::LinkDown { port: id });
             }
             if port.up && (!from.up || from.speeds != port.speeds) {
-                // The command contains queues and marking.
+                // The command contains speeds, queues and marking, but not the classifier.
                 all.push(to.configure_port(id, port));
             } else {
                 queues(id, &from.config, &port.config, &mut all);

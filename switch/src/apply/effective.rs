@@ -2,7 +2,7 @@
 //!
 //! | part | taken |
 //! |---|---|
-//! | `npcc`, a port's policy, mode, actions and thresholds | yes, but for the keys that [`blend`] leaves as they are |
+//! | `npcc`, a port's policy, parameters, mode, actions, thresholds and `upstream_ce` | yes, but for the keys that [`blend`] leaves as they are |
 //! | `routes`, `neighbors`, ports' `addresses` and `speed` | yes |
 //! | `qos` | yes, unless `profile` or `lossless` changes: the buffer is laid out for them |
 //! | all else | at a restart |
@@ -31,7 +31,7 @@ pub struct EffectiveConfig {
 }
 
 impl EffectiveConfig {
-    /// Returns the file of a start, without overrides.
+    /// Returns the configuration in force at a start: that of the file, without overrides.
     #[must_use]
     pub fn of(file: &File, config: &Config) -> EffectiveConfig {
         EffectiveConfig {
@@ -52,6 +52,7 @@ impl EffectiveConfig {
         read: File,
         overrides: Overrides,
     ) -> Result<EffectiveConfig, ApplyError> {
+        // The file as far as it needs no restart; the overrides are checked on top of it.
         let base = blend(started, &read);
         let restart = differences(&base, &read);
         let loaded = patched(name, &base, &overrides).map_err(|report| {
@@ -67,6 +68,7 @@ impl EffectiveConfig {
                 report,
             }
         })?;
+        // An override must not need a restart either.
         if let Some(one) = differences(&blend(started, &loaded.file), &loaded.file).first() {
             return Err(ApplyError::Invalid(format!(
                 "error: `{}` cannot be set while the switch runs, it needs a restart: write it into {name} and restart the switch\n",
@@ -84,7 +86,8 @@ impl EffectiveConfig {
     /// Returns the overrides with one more.
     ///
     /// # Errors
-    /// Fails if the key does not exist.
+    /// Fails if a short key names a port that does not exist, or a queue that NPCC does not watch. All other mistakes in key or value are
+    /// found by [`EffectiveConfig::new`].
     pub fn with(
         &self,
         key: &str,

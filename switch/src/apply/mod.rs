@@ -5,6 +5,9 @@
 //!                                       Desired -> differences to what runs -> routes, workers, control core
 //!                                links /
 //! ```
+//!
+//! A key may reach several targets: `shallow` and `hard` of NPCC go to the workers, as the depths whose crossing they report, and to the
+//! control core, for its detectors and policies.
 
 pub mod desired;
 pub mod effective;

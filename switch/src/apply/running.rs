@@ -1,9 +1,11 @@
-//! The only way to change the running state: a reload, `set`, `unset`, a rollback and a link that comes or goes each yield a desired state,
-//! and its differences from the running state are applied.
+//! The only way to change what follows from configuration and links: a reload, `set`, `unset`, a rollback and a link that comes or goes each
+//! yield a desired state, and its differences from the running state are applied. Pairs, captures, `clear` and the addresses that Linux has
+//! are no part of that state, and reach workers and control core without it.
 //!
-//! Law: all or nothing. If a target refuses its part, those before are given back their previous state, the last first; if that fails too,
-//! the error asks for a restart. Whatever happened before, the running state is that which a start with the same file, the same overrides
-//! and the same links would have.
+//! Law: a change of the configuration is applied wholly or not at all. If a target refuses its part, those before are given back their previous
+//! state, the last first; if that fails too, the error asks for a restart. A link that comes or goes is applied to the workers even if the
+//! control core refuses its part, which it then gets with the next change. But for these two cases the running state is that which a start with
+//! the same file, the same overrides and the same links would have.
 
 use std::path::PathBuf;
 
@@ -131,7 +133,7 @@ impl RunningConfig {
         Ok((effective, outcome))
     }
 
-    /// Applies a file that was read; if `pending`, until `commit`.
+    /// Applies a file that was read; if `pending`, the reload then waits for `commit`, and can be rolled back until that.
     ///
     /// # Errors
     /// Fails if a target refused; nothing has changed.
@@ -241,6 +243,7 @@ fn change(from: Side<'_>, to: Side<'_>, targets: &mut impl Targets) -> Result<()
             reported.push(target);
             continue;
         };
+        // It may have taken a part before it failed, so it is given back its previous state too.
         if target == Target::Control {
             reported.push(target);
         }

@@ -19,12 +19,12 @@ use crate::fault;
 pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// Delay before a failed rollback is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
-/// Longest wait of a reload for another that still reads the file.
+/// Longest wait of a reload for another that reads the file or applies it.
 const READING: Duration = Duration::from_secs(5);
 
 impl Management {
-    /// Reads the configuration file again and applies what a running switch can take; with a time, until it is committed. A `dry_run` only
-    /// reports the outcome.
+    /// Reads the configuration file again and applies what a running switch can take; with a time, it is rolled back unless it is committed
+    /// within that. A `dry_run` only reports the outcome.
     ///
     /// # Errors
     /// Fails with [`ApplyError`]; nothing has changed.
@@ -60,10 +60,10 @@ impl Management {
         })
     }
 
-    /// Acquires the right to read the file, once no other reload reads it.
+    /// Acquires the right to read the file, once no other reload reads or applies it.
     ///
     /// # Errors
-    /// Fails if the file is still being read, as from a network that does not answer.
+    /// Fails if another reload takes too long, as when it reads from a network that does not answer.
     fn reading(&self) -> Result<MutexGuard<'_, ()>, ApplyError> {
         let deadline = Instant::now() + READING;
         loop {

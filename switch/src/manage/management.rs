@@ -1,4 +1,4 @@
-//! Operator commands to the running switch, and the threads that carry them out.
+//! Operator commands to the running switch, carried out in the thread that calls.
 //!
 //! Law: the settings shown are those that the workers were given. A command that one worker cannot take is given to none, and no shown
 //! value changes.

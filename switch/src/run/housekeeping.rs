@@ -86,7 +86,8 @@ pub(super) fn start(
 /// Interval at which the links are polled.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Polls the links until the switch stops: a thread of its own, so that no client and no reload delays it.
+/// Polls the links until the switch stops: a thread of its own, so that neither clients nor a reload delay that the routes pass over a link
+/// that goes down. All else that follows from a link waits until a change under way has ended.
 fn follow_links(management: &Management, heartbeat: &Heartbeat) {
     while heartbeat.goes_on() {
         fault::waits("link-stuck");

@@ -58,7 +58,7 @@ pub fn control_config(config: &Config, settings: Settings, hash_seed: u64) -> Co
 pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
     let npcc = &config.npcc;
     let queues = watched(config).flat_map(|(id, port, watch)| {
-        // The configuration requires the speed of a watched port, or its link has one.
+        // Known for every watched port: a virtual device must have `speed` there, and a physical one is always shaped.
         let rate = rates.get(id.index()).copied().flatten();
         watch
             .priorities()

@@ -45,7 +45,7 @@ impl LinkFrom {
 }
 
 /// Returns the speeds of a port whose device reports a link of `live` Mb/s, if it knows. The report of a virtual device is ignored. A
-/// physical port is always shaped, a little below its link, so that queues form in ours and not in the device's ring.
+/// physical port is always shaped: to `speed`, or without it a little below its link, so that frames queue here and not in the device's ring.
 #[must_use]
 pub fn of(port: &plan::Port, live: Option<u32>) -> Speeds {
     let physical = !port.device.is_virtual();

@@ -1,6 +1,7 @@
 //! Commands to the workers, over rings polled once a turn: changes that only the owner of the queues may make.
 //!
-//! Law: a command is given to every worker or to none, so no two workers ever serve the same queue differently for longer than a turn.
+//! Law: a command is given to every worker or to none, and each carries it out in its next turn. So workers that receive from the same port, or
+//! send frames to the same queue, treat them differently for about a turn at most.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -14,7 +15,8 @@ use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::{BitRate, PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// Capacity of a worker's ring: all commands of the largest reload, ten for each of 32 ports.
+/// Capacity of a worker's ring: more than the largest change has, which is eleven commands for each of 32 ports (eight queues, classifier, ECN,
+/// link).
 const RING: usize = 512;
 /// Longest wait for a worker whose ring is full.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -70,7 +72,7 @@ pub enum Command {
     },
 }
 
-/// Settings that follow from the speed of a port's link.
+/// Settings that follow from the speeds of a port's link and shaper.
 #[derive(Debug, Clone)]
 pub struct PortSettings {
     /// The port's shaper, queues and marking.

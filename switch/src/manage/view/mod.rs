@@ -129,7 +129,7 @@ impl View {
         lock(&self.timings)
     }
 
-    /// Locks the reload that waits for its commit.
+    /// Locks the place for the reload that waits for its commit, with its deadline; `None` if no reload waits.
     pub(super) fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
         lock(&self.operators.pending)
     }
