@@ -1,7 +1,7 @@
 //! Admission: charges a run at once to the shared buffer and to its queue.
 //!
 //! Law: a run admitted as a whole would have had its frames admitted one by one. A run is admitted frame by frame if it does
-//! not fit as a whole, and always if its queue is this worker's, lossy, and has a WRED curve: each frame is then drawn for.
+//! not fit as a whole, and always if its queue is this worker's, lossy, and has a WRED curve, which is asked about each frame.
 
 use crate::buffer::Amount;
 pub use crate::buffer::{Buffer, PoolConfig};

@@ -271,8 +271,9 @@ impl<'a> Hops<'a> {
             let group = group_of::<TAGGED, V6>((fib, v4), &mut half, frame, record);
             let hop = known.of(group);
             let [untagged, tagged] = hop.longest;
-            // `longest` is header and MTU. A frame is no shorter than its header and packet, so every packet beyond the MTU stops
-            // here; one that only padding or a trailer makes longer does too, and the general path accepts it.
+            // `longest` is header and MTU, or 0 where the header changes its length. A frame is no shorter than header and packet,
+            // so every packet beyond the MTU stops here. A frame that only padding or a trailer makes longer does too; it is then
+            // forwarded as one of the frames that are left.
             if hop.group != group || record.len > if TAGGED { tagged } else { untagged } {
                 break;
             }
