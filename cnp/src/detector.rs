@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | rising | none | few | many |
 //! | falling | none | none | few |
-//! | jitter / microburst | none | none | none |
+//! | jitter: the rise is not confirmed by `filter` | none | none | few where a rise to shallow is confirmed, else none |
 //!
 //! **Zone**: entered at its threshold, left downward at the threshold less the hysteresis, so that a depth near an edge
 //! does not chatter. `Hard` is deep without a filter: at its threshold, or above shallow when the depth grew by more than
@@ -12,7 +12,7 @@
 //! evaluation that comes late or early is scaled by its actual interval.
 //!
 //! **Trend**: turns when the depth has gone against it by more than one MTU from its last extreme. A flat queue keeps its
-//! trend, so a queue that rose and stands is still signalled about, and one that fell and stands is not.
+//! trend, so a queue that rose and stands counts as rising, and one that fell as falling.
 //!
 //! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` evaluations, and for the time between as many ticks: an evaluation
 //! made early on request proves no more than its interval does. Until then the reading counts for the highest zone that has: a spike out of a

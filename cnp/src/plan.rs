@@ -1,4 +1,5 @@
-//! Planner: says if a contributor may be signalled, keeps the caps on CNPs, and names the reasons for which a contributor got none.
+//! Planner: the last checks of a contributor before its CNP (port, evidence, spacing), the caps on CNPs, and the reasons for which a contributor
+//! got none. `control/eligible.rs` makes the first checks, which refuse most.
 
 use std::net::IpAddr;
 
@@ -19,7 +20,7 @@ named! {
         Spacing = "spacing",
         /// Packets come back, but the sender's queue pair is known by less than the configured evidence.
         Unpaired = "unpaired",
-        /// No packet has come back yet.
+        /// No packet has come back yet, or the flow is no longer in the table.
         Cold = "cold",
         /// The receiver's own CNP passed a moment ago.
         AlreadyNotified = "already_notified",
@@ -38,7 +39,7 @@ named! {
         CapPort = "cap_port",
         /// The CNPs of this second are used up.
         CapSecond = "cap_second",
-        /// The tick may order no more CNPs, or refuse no more contributors, or its deadline is over.
+        /// The round may send no more CNPs, or the call may refuse no more contributors, or its deadline is over.
         CapTick = "cap_tick",
         /// No route or no neighbour toward the sender.
         NoNeighbor = "no_neighbor",
@@ -64,7 +65,7 @@ pub struct CnpRequest {
     pub priority: Priority,
 }
 
-/// Way of CNPs out of the switch. A closure that sends is an outlet, whose CNPs leave by the port their flow came in by.
+/// Way of CNPs out of the switch. A closure that sends is a `CnpSink` too: its CNPs leave by the port by which their flow came in.
 pub trait CnpSink {
     /// Returns the port by which a CNP to `sender` leaves, whose flow comes in by `ingress`: its cap is charged.
     ///

@@ -24,14 +24,15 @@ npcc_pipeline::defaults! {
         pub new_connections: u64 = 5_000,
         /// Burst of REQ and REP from one source address by one port (default 8,192).
         pub new_connections_burst: u64 = 8_192,
-        /// Maximum number of records processed per tick (default 512).
+        /// Maximum number of records processed in a call, from each worker (default 512).
         pub records_per_tick: usize = 512,
         /// Maximum number of flows of one queue read at a time while it is busy (default 512). With `model`: per look while it is not empty, at most
         /// 64; else per tick, from `shallow` on.
         pub reads_per_tick: usize = 512,
-        /// Maximum number of CNPs sent per tick and queue (default 128, near 5 % of 100G at 20 us).
+        /// Maximum number of CNPs sent in one round of a queue (default 128: at one round in 20 us near 5 % of 100G). Rounds may be 4 us apart.
         pub cnps_per_tick: usize = 128,
-        /// Time after which a tick starts no more work except for a queue at `hard`, which has twice the time (default 60 us, at least two ticks).
+        /// Time from the start of a call after which it starts no more work (default 60 us, at least two ticks). Records have half of it; queues at
+        /// `hard` and strikes have twice as long. Each worker's records and one queue below `hard` get a turn in every call.
         pub deadline: Nanos = Nanos::from_micros(60),
         /// Seed of the hash tables. It should differ from start to start, so that nobody can aim at one hash bucket.
         pub hash_seed: u64 = 0,

@@ -1,7 +1,7 @@
 //! Filters out contributors that must not get a CNP of a policy, mostly by fields of the flow entry (a few loads each); the worker's slot is read
 //! where bytes not read yet may earn the CNP. Adds each contributor's bytes to those of its host.
 //!
-//! Laws: a flow that is refused costs the others nothing, neither a CNP of the tick's budget nor a place among the few. A host is believed to
+//! Laws: a flow that is refused costs the others nothing, neither a CNP of the round's budget nor a place among the few. A host is believed to
 //! respond until its odds fall below even; from then on its flows get the CNPs of marks alone, by which it can show otherwise.
 
 use npcc_pipeline::units::Nanos;
@@ -17,7 +17,8 @@ const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
 /// Partition of the contributors.
 #[derive(Debug)]
 pub(super) struct Eligible<'a> {
-    /// Eligible contributors whose sender's queue pair was not found unknown within [`UNPAIRED_FOR`]; it is looked up again before a CNP.
+    /// Eligible contributors whose evidence was enough when last looked up, or whose last look-up is at least [`UNPAIRED_FOR`] ago; it is looked up
+    /// again before a CNP.
     pub(super) known: &'a mut [(u64, u32)],
     /// Eligible contributors without a known queue pair that are signalled all the same (`unpaired: all-qps`).
     pub(super) others: &'a mut [(u64, u32)],

@@ -137,7 +137,7 @@ impl ControlCore {
             .saturating_sub(progress.round.sent as usize)
     }
 
-    /// Signals these contributors, heaviest first, as far as the decision and the budgets of the tick allow.
+    /// Signals these contributors, heaviest first, as far as the decision and the budgets of round and call allow.
     fn signal_contributors(
         &mut self,
         contributors: &mut Heaviest<'_>,
@@ -164,7 +164,7 @@ impl ControlCore {
                     progress.left -= usize::from(!dry || request.dry);
                     status.suppress(Suppressed::Spacing);
                 }
-                // A CNP that one host would have got takes nothing off a queue whose other senders are signalled.
+                // In a round that sends CNPs, one for an observed host is not sent: it takes no place in the round and adds no expected cut.
                 Verdict::Observed(cnps) => {
                     status.would_send.add(cnps as u64);
                     self.refusals = self.refusals.saturating_sub(1);
@@ -191,7 +191,7 @@ impl ControlCore {
         }
     }
 
-    /// Returns true if a budget of the tick is used up: its CNPs, its refusals, or now and then its time.
+    /// Returns true if a budget is used up: the round's CNPs, the call's refusals, or its time (checked after every 32 contributors).
     fn is_spent(&self, request: &RoundRequest<'_>, progress: &Progress) -> bool {
         let reads_clock = progress.tried > 0 && progress.tried.is_multiple_of(TOGETHER);
         self.cnps_left(progress) == 0
@@ -231,7 +231,8 @@ impl ControlCore {
         }
     }
 
-    /// Lengthens the spacing of a round of more flows than a tick may signal: it takes several ticks, and signals every flow once before any twice.
+    /// Lengthens the spacing of a decision that reaches more flows than one round may signal, to as many ticks as it takes rounds: every flow is
+    /// signalled once before any is twice.
     fn spread(&self, decision: &Decision, reach: usize) -> Decision {
         let ticks = u64::try_from(reach.div_ceil(self.cnps_per_tick)).unwrap_or(u64::MAX);
         let spread = if ticks > 1 {

@@ -132,7 +132,8 @@ npcc_pipeline::defaults! {
         pub gate: Gate = Gate::Auto,
         /// Time from a CNP to its effect in the queue, until learned (default 20 us).
         pub feedback: Nanos = Nanos::from_micros(20),
-        /// Shortest time between two CNPs to one flow by decision of a policy (default 60 us).
+        /// Shortest time between two CNPs to one flow in rounds of few and, while the backlog of a pause waits, for marks; and between two CNPs to a
+        /// queue pair that is one of several candidates (default 60 us).
         pub min_cnp_interval: Nanos = Nanos::from_micros(60),
         /// Ports whose packets are believed, as a port set (default all).
         pub trusted_ports: u32 = u32::MAX,

@@ -72,8 +72,8 @@ impl ControlCore {
     /// Runs [`ControlCore::tick`] with a `clock` that is read now and then to see if the call takes too long; `out` also says which
     /// port's cap a CNP is charged to.
     ///
-    /// Once the deadline is over, the remaining work waits for the next call: records in their rings, queues in turn. Queues at `hard` come first, and
-    /// have twice the time.
+    /// Once the deadline is over, the remaining work waits for the next call: records in their rings from half of the time on, queues in turn. Queues
+    /// at `hard` come first and have twice the time, as strikes have, which come last. One other queue has its turn in any case.
     pub fn tick_within<S: Into<QueueState>>(
         &mut self,
         now: Nanos,

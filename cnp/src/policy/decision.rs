@@ -64,7 +64,7 @@ pub enum Choice {
     Cut(BitRate),
 }
 
-/// Decision of a policy for one tick.
+/// Decision of a policy, made at each evaluation of its queue and, while the policy is urgent, also between two evaluations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// Amount before the policy's own pauses: that of its table, or for `model`, which has none, `Many` or `None`.

@@ -152,7 +152,7 @@ impl PolicyKind {
 
 /// Law by which one queue is controlled.
 pub trait Policy: std::fmt::Debug + Send {
-    /// Decides what to do now. Called at every evaluation, also while idle.
+    /// Decides what to do now. Called at every evaluation, also while idle, and between two evaluations while the policy is urgent.
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision;
 
     /// Takes the outcome of the decision just made.

@@ -49,7 +49,7 @@ npcc_pipeline::defaults! {
         pub tick: Nanos = Nanos::from_micros(20),
         /// Time of the network card's rate-increase timer.
         pub recovery: Nanos = Nanos::from_micros(300),
-        /// Shortest time between two CNPs to one flow.
+        /// Shortest time between two CNPs to one flow in rounds of few.
         pub min_cnp_interval: Nanos = Nanos::from_micros(60),
         /// Time from a CNP to its effect in the queue, until it is learned.
         pub feedback: Nanos = Nanos::from_micros(20),
