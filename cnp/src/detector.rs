@@ -12,10 +12,10 @@
 //! evaluation that comes late or early is scaled by its actual interval.
 //!
 //! **Trend**: turns when the depth has gone against it by more than one MTU from its last extreme. A flat queue keeps its
-//! trend, so a queue that rose and stands counts as rising, and one that fell as falling.
+//! trend, so a queue that rose and stands counts as rising, and one that fell and stands as falling.
 //!
-//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` evaluations, and for the time between as many ticks: an evaluation
-//! made early on request proves no more than its interval does. Until then the reading counts for the highest zone that has: a spike out of a
+//! **Jitter**: a zone counts once the depth has been in it (or above) and rising for `filter` evaluations, and for the time between as many ticks: an
+//! evaluation made early on request proves no more than its interval does. Until then the reading counts for the highest zone that has: a spike out of a
 //! shallow queue is as good as shallow, a spike out of an idle one is nothing, and so is its way back. That keeps the decision monotone in depth.
 
 use npcc_pipeline::named;

@@ -5,7 +5,8 @@
 //!   control:  ring -> ConnectionTable (whose QPN), FlowTable (which queue); depth (-> Detector) -> Policy -> round -> CnpRequest
 //!   switch:   CnpRequest -> next hop -> CnpSpec::build -> strict queue
 //! ```
-//! The default policy reads depths alone; its fallback and the policy `npcc` read the detector.
+//! The default policy uses a queue's depth, its drain rate and the expected cuts, not the detector; its fallback and the policy `npcc` use the
+//! detector.
 //!
 //! Law: nothing here reads a clock, does I/O, locks or panics, and nothing called per packet or per tick allocates;
 //! entries beyond a table's capacity are refused and counted. It does not resolve next hops: the switch has the routes.

@@ -6,9 +6,9 @@
 //!                          switch --- SEND, WRITE ------> host --- its ACK --------------> switch     (of the far side)
 //! ```
 //! Both run over the same cables and the same network card, so a reply takes as long as a CNP's effect, plus any wait
-//! for memory, for other replies of the card or to be acknowledged together with more. That only lengthens it: the shortest
-//! of a few is nearest. The other round trips in sight do not contain the host that is to be signalled: data of the near side and
-//! the far side's ACK measure the far side, and are kept as a measurement of *that* host.
+//! for memory, for other replies of the card or to be acknowledged together with more. That only lengthens it: of a
+//! few delays the shorter ones are nearer to that time. The other round trips in sight do not contain the host that is to be signalled: data of the near
+//! side and the far side's ACK measure the far side, and are kept as a measurement of *that* host.
 //!
 //! Laws: a reply counts only for the request with exactly its sequence number, of the connection it is paired with, when it
 //! comes in by the port the request left by and leaves by the port the request came in by; a sequence number requested twice says nothing

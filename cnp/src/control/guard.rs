@@ -10,7 +10,7 @@
 //! the interval is `min_cnp_interval` at least: the queue is deep because the peer stopped it, and cuts at the pace of a congested queue leave the
 //! link idle when it goes on.
 //!
-//! Law, per queue: `diverted = paid + merged + returned + forgotten + owed`, where `owed` waits in the ring.
+//! Law, per watched queue: `diverted = paid + merged + returned + forgotten + owed`, where `owed` waits in the ring.
 
 use std::sync::Arc;
 

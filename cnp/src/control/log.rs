@@ -23,7 +23,8 @@ impl ControlCore {
         }
     }
 
-    /// Makes a flow back off: it is not tried for as many ticks as it takes to try the most contributors that a queue can have.
+    /// Makes a flow back off: it is not tried for eight ticks. At `REFUSALS / 2` refusals a tick, that is the time to try `RECENT` contributors, the
+    /// most that a queue can have.
     pub(super) fn back_off(&mut self, flow: u32, reason: Suppressed, now: Nanos) {
         if let Some(flow) = self.tracker.flows.get_mut(flow) {
             let rounds = (RECENT / (REFUSALS / 2)) as u64;

@@ -1,14 +1,15 @@
-//! The control core of one switch: every tick, from records and depths to CNPs.
+//! The control core of one switch: in every call, from records and depths to CNPs.
 //!
 //! ```text
 //!   records -> tracker (flows, ends)       depth (-> detector) -> policy -> decision
 //!                      \                                                      |
 //!                       contributors of the queue -> eligible ones -> round, heaviest first -> CNPs
 //! ```
-//! The policy `npcc` decides by what the detector reads. The default, `model`, decides by depths alone, except while it falls back to `npcc`.
+//! The policy `npcc` decides by what the detector reads. The default, `model`, decides by the depth, the drain rate, and the expected cuts of CNPs on
+//! their way, without the detector; while it does not know the senders' rates, it falls back to `npcc`.
 //!
-//! One thread calls [`ControlCore::tick`]; it allocates nothing and its work is bounded by the configuration. Others read
-//! [`NpccStatus`] and [`FlowView`].
+//! One thread calls [`ControlCore::tick_within`], at every tick and also between ticks; it allocates nothing and its work is bounded by the
+//! configuration. Others read [`NpccStatus`] and [`FlowView`].
 
 pub mod command;
 pub mod config;

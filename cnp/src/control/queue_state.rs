@@ -17,8 +17,8 @@ pub struct QueueState {
     pub paused: Nanos,
     /// Ports whose senders we are pausing in this priority now, as a port set.
     pub xoff_asserted: u32,
-    /// Wire bytes that ever entered the queue, including those that have left; `None` where nobody counts them, or nothing waits: the queue's share
-    /// is then taken to be its whole rate.
+    /// Wire bytes that ever entered the queue, including those that have left. `None` where nobody counts them, or nothing waits: the queue is then taken
+    /// to drain at its configured rate.
     pub entered: Option<u64>,
 }
 

@@ -10,8 +10,8 @@ use crate::policy::Choice;
 use crate::table::Flow;
 use crate::window::mul_div;
 
-/// Number of heaviest contributors among which those above the fair rate are looked for. With more, it comes out lower than it is, and
-/// the sum of the cuts still ends the round.
+/// Number of heaviest contributors from which the fair rate is computed. If more are above it, the result is too low, as these are taken to give up
+/// the whole excess among them; the round still ends once the sum of the cuts is reached.
 const FAIR_AMONG: usize = 256;
 /// Sending time below which a flow has no rate: sooner, the order of packets is all there is.
 const BEGUN: Nanos = Nanos::from_micros(10);
@@ -19,8 +19,8 @@ const BEGUN: Nanos = Nanos::from_micros(10);
 const CNP_PENDING: Nanos = Nanos::from_millis(1);
 
 impl ControlCore {
-    /// The rate a flow will have once the CNPs on their way have taken effect, as measured. For a flow not signalled for long, the measured rate
-    /// may still include the silence before a start, so the result is not below the flow's share of the arrival rate.
+    /// Rate that a flow is predicted to have once the CNPs on their way have taken effect, from its measured rate. That may still include the silence
+    /// before a start; so for a flow without a CNP in the last millisecond, the result is at least its share of the arrival rate.
     pub(super) fn rate(&self, index: u32, bytes: u64, request: &RoundRequest<'_>) -> u64 {
         let flow = self.tracker.flows.get(index);
         let now = request.now;
@@ -101,7 +101,8 @@ impl ControlCore {
 }
 
 /// Max-min fair rate: the rate that is left to each sender above it when those together give up `excess`. With the `k` fastest above it, it is (their sum -
-/// excess) / k. Rates come about fastest first; one out of its order counts if it is above the result for those before it.
+/// excess) / k. Rates come
+/// in the order of bytes, so about fastest first. Each counts if it is above the result for those before it, even if one of them was slower.
 pub(super) fn max_min_rate(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
     let (mut sum, mut above, mut fair) = (0u64, 0, 0);
     for rate in rates.filter(|rate| *rate > 0) {

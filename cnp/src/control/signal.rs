@@ -59,8 +59,8 @@ impl ControlCore {
         Ok(cnps)
     }
 
-    /// Key, endpoint and properties of a flow by its pairing at this moment, if its host may be signalled: records that demote it have been processed
-    /// before.
+    /// Key, endpoint and properties of a flow, if its host may be signalled. Its pairing is judged anew, by all records processed so far: one that
+    /// demotes it counts before the CNP.
     fn candidate(
         &mut self,
         index: u32,
@@ -183,7 +183,7 @@ impl ControlCore {
         }
         self.refusals = self.refusals.saturating_sub(lately);
         if signalled < most && matches!(refused, Suppressed::Unpaired | Suppressed::Spacing) {
-            // With many such hosts those that find no room are looked at once more each.
+            // A pair of hosts beyond the capacity is not remembered: its next flow in this round goes through the candidates again.
             let _ = self.all_signalled.try_push(hosts);
         }
         if signalled == 0 {

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!   worker (private)              shared, 64 bytes a slot                    control core
-//!   when a CNP was shown     ->   key, bytes, packets, last seen          ->  reads
+//!   time of CNP last shown   ->   key, bytes, packets, last seen          ->  reads
 //!   8 tags a set                  what may still be shown
 //!                                 ring of flows that send again   ->  reads those that send
 //!                                 ring of strikes owed            ->  pays with CNPs
 //!                            <-   control word                           <-  writes
 //!                            ------ ring of records ------------------->     pairs
 //! ```
+//! A packet is *shown* when its record goes into the ring of records.
+//!
 //! Law: a packet costs one hash and one probe, of its home slot or of its set of eight slots, and never waits for the control core. Every word has
 //! one writer. A new flow takes a slot of its set whose flow was unseen for [`BUSY`] or had one packet only. If there is none, its frames are not
 //! counted here, but by `cache_full`. So a flood of new flows pushes out no live flow, and flows of one packet each keep out no new one. Bytes are

@@ -24,7 +24,7 @@ struct Cut {
 #[derive(Debug, Clone, Default)]
 pub(super) struct InFlight {
     cuts: ArrayVec<Cut, ROUNDS>,
-    /// Growth from which the cuts remembered are taken, in bit/s.
+    /// Growth before the remembered cuts took effect, in bit/s: the present growth is below it by as much as has taken effect.
     from: i64,
 }
 

@@ -1,4 +1,5 @@
-//! Flows that send: they are read every tick, all others in a slow sweep.
+//! Flows that send: the evaluations of a busy queue read as many as its limit of reads allows, those of a quiet one each in a window; a slow sweep
+//! reads all others.
 //!
 //! A flow that is new or seen again is among them, and one whose worker reports that it sends again after a pause (`flow_cache/woken.rs`). A flow
 //! that was silent for [`ASLEEP`] when read is not; nor is it read again before it wakes, except in the slow sweep. Where reports of a worker were

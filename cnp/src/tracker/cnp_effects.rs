@@ -69,7 +69,8 @@ impl FlowTracker {
         self.responses.add(host, bytes, now)
     }
 
-    /// Bytes that a flow may be allowed to send, in 65,536ths of those it puts into its queue.
+    /// Bytes that all contributors of a flow's host put into their queues, in 65,536ths of the flow's own `bytes`. The host may let the flow alone send
+    /// as much, once the others stop, and so hide a cut.
     pub(crate) fn hidden_ratio(&self, index: u32, bytes: u64, now: Nanos) -> u32 {
         let host = self.flows.get(index).map_or(u32::MAX, |flow| flow.host);
         self.responses.hidden_ratio(host, bytes, now)

@@ -1,7 +1,7 @@
 //! Reads the bytes that flows put into their queues, and returns the contributors.
 //!
-//! Law: work is bounded. An evaluation reads a limited number of flows, those that send before all others; a decision weighs those that one of the last
-//! window found bytes of, at most [`RECENT`] of them, however many are in the table.
+//! Law: work is bounded. An evaluation reads a limited number of flows, those that send before all others; a decision weighs only flows of
+//! which a reading in the last window found bytes, at most [`RECENT`] of them, however many are in the table.
 //!
 //! [`RECENT`]: crate::table::RECENT
 

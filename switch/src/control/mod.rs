@@ -1,4 +1,4 @@
-//! Loop of the control core: NPCC's tick, and no other work on this core.
+//! Loop of the control core: NPCC's ticks and the calls between them.
 
 pub mod commands;
 pub mod inject;
@@ -90,8 +90,8 @@ pub struct Control {
     pub clock: Clock,
     /// Statistics that it publishes.
     pub stats: Arc<ControlStats>,
-    /// Real ns per ns of `clock`, if a worker polls the same core: the loop then sleeps between its ticks, as otherwise the two threads would get the
-    /// core in turns of milliseconds. `None`: the loop polls.
+    /// `Some` if a worker polls the same core: the loop then sleeps between its ticks, as otherwise the two threads would get the core in turns of
+    /// milliseconds. The value converts the time to sleep: real ns per ns of `clock`. `None`: the loop has its core alone and polls.
     pub yields: Option<f64>,
     /// Sleeper for the time in which all workers sleep; `None` if they poll without pause.
     pub sleeper: Option<ControlSleeper>,
@@ -169,7 +169,7 @@ impl Control {
     }
 }
 
-/// Outlet of CNPs through the injector; a CNP that is sent may answer a crossing.
+/// `CnpSink` that sends through the injector. A CNP that is sent may be the first answer to a rise of its queue.
 struct WayOut<'a> {
     injector: &'a mut Injector,
     first: &'a mut FirstAnswer,
