@@ -5,9 +5,9 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 
 use crate::de;
-use crate::diag::{Diagnostic, Problem, Report, Severity};
-use crate::load::text;
-use crate::tree::{self, Node, Path as Way, Seg, Span};
+use crate::diag::{Diagnostic, Problem, Report};
+use crate::load::{diagnosed, root, text};
+use crate::tree::{Node, Path as Way, Seg};
 
 /// Model that was read, with warnings in the order of the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,61 +79,19 @@ pub fn parse<T: DeserializeOwned>(
     text: &str,
     check: impl FnOnce(&T, &mut Findings<'_>),
 ) -> Result<Document<T>, Report> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
-    let model = read(text, &mut errors, &mut warnings, check);
-    let lines: Vec<&str> = text.lines().collect();
-    let place = |severity, problems: Vec<Problem>| {
-        let problems = problems.into_iter();
-        problems
-            .map(|problem| Diagnostic::new(severity, name, &lines, problem))
-            .collect::<Vec<_>>()
-    };
-    let mut found = place(Severity::Warning, warnings);
-    found.sort_by_key(|one| (one.line(), one.column()));
-    match model {
-        Some(model) if errors.is_empty() => Ok(Document {
-            model,
-            warnings: found,
-        }),
-        _ => {
-            found.extend(place(Severity::Error, errors));
-            Err(Report::new(found))
-        }
-    }
-}
-
-fn read<T: DeserializeOwned>(
-    text: &str,
-    errors: &mut Vec<Problem>,
-    warnings: &mut Vec<Problem>,
-    check: impl FnOnce(&T, &mut Findings<'_>),
-) -> Option<T> {
-    let mut root = match tree::build(text, errors) {
-        Ok(Some(root)) if !root.is_null() => root,
-        Ok(_) => {
-            let start = Span {
-                line: 1,
-                column: 1,
-                length: 1,
-            };
-            let empty = Problem::new(start, "the file is empty", "is it the right file?");
-            errors.push(empty);
-            return None;
-        }
-        Err(problem) => {
-            errors.push(problem);
-            return None;
-        }
-    };
-    let model = de::read(&mut root, errors)?;
-    let mut findings = Findings {
-        root: &root,
-        errors,
-        warnings,
-    };
-    check(&model, &mut findings);
-    Some(model)
+    let place = |severity, lines: &[&str], problem| Diagnostic::new(severity, name, lines, problem);
+    let (model, warnings) = diagnosed(text, place, |text, errors, warnings| {
+        let mut root = root(text, ("the file is empty", "is it the right file?"), errors)?;
+        let model = de::read(&mut root, errors)?;
+        let mut findings = Findings {
+            root: &root,
+            errors,
+            warnings,
+        };
+        check(&model, &mut findings);
+        Some(model)
+    })?;
+    Ok(Document { model, warnings })
 }
 
 #[cfg(test)]

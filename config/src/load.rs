@@ -12,7 +12,7 @@ use crate::patch::Overrides;
 use crate::plan::Config;
 use crate::regular::{self, ReadError};
 use crate::retired;
-use crate::tree::{self, Span};
+use crate::tree::{self, Node, Span};
 
 /// Configuration that can be run, with warnings for the operator.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,36 +121,69 @@ pub fn patched(name: &str, file: &File, overrides: &Overrides) -> Result<Loaded,
 }
 
 fn parse_with(name: &str, text: &str, overrides: &Overrides) -> Result<Loaded, Report> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut errors = Vec::new();
-    let mut warnings = Vec::new();
-    let config = read((text, overrides), &mut errors, &mut warnings);
-    let lines: Vec<&str> = text.lines().collect();
-    let place = |severity, problems: Vec<Problem>| -> Vec<Diagnostic> {
-        problems
-            .into_iter()
-            .map(|p| match overrides.at_line(p.span.line) {
-                Some((path, value)) => {
-                    let what = format!("{path} {value}");
-                    Diagnostic::of_file(severity, &what, p.message, p.hint)
-                }
-                None => Diagnostic::new(severity, name, &lines, p),
-            })
-            .collect()
+    let place = |severity, lines: &[&str], p: Problem| match overrides.at_line(p.span.line) {
+        Some((path, value)) => {
+            let what = format!("{path} {value}");
+            Diagnostic::of_file(severity, &what, p.message, p.hint)
+        }
+        None => Diagnostic::new(severity, name, lines, p),
     };
-    let mut warnings = place(Severity::Warning, warnings);
-    warnings.sort_by_key(|w| (w.line(), w.column()));
-    match config {
-        Some((config, file)) if errors.is_empty() => Ok(Loaded {
-            config,
-            file,
-            warnings,
-        }),
+    let ((config, file), warnings) = diagnosed(text, place, |text, errors, warnings| {
+        read((text, overrides), errors, warnings)
+    })?;
+    Ok(Loaded {
+        config,
+        file,
+        warnings,
+    })
+}
+
+/// Reads a text without its byte order mark by `read`, which collects errors and warnings; `place` gives each its place in the lines.
+///
+/// # Errors
+/// The warnings in the order of the text, then the errors.
+pub(crate) fn diagnosed<M>(
+    text: &str,
+    place: impl Fn(Severity, &[&str], Problem) -> Diagnostic,
+    read: impl FnOnce(&str, &mut Vec<Problem>, &mut Vec<Problem>) -> Option<M>,
+) -> Result<(M, Vec<Diagnostic>), Report> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    let model = read(text, &mut errors, &mut warnings);
+    let lines: Vec<&str> = text.lines().collect();
+    let place_all = |severity, problems: Vec<Problem>| -> Vec<Diagnostic> {
+        let problems = problems.into_iter();
+        problems.map(|p| place(severity, &lines, p)).collect()
+    };
+    let mut found = place_all(Severity::Warning, warnings);
+    found.sort_by_key(|one| (one.line(), one.column()));
+    match model {
+        Some(model) if errors.is_empty() => Ok((model, found)),
         _ => {
-            warnings.extend(place(Severity::Error, errors));
-            Err(Report::new(warnings))
+            found.extend(place_all(Severity::Error, errors));
+            Err(Report::new(found))
         }
     }
+}
+
+/// Builds the tree of a text; `message` and `hint` are for one that holds nothing.
+pub(crate) fn root(
+    text: &str,
+    (message, hint): (&str, &str),
+    errors: &mut Vec<Problem>,
+) -> Option<Node> {
+    let start = Span {
+        line: 1,
+        column: 1,
+        length: 1,
+    };
+    let problem = match tree::build(text, errors) {
+        Ok(Some(root)) if !root.is_null() => return Some(root),
+        Ok(_) => Problem::new(start, message, hint),
+        Err(problem) => problem,
+    };
+    errors.push(problem);
+    None
 }
 
 fn read(
@@ -158,23 +191,11 @@ fn read(
     errors: &mut Vec<Problem>,
     warnings: &mut Vec<Problem>,
 ) -> Option<(Config, File)> {
-    let start = Span {
-        line: 1,
-        column: 1,
-        length: 1,
-    };
-    let mut root = match tree::build(text, errors) {
-        Ok(Some(root)) if !root.is_null() => root,
-        Ok(_) => {
-            let hint = "at least `ports:` with a name and a device each is needed";
-            errors.push(Problem::new(start, "the file holds no configuration", hint));
-            return None;
-        }
-        Err(problem) => {
-            errors.push(problem);
-            return None;
-        }
-    };
+    let empty = (
+        "the file holds no configuration",
+        "at least `ports:` with a name and a device each is needed",
+    );
+    let mut root = root(text, empty, errors)?;
     overrides.apply(&mut root, errors);
     retired::replace(&mut root, warnings);
     let file: File = de::read(&mut root, errors)?;
