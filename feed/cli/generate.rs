@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Command};
 
-use super::Failure;
+use super::common::Failure;
 
 #[derive(Debug, Args)]
 pub(super) struct GenerateArgs {

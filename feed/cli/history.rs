@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use npcc_feed::fleet::history::{self, Wanted};
 
-use super::{Failure, SettingsArg, load, say};
+use super::common::{Failure, say};
+use super::{SettingsArg, load};
 
 #[derive(Debug, Args)]
 pub(super) struct HistoryArgs {

@@ -4,11 +4,11 @@
 
 #![forbid(unsafe_code)]
 
+mod common;
 mod generate;
 mod history;
 mod trial;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,7 +16,8 @@ use anyhow::Context;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use npcc_feed::settings::Settings;
 use npcc_feed::{doctor, fleet, run};
-use tokio::signal::unix::{SignalKind, signal};
+
+use common::{Failure, accept, failed, say, stopped};
 
 /// Shares what one box saw with the other box of a pair and with a fleet, over NATS.
 #[derive(Debug, Parser)]
@@ -78,20 +79,6 @@ struct FleetArgs {
     json: bool,
 }
 
-/// Why a command failed, and with which exit code.
-enum Failure {
-    /// Code 2: the message is printed as it is.
-    Settings(String),
-    /// Code 1.
-    Runtime(anyhow::Error),
-}
-
-impl<E: Into<anyhow::Error>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self::Runtime(error.into())
-    }
-}
-
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -101,17 +88,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime.block_on(carry_out(command)),
         Err(error) => Err(error.into()),
     };
-    match result {
-        Ok(code) => code,
-        Err(Failure::Settings(report)) => {
-            say_error(report.trim_end());
-            ExitCode::from(2)
-        }
-        Err(Failure::Runtime(error)) => {
-            say_error(&format!("error: {error:#}"));
-            ExitCode::from(1)
-        }
-    }
+    result.unwrap_or_else(failed)
 }
 
 async fn carry_out(command: Command) -> Result<ExitCode, Failure> {
@@ -156,35 +133,6 @@ async fn examine(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!is_well)))
 }
 
-/// Reads the settings; warnings go to stderr.
 fn load(args: &SettingsArg) -> Result<Settings, Failure> {
-    let read =
-        Settings::load(&args.config).map_err(|report| Failure::Settings(report.to_string()))?;
-    for warning in &read.warnings {
-        say_error(&warning.to_string());
-    }
-    Ok(read.model)
-}
-
-/// Ends at SIGINT or SIGTERM.
-fn stopped() -> std::io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-fn say_error(message: &str) {
-    // Nothing is left to do when stderr is gone.
-    let _ = writeln!(std::io::stderr(), "{message}");
-}
-
-fn say(text: &str) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()
+    accept(Settings::load(&args.config))
 }

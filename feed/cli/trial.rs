@@ -8,7 +8,7 @@ use npcc_feed::fleet::table;
 use npcc_feed::settings::Settings;
 use npcc_feed::trial::Trial;
 
-use super::{Failure, say, stopped};
+use super::common::{Failure, say, stopped};
 
 /// Time between two tables, besides the 2.5 s in which the states are collected.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -4,13 +4,16 @@
 
 #![forbid(unsafe_code)]
 
-use std::io::Write;
+#[path = "../common.rs"]
+mod common;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use npcc_feed::agent::{self, AgentSettings};
-use tokio::signal::unix::{SignalKind, signal};
+
+use common::{Failure, accept, failed, say, say_error, stopped};
 
 /// Reports the queue pairs of this host to the boxes before it, over NATS.
 #[derive(Debug, Parser)]
@@ -42,28 +45,11 @@ struct SettingsArg {
     config: PathBuf,
 }
 
-/// Why a command failed, and with which exit code.
-enum Failure {
-    /// Code 2: the message is printed as it is.
-    Settings(String),
-    /// Code 1.
-    Runtime(anyhow::Error),
-}
-
-impl<E: Into<anyhow::Error>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self::Runtime(error.into())
-    }
-}
-
 fn main() -> ExitCode {
-    let (message, code) = match carry_out(&Cli::parse().command) {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Settings(report)) => (report, 2),
-        Err(Failure::Runtime(error)) => (format!("error: {error:#}"), 1),
-    };
-    say_error(message.trim_end());
-    ExitCode::from(code)
+    match carry_out(&Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(failure),
+    }
 }
 
 fn carry_out(command: &Command) -> Result<(), Failure> {
@@ -73,21 +59,11 @@ fn carry_out(command: &Command) -> Result<(), Failure> {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?;
-            runtime.block_on(async {
-                let mut interrupt = signal(SignalKind::interrupt())?;
-                let mut terminate = signal(SignalKind::terminate())?;
-                let stop = async move {
-                    tokio::select! {
-                        _ = interrupt.recv() => {}
-                        _ = terminate.recv() => {}
-                    }
-                };
-                agent::run(&settings, stop).await.map_err(Failure::from)
-            })
+            runtime.block_on(async { Ok(agent::run(&settings, stopped()?).await?) })
         }
         Command::Check(args) => {
             load(args)?;
-            say(&format!("{}: fine\n", args.config.display()))
+            Ok(say(&format!("{}: fine\n", args.config.display()))?)
         }
         Command::Show => show(),
     }
@@ -104,27 +80,9 @@ fn show() -> Result<(), Failure> {
         leases.len(),
         took.as_micros()
     ));
-    say(&text)
+    Ok(say(&text)?)
 }
 
-/// Reads the settings; warnings go to stderr.
 fn load(args: &SettingsArg) -> Result<AgentSettings, Failure> {
-    let read = AgentSettings::load(&args.config)
-        .map_err(|report| Failure::Settings(report.to_string()))?;
-    for warning in &read.warnings {
-        say_error(&warning.to_string());
-    }
-    Ok(read.model)
-}
-
-fn say_error(message: &str) {
-    // Nothing is left to do when stderr is gone.
-    let _ = writeln!(std::io::stderr(), "{message}");
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    accept(AgentSettings::load(&args.config))
 }

@@ -1,0 +1,64 @@
+//! Exit codes, output and signals of both programs.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use npcc_config::Report;
+use npcc_config::document::Document;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Why a command failed, and with which exit code.
+pub(crate) enum Failure {
+    /// Code 2: the message is printed as it is.
+    Settings(String),
+    /// Code 1.
+    Runtime(anyhow::Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Runtime(error.into())
+    }
+}
+
+/// Prints why a command failed; returns its exit code.
+pub(crate) fn failed(failure: Failure) -> ExitCode {
+    let (message, code) = match failure {
+        Failure::Settings(report) => (report, 2),
+        Failure::Runtime(error) => (format!("error: {error:#}"), 1),
+    };
+    say_error(message.trim_end());
+    ExitCode::from(code)
+}
+
+/// Returns settings that were read; warnings go to stderr.
+pub(crate) fn accept<T>(read: Result<Document<T>, Report>) -> Result<T, Failure> {
+    let read = read.map_err(|report| Failure::Settings(report.to_string()))?;
+    for warning in &read.warnings {
+        say_error(&warning.to_string());
+    }
+    Ok(read.model)
+}
+
+/// Ends at SIGINT or SIGTERM.
+pub(crate) fn stopped() -> std::io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+pub(crate) fn say_error(message: &str) {
+    // Nothing is left to do when stderr is gone.
+    let _ = writeln!(std::io::stderr(), "{message}");
+}
+
+pub(crate) fn say(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
