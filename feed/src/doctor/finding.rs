@@ -46,6 +46,21 @@ npcc_pipeline::named! {
     }
 }
 
+impl Kind {
+    const fn severity(self) -> Severity {
+        match self {
+            Kind::Unreachable
+            | Kind::Credentials
+            | Kind::Tls
+            | Kind::TooNarrow
+            | Kind::NoRoute
+            | Kind::SwitchSilent => Severity::Error,
+            Kind::TooWide | Kind::Clock | Kind::PeerSilent => Severity::Warning,
+            Kind::NoHistory => Severity::Note,
+        }
+    }
+}
+
 /// Finding: what is wrong, where, and what mends it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -65,14 +80,13 @@ pub struct Finding {
 impl Finding {
     pub(super) fn new(
         kind: Kind,
-        severity: Severity,
         place: impl Display,
         what: impl Display,
         mend: impl Display,
     ) -> Self {
         Self {
             kind,
-            severity,
+            severity: kind.severity(),
             place: place.to_string(),
             what: what.to_string(),
             mend: mend.to_string(),

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::StreamExt;
 use serde_json::Value;
 
-use super::finding::{Finding, Kind, Severity};
+use super::finding::{Finding, Kind};
 use super::probe::Probe;
 use crate::name::Name;
 use crate::settings::Settings;
@@ -26,24 +26,12 @@ pub(super) async fn examine(settings: &Settings, probe: &Probe, found: &mut Vec<
             None => {
                 let what = "no state of it came in 2.5 s";
                 let mend = "run npcc-feed doctor there; its site and box must be named as here";
-                found.push(Finding::new(
-                    Kind::PeerSilent,
-                    Severity::Warning,
-                    peer,
-                    what,
-                    mend,
-                ));
+                found.push(Finding::new(Kind::PeerSilent, peer, what, mend));
             }
             Some(ms) if ms.abs() > MOST_MS => {
                 let what = format!("its clock differs from this box's by {ms} ms");
                 let mend = "synchronise both by NTP or PTP: chronyc tracking";
-                found.push(Finding::new(
-                    Kind::Clock,
-                    Severity::Warning,
-                    peer,
-                    what,
-                    mend,
-                ));
+                found.push(Finding::new(Kind::Clock, peer, what, mend));
             }
             Some(_) => {}
         }

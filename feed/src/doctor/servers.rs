@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_nats::ConnectErrorKind;
 use futures_util::StreamExt;
 
-use super::finding::{Finding, Kind, Severity};
+use super::finding::{Finding, Kind};
 use super::peers;
 use super::probe::Probe;
 use crate::bus::ConnectFailure;
@@ -38,13 +38,7 @@ pub(super) async fn examine(settings: &Settings, found: &mut Vec<Finding>) {
     {
         let mend = "needed for `npcc-feed history` only: add jetstream to one server, or to three (nats-three.conf)";
         let what = "no server keeps a history (JetStream is off)";
-        found.push(Finding::new(
-            Kind::NoHistory,
-            Severity::Note,
-            "bus",
-            what,
-            mend,
-        ));
+        found.push(Finding::new(Kind::NoHistory, "bus", what, mend));
     }
     if let Some(probe) = probes.first() {
         peers::examine(settings, probe, found).await;
@@ -71,7 +65,7 @@ fn refused(server: &str, failure: &ConnectFailure) -> Finding {
             "start nats-server there, or open its port; one of two servers is enough to run",
         ),
     };
-    Finding::new(kind, Severity::Error, server, failure, mend)
+    Finding::new(kind, server, failure, mend)
 }
 
 async fn permissions(settings: &Settings, probe: &Probe, found: &mut Vec<Finding>) {
@@ -79,26 +73,14 @@ async fn permissions(settings: &Settings, probe: &Probe, found: &mut Vec<Finding
     if !probe.may_publish(&own).await {
         let what = format!("this box may not publish {own}");
         let mend = format!("allow its user to publish {}", settings.subject(">"));
-        found.push(Finding::new(
-            Kind::TooNarrow,
-            Severity::Error,
-            &probe.server,
-            what,
-            mend,
-        ));
+        found.push(Finding::new(Kind::TooNarrow, &probe.server, what, mend));
     }
     for peer in &settings.peers {
         let subject = format!("npcc.{}.{peer}.ends.>", settings.site);
         if !probe.may_subscribe(&subject).await {
             let what = format!("this box may not read {subject}");
             let mend = format!("allow its user to subscribe to npcc.{}.>", settings.site);
-            found.push(Finding::new(
-                Kind::TooNarrow,
-                Severity::Error,
-                &probe.server,
-                what,
-                mend,
-            ));
+            found.push(Finding::new(Kind::TooNarrow, &probe.server, what, mend));
         }
     }
     let other = format!("npcc.{}.doctor-of-another-box.doctor", settings.site);
@@ -106,13 +88,7 @@ async fn permissions(settings: &Settings, probe: &Probe, found: &mut Vec<Finding
         let what =
             "this box may publish for others: who has its secret can make up ends of any box";
         let mend = format!("allow its user to publish {} only", settings.subject(">"));
-        found.push(Finding::new(
-            Kind::TooWide,
-            Severity::Warning,
-            &probe.server,
-            what,
-            mend,
-        ));
+        found.push(Finding::new(Kind::TooWide, &probe.server, what, mend));
     }
 }
 
@@ -135,12 +111,6 @@ async fn route(settings: &Settings, one: &Probe, other: &Probe, found: &mut Vec<
         let place = format!("{} and {}", one.server, other.server);
         let what = "messages do not go from one to the other";
         let mend = "give both the same cluster name and a route to the other (cluster.routes), and open the cluster's port";
-        found.push(Finding::new(
-            Kind::NoRoute,
-            Severity::Error,
-            place,
-            what,
-            mend,
-        ));
+        found.push(Finding::new(Kind::NoRoute, place, what, mend));
     }
 }

@@ -120,7 +120,7 @@ impl Settings {
     /// Checks a text; `name` is its name in diagnostics.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// Everything that is wrong with the text, in its order; a secret that others may read is among it.
     pub fn parse(name: &str, text: &str) -> Result<Document<Settings>, Report> {
         document::parse(name, text, check::check)
     }
