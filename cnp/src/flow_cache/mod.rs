@@ -57,9 +57,6 @@ use woken::Woken;
 const WAYS: usize = 8;
 /// A way seen this recently is not given to another flow.
 pub const BUSY: Nanos = Nanos::from_millis(10);
-/// Time between two CNPs or NAKs of one flow that are shown: NICs ignore closer CNPs. Both kinds share one timer, so that either hides the other. It
-/// counts stamps of 1.024 us, so that 3.1 us are always enough and 2.1 us may be.
-pub const CNP_GAP: Nanos = Nanos::from_micros(4);
 /// Capacity of the ring of QP1 packets on their way to the control core, 400 bytes each.
 const MESSAGES: usize = 1_024;
 
