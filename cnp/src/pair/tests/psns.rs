@@ -18,6 +18,17 @@ impl PsnRig {
         }
     }
 
+    /// Rig with another connection and one of 0x18 to 0x11 that PSNs have paired; returns the endpoint of its data.
+    fn paired() -> (PsnRig, EndpointId) {
+        let mut rig = PsnRig::new();
+        rig.exchange(0x300, 0x200, 1 << 20);
+        rig.exchange(0x18, 0x11, 0);
+        rig.exchange(0x18, 0x11, 1);
+        let endpoint = rig.exchange(0x18, 0x11, 2);
+        assert_eq!(rig.pairing(endpoint), paired(0x18, Evidence::Psn));
+        (rig, endpoint)
+    }
+
     fn packet(&mut self, src: &str, dst: &str, qpn: u32, opcode: u8, psn: u32) -> EndpointId {
         self.now += Nanos(1_000);
         let syndrome = (opcode == 0x11).then_some(0x1f);
@@ -181,14 +192,7 @@ fn read_responses_and_atomics_fit_their_requests() {
 
 #[test]
 fn a_nak_supports_nothing_and_a_number_far_off_parts() {
-    let mut rig = PsnRig::new();
-    rig.exchange(0x300, 0x200, 1 << 20);
-    let mut endpoint = None;
-    for psn in 0..3 {
-        endpoint = Some(rig.exchange(0x18, 0x11, psn));
-    }
-    let endpoint = endpoint.unwrap();
-    assert_eq!(rig.pairing(endpoint), paired(0x18, Evidence::Psn));
+    let (mut rig, endpoint) = PsnRig::paired();
     rig.packet(B, A, 0x18, 0x11, 0x40_0000);
     assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
 }
@@ -241,14 +245,7 @@ fn psns_on_different_ports_pair_nobody() {
 /// Another connection takes a queue pair over without a message, on the same port.
 #[test]
 fn a_request_far_from_the_last_is_another_connections() {
-    let mut rig = PsnRig::new();
-    rig.exchange(0x300, 0x200, 1 << 20);
-    let mut endpoint = None;
-    for psn in 0..3 {
-        endpoint = Some(rig.exchange(0x18, 0x11, psn));
-    }
-    let endpoint = endpoint.unwrap();
-    assert_eq!(rig.pairing(endpoint), paired(0x18, Evidence::Psn));
+    let (mut rig, endpoint) = PsnRig::paired();
     rig.packet(A, B, 0x11, 0x0a, 0x40_0000);
     assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
     for psn in 0..3 {
