@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use etherparse::{NetHeaders, PacketHeaders};
 use npcc_cnp::action::Action;
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::command::Command;
+use npcc_cnp::control::command::ControlCommand;
 use npcc_cnp::control::config::{ControlConfig, Settings};
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::Qpn;
@@ -295,7 +295,7 @@ fn whoever_is_only_observed_is_marked_as_without_npcc() {
             action,
             ..settings(EcnMode::Divert)
         };
-        let configure = Command::Configure(Box::new(settings));
+        let configure = ControlCommand::Configure(Box::new(settings));
         switch.core.apply(&configure, switch.now).unwrap();
         switch.now += Nanos::from_millis(11);
         switch.fields();

@@ -1,6 +1,6 @@
 //! Dry run: what is decided without being sent, for the switch, a queue and a host.
 
-use super::command::{Command, Refused};
+use super::command::{ControlCommand, Refused};
 use super::config::{ControlConfig, Settings};
 use crate::action::{Action, HostSet};
 use crate::key::{FlowKey, Qpn};
@@ -40,7 +40,7 @@ fn rig(config: &ControlConfig) -> Rig {
             Qpn::new(packet.qpn),
         );
         let sender = Qpn::new(packet.qpn + 7);
-        let add = Command::AddPair { flow, sender };
+        let add = ControlCommand::AddPair { flow, sender };
         rig.core.apply(&add, rig.now).unwrap();
     }
     rig

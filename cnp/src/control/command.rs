@@ -1,5 +1,5 @@
 //! Commands to the control core while it runs. One at a time, between two ticks; nothing here allocates but
-//! [`Command::Configure`].
+//! [`ControlCommand::Configure`].
 
 use npcc_pipeline::units::Nanos;
 
@@ -10,7 +10,7 @@ use crate::key::{FlowKey, Qpn};
 
 /// A command to the control core.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum ControlCommand {
     /// Adds a pair: these two queue pairs are one connection, and packets of `flow` are sent by `sender`. It counts as evidence `cm`, and
     /// is taken back like it: by REJ and DREQ of its queue pairs, when one of them is used anew, and when the UDP source
     /// port of its packets changes.
@@ -58,21 +58,21 @@ impl ControlCore {
     ///
     /// # Errors
     /// [`Refused`]; nothing has changed then.
-    pub fn apply(&mut self, command: &Command, now: Nanos) -> Result<(), Refused> {
+    pub fn apply(&mut self, command: &ControlCommand, now: Nanos) -> Result<(), Refused> {
         match command.clone() {
-            Command::AddPair { flow, sender } => {
+            ControlCommand::AddPair { flow, sender } => {
                 let added = self.tracker.connections.add_pair(&flow, sender, now);
                 added.then_some(()).ok_or(Refused::Full)
             }
-            Command::SuggestPair { flow, sender } => {
+            ControlCommand::SuggestPair { flow, sender } => {
                 let added = self.tracker.connections.suggest_pair(&flow, sender, now);
                 added.then_some(()).ok_or(Refused::Full)
             }
-            Command::DeletePair { flow } => {
+            ControlCommand::DeletePair { flow } => {
                 let gone = self.tracker.connections.delete_pair(&flow);
                 gone.then_some(()).ok_or(Refused::UnknownPair)
             }
-            Command::Configure(settings) => self.configure(*settings, now),
+            ControlCommand::Configure(settings) => self.configure(*settings, now),
         }
     }
 
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_given_pair_is_signalled_until_it_is_deleted() {
         let mut rig = Rig::new(&config(TICK));
-        let add = Command::AddPair {
+        let add = ControlCommand::AddPair {
             flow: flow(0x11),
             sender: Qpn::new(0x18),
         };
@@ -203,7 +203,7 @@ mod tests {
             (rig.sent[0].sender_qpn, rig.sent[0].evidence),
             (Qpn::new(0x18), Evidence::Cm)
         );
-        let delete = Command::DeletePair { flow: flow(0x11) };
+        let delete = ControlCommand::DeletePair { flow: flow(0x11) };
         assert_eq!(rig.core.apply(&delete, rig.now), Ok(()));
         assert_eq!(rig.core.apply(&delete, rig.now), Err(Refused::UnknownPair));
         rig.out(&DATA);
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_given_pair_whose_port_changes_is_no_longer_believed() {
         let mut rig = Rig::new(&config(TICK));
-        let add = Command::AddPair {
+        let add = ControlCommand::AddPair {
             flow: flow(0x11),
             sender: Qpn::new(0x18),
         };
@@ -263,7 +263,7 @@ mod tests {
     fn a_parameter_changes_without_a_round_out_of_turn() {
         let rounds = |change: fn(&mut Rig)| {
             let mut rig = Rig::new(&config(TICK));
-            let add = Command::AddPair {
+            let add = ControlCommand::AddPair {
                 flow: flow(0x11),
                 sender: Qpn::new(0x18),
             };
@@ -314,7 +314,7 @@ mod tests {
     fn thresholds_and_the_floor_change_while_running() {
         let set_up = config(TICK);
         let mut rig = Rig::new(&set_up);
-        let add = Command::AddPair {
+        let add = ControlCommand::AddPair {
             flow: flow(0x11),
             sender: Qpn::new(0x18),
         };
@@ -338,7 +338,7 @@ mod tests {
         for (trusted, qpn, signalled) in [(0, 0x12, 0), (u32::MAX, 0x13, 1)] {
             rig.configure(|settings| settings.trusted_ports = trusted)
                 .unwrap();
-            let add = Command::AddPair {
+            let add = ControlCommand::AddPair {
                 flow: flow(qpn),
                 sender: Qpn::new(qpn + 7),
             };

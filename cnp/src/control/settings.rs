@@ -1,7 +1,7 @@
 //! Settings of NPCC that may change while it runs.
 //!
 //! The configuration makes one [`Settings`], the control core holds one, and
-//! [`Command::Configure`](super::command::Command::Configure) replaces it as a whole. Values fixed at the start are in
+//! [`ControlCommand::Configure`](super::command::ControlCommand::Configure) replaces it as a whole. Values fixed at the start are in
 //! [`ControlConfig`](super::config::ControlConfig), around it.
 
 pub use npcc_pipeline::egress::marking::EcnMode;

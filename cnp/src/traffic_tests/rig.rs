@@ -10,7 +10,7 @@ use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::control::ControlCore;
-use crate::control::command::{Command, Refused};
+use crate::control::command::{ControlCommand, Refused};
 use crate::control::config::{ControlConfig, Gate, QueueConfig, Settings};
 use crate::control::queue_state::QueueState;
 use crate::detector::DetectorConfig;
@@ -146,7 +146,7 @@ impl Rig {
     pub(crate) fn configure(&mut self, change: impl FnOnce(&mut Settings)) -> Result<(), Refused> {
         let mut settings = self.core.settings().clone();
         change(&mut settings);
-        let command = Command::Configure(Box::new(settings));
+        let command = ControlCommand::Configure(Box::new(settings));
         self.core.apply(&command, self.now)
     }
 

@@ -10,7 +10,7 @@ use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
 use crate::wiring;
 use crate::wiring::pfc::PortPfc;
 use crate::wiring::speeds::{self, Speeds};
-use crate::worker::command::{Command, PortSettings};
+use crate::worker::command::{PortSettings, WorkerCommand};
 
 /// State of a port's link.
 #[derive(Debug, Clone)]
@@ -85,18 +85,18 @@ impl Desired {
 
     /// Returns the commands that bring the workers from `self` to `to`. A port whose link is down gets a changed speed when the link comes up.
     #[must_use]
-    pub fn commands(&self, to: &Desired) -> Vec<Command> {
+    pub fn commands(&self, to: &Desired) -> Vec<WorkerCommand> {
         let mut all = Vec::new();
         let ids = (0..).map(PortId);
         for (id, (from, port)) in ids.zip(self.ports.iter().zip(&to.ports)) {
             if from.config.intake.classifier != port.config.intake.classifier {
-                all.push(Command::Classifier {
+                all.push(WorkerCommand::Classifier {
                     port: id,
                     classifier: port.config.intake.classifier.clone(),
                 });
             }
             if from.up && !port.up {
-                all.push(Command::LinkDown { port: id });
+                all.push(WorkerCommand::LinkDown { port: id });
             }
             if port.up && (!from.up || from.speeds != port.speeds) {
                 // The command contains speeds, queues and marking, but not the classifier.
@@ -108,9 +108,9 @@ impl Desired {
         all
     }
 
-    fn configure_port(&self, id: PortId, port: &Port) -> Command {
+    fn configure_port(&self, id: PortId, port: &Port) -> WorkerCommand {
         let outstanding = self.pfc.get(id.index()).and_then(|pfc| pfc.outstanding);
-        Command::ConfigurePort {
+        WorkerCommand::ConfigurePort {
             port: id,
             settings: Box::new(PortSettings {
                 port: port.config.clone(),
@@ -122,11 +122,11 @@ impl Desired {
     }
 }
 
-fn queues(port: PortId, from: &PortConfig, to: &PortConfig, all: &mut Vec<Command>) {
+fn queues(port: PortId, from: &PortConfig, to: &PortConfig, all: &mut Vec<WorkerCommand>) {
     let queues = from.egress.queues.iter().zip(&to.egress.queues);
     for (priority, (from, to)) in Priority::all().zip(queues) {
         if from != to {
-            all.push(Command::Queue {
+            all.push(WorkerCommand::Queue {
                 port,
                 priority,
                 config: to.clone(),
@@ -135,6 +135,6 @@ fn queues(port: PortId, from: &PortConfig, to: &PortConfig, all: &mut Vec<Comman
     }
     if from.ecn != to.ecn {
         let ecn = to.ecn;
-        all.push(Command::Ecn { port, ecn });
+        all.push(WorkerCommand::Ecn { port, ecn });
     }
 }

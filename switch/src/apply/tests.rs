@@ -16,7 +16,7 @@ use super::outcome::ApplyError;
 use super::running::{RunningConfig, Side, Target, Targets};
 use crate::wiring::backend::{Backend, BackendChoice, SelfTest};
 use crate::wiring::pfc::PortPfc;
-use crate::worker::command::Command;
+use crate::worker::command::WorkerCommand;
 
 const BASE: &str = "version: 1
 ports:
@@ -131,19 +131,19 @@ impl Fakes {
         }
     }
 
-    fn take(&mut self, command: Command) {
+    fn take(&mut self, command: WorkerCommand) {
         match command {
-            Command::Queue {
+            WorkerCommand::Queue {
                 port,
                 priority,
                 config,
             } => self.ports[port.index()].queues[priority.index()] = config,
-            Command::Classifier { port, classifier } => {
+            WorkerCommand::Classifier { port, classifier } => {
                 self.ports[port.index()].classifier = classifier;
             }
-            Command::Ecn { port, ecn } => self.ports[port.index()].ecn = ecn,
-            Command::LinkDown { port } => self.ports[port.index()].up = false,
-            Command::ConfigurePort { port, settings } => {
+            WorkerCommand::Ecn { port, ecn } => self.ports[port.index()].ecn = ecn,
+            WorkerCommand::LinkDown { port } => self.ports[port.index()].up = false,
+            WorkerCommand::ConfigurePort { port, settings } => {
                 let held = &mut self.ports[port.index()];
                 held.up = true;
                 held.rate = settings.port.egress.rate;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use npcc_cnp::build::CnpStyle;
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::command::{Command, Refused};
+use npcc_cnp::control::command::{ControlCommand, Refused};
 use npcc_pipeline::units::{Nanos, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -28,9 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Instruction that may be carried out between two turns.
 #[derive(Debug)]
 enum Instruction {
-    Core(Command),
+    Core(ControlCommand),
     /// Pairs, all or none. The giver holds them too, so that they are not freed here.
-    Pairs(Arc<[Command]>),
+    Pairs(Arc<[ControlCommand]>),
     Style(CnpStyle, Priority),
 }
 
@@ -51,7 +51,7 @@ impl NpccCommands {
     ///
     /// # Errors
     /// Fails with [`NpccCommandError::Unresponsive`], or the control core's reason for a refusal.
-    pub fn give(&self, command: Command) -> Result<(), NpccCommandError> {
+    pub fn give(&self, command: ControlCommand) -> Result<(), NpccCommandError> {
         self.instruct(Instruction::Core(command))
     }
 
@@ -60,7 +60,7 @@ impl NpccCommands {
     ///
     /// # Errors
     /// Fails with [`NpccCommandError::Unresponsive`], or the control core's reason to refuse one of them.
-    pub fn give_pairs(&self, pairs: &Arc<[Command]>) -> Result<(), NpccCommandError> {
+    pub fn give_pairs(&self, pairs: &Arc<[ControlCommand]>) -> Result<(), NpccCommandError> {
         self.instruct(Instruction::Pairs(Arc::clone(pairs)))
     }
 
@@ -98,7 +98,7 @@ impl NpccCommands {
 /// List of pairs that is being taken in, or taken back.
 #[derive(Debug)]
 struct List {
-    pairs: Arc<[Command]>,
+    pairs: Arc<[ControlCommand]>,
     /// Number of pairs that are taken in, or still to be taken back.
     held: usize,
     /// Reason why a pair was refused; those before it are taken back.
@@ -115,11 +115,12 @@ impl List {
                     return Some(Err(why));
                 };
                 self.held = last;
-                if let Some(Command::AddPair { flow, .. } | Command::SuggestPair { flow, .. }) =
-                    self.pairs.get(last)
+                if let Some(
+                    ControlCommand::AddPair { flow, .. } | ControlCommand::SuggestPair { flow, .. },
+                ) = self.pairs.get(last)
                 {
                     // Another pair of the list, or a packet, may have ended it already.
-                    let _ = core.apply(&Command::DeletePair { flow: *flow }, now);
+                    let _ = core.apply(&ControlCommand::DeletePair { flow: *flow }, now);
                 }
                 continue;
             }
@@ -253,14 +254,14 @@ mod tests {
         assert_eq!(commands.give(pair(0)), Err(NpccCommandError::Unresponsive));
         let mut core = ControlCore::new(&ControlConfig::default());
         inbox.apply(&mut core, Nanos(1), |_, _| {});
-        let Command::AddPair { flow, .. } = pair(0) else {
+        let ControlCommand::AddPair { flow, .. } = pair(0) else {
             unreachable!()
         };
-        let gone = core.apply(&Command::DeletePair { flow }, Nanos(2));
+        let gone = core.apply(&ControlCommand::DeletePair { flow }, Nanos(2));
         assert_eq!(gone, Err(Refused::UnknownPair));
     }
 
-    fn pair(n: u32) -> Command {
+    fn pair(n: u32) -> ControlCommand {
         let listed = ListedPair {
             src: [10, 0, 1, 3].into(),
             dst: [10, 0, 2, 2].into(),
@@ -280,7 +281,7 @@ mod tests {
             ..ControlConfig::default()
         });
         let mut give = |inbox: &mut Inbox, pairs: u32| {
-            let list: Arc<[Command]> = (0..pairs).map(pair).collect();
+            let list: Arc<[ControlCommand]> = (0..pairs).map(pair).collect();
             let mut ticks = 0;
             let done = std::thread::scope(|scope| {
                 let given = scope.spawn(|| commands.give_pairs(&list));
@@ -292,11 +293,12 @@ mod tests {
                 given.join().unwrap()
             });
             let (last, one) = (pair(pairs - 1), pair(0));
-            let mut known = |command: Command| {
-                let Command::AddPair { flow, .. } = command else {
+            let mut known = |command: ControlCommand| {
+                let ControlCommand::AddPair { flow, .. } = command else {
                     return false;
                 };
-                core.apply(&Command::DeletePair { flow }, Nanos(1)).is_ok()
+                core.apply(&ControlCommand::DeletePair { flow }, Nanos(1))
+                    .is_ok()
             };
             (done, ticks, known(one), known(last))
         };

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use npcc_cnp::control::command::{Command, Refused};
+use npcc_cnp::control::command::{ControlCommand, Refused};
 use npcc_cnp::key::{FlowKey, Qpn};
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ impl ListedPair {
     ///
     /// # Errors
     /// Says which field is invalid.
-    pub fn command(self, suggested: bool) -> Result<Command, NpccCommandError> {
+    pub fn command(self, suggested: bool) -> Result<ControlCommand, NpccCommandError> {
         for address in [self.src, self.dst] {
             if !is_one_host(address) {
                 return Err(NpccCommandError::Address(address));
@@ -50,9 +50,9 @@ impl ListedPair {
         let flow = key(self.src, self.dst, self.dest_qp)?;
         let sender = qpn(self.sender_qp)?;
         Ok(if suggested {
-            Command::SuggestPair { flow, sender }
+            ControlCommand::SuggestPair { flow, sender }
         } else {
-            Command::AddPair { flow, sender }
+            ControlCommand::AddPair { flow, sender }
         })
     }
 }
@@ -110,10 +110,10 @@ impl PairRequest {
     ///
     /// # Errors
     /// Says which field is invalid.
-    pub fn command(&self) -> Result<Command, NpccCommandError> {
+    pub fn command(&self) -> Result<ControlCommand, NpccCommandError> {
         match self {
             PairRequest::AddPair(pair) => pair.command(false),
-            PairRequest::DeletePair { src, dst, dest_qp } => Ok(Command::DeletePair {
+            PairRequest::DeletePair { src, dst, dest_qp } => Ok(ControlCommand::DeletePair {
                 flow: key(*src, *dst, *dest_qp)?,
             }),
         }

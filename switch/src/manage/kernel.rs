@@ -13,7 +13,7 @@ use super::management::Management;
 use crate::log::note;
 use crate::wiring;
 use crate::wiring::kernel::Kernel;
-use crate::worker::command::Command;
+use crate::worker::command::WorkerCommand;
 
 impl Management {
     /// Applies Linux's notices about the ports, and reports link states to Linux; called every few milliseconds. Calls `turned` between
@@ -86,7 +86,10 @@ impl Management {
         };
         let interfaces = interfaces.iter().map(of).collect();
         let interfaces = Box::new(PuntPort { interfaces });
-        if let Err(unresponsive) = self.workers.give(&[Command::PuntPort { port, interfaces }]) {
+        if let Err(unresponsive) = self
+            .workers
+            .give(&[WorkerCommand::PuntPort { port, interfaces }])
+        {
             self.note_of_linux(&format!("addresses of {}: {unresponsive}", facts.name));
         }
     }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use npcc_cnp::control::command::Command as NpccCommand;
+use npcc_cnp::control::command::ControlCommand;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::PortId;
 
@@ -19,7 +19,7 @@ use crate::apply::running::RunningConfig;
 use crate::control::commands::NpccCommands;
 use crate::control::pairs::{ListedPair, NpccCommandError, PairRequest};
 use crate::wiring::kernel::Kernel;
-use crate::worker::command::{Command, Unresponsive, WorkerCommands};
+use crate::worker::command::{Unresponsive, WorkerCommand, WorkerCommands};
 
 /// Running configuration and its routes.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Management {
     /// Says what is wrong with one of them, or that the control core does not listen.
     pub fn npcc_pairs(&self, pairs: &[ListedPair], suggested: bool) -> Result<(), String> {
         let commands = pairs.iter().map(|pair| pair.command(suggested));
-        let commands: Result<Arc<[NpccCommand]>, NpccCommandError> = commands.collect();
+        let commands: Result<Arc<[ControlCommand]>, NpccCommandError> = commands.collect();
         let commands = commands.map_err(|error| error.to_string())?;
         let given = self.npcc.give_pairs(&commands);
         given.map_err(|error| format!("{error}: none of the list holds"))
@@ -166,7 +166,7 @@ impl Management {
     /// # Errors
     /// Fails if a worker timed out.
     pub fn clear_watermarks(&self) -> Result<(), Unresponsive> {
-        self.workers.give(&[Command::ClearWatermarks])?;
+        self.workers.give(&[WorkerCommand::ClearWatermarks])?;
         self.view.timings().clear();
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! Law: the state shown is that which the workers, or the control core, were given.
 
-use npcc_cnp::control::command::Command;
+use npcc_cnp::control::command::ControlCommand;
 use npcc_pipeline::units::Mac;
 
 use super::view::View;
@@ -85,7 +85,7 @@ impl LiveTargets<'_> {
         }
         if from.control != to.control {
             let settings = Box::new(to.control.clone());
-            npcc.give(Command::Configure(settings))
+            npcc.give(ControlCommand::Configure(settings))
                 .map_err(|error| error.to_string())?;
             view.hosts().clone_from(&to.control.hosts);
         }

@@ -24,7 +24,7 @@ use crate::sleep::WorkerSleeper;
 use crate::wiring::workers::{Queues, Sleepers};
 use crate::wiring::{self, pools::Pools};
 use crate::worker::Worker;
-use crate::worker::command::{self, Command};
+use crate::worker::command::{self, WorkerCommand};
 use crate::worker::frame::{Datapath, Frame};
 use crate::worker::probe::Probe;
 use crate::worker::receiving::Receiving;
@@ -108,7 +108,7 @@ pub(super) fn parts(
 #[derive(Default)]
 pub(super) struct WorkerPeers {
     pub(super) published: Published,
-    pub(super) commands: Vec<Producer<Command>>,
+    pub(super) commands: Vec<Producer<WorkerCommand>>,
     pub(super) injections: Vec<Producer<Injection>>,
     pub(super) times: Vec<Consumer<Timing>>,
     pub(super) captures: Vec<WorkerCaptures>,

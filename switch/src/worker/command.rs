@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Command to the workers.
 #[derive(Debug, Clone)]
-pub enum Command {
+pub enum WorkerCommand {
     /// Restart the user watermarks.
     ClearWatermarks,
     /// Change the settings of a queue; it stays lossless or lossy.
@@ -92,12 +92,12 @@ pub struct Unresponsive;
 
 /// Producers of all workers' command rings. The packet path never takes the lock.
 #[derive(Debug)]
-pub struct WorkerCommands(Mutex<Vec<Producer<Command>>>);
+pub struct WorkerCommands(Mutex<Vec<Producer<WorkerCommand>>>);
 
 impl WorkerCommands {
     /// Wraps the rings to the workers.
     #[must_use]
-    pub const fn new(rings: Vec<Producer<Command>>) -> WorkerCommands {
+    pub const fn new(rings: Vec<Producer<WorkerCommand>>) -> WorkerCommands {
         WorkerCommands(Mutex::new(rings))
     }
 
@@ -105,11 +105,15 @@ impl WorkerCommands {
     ///
     /// # Errors
     /// Fails with [`Unresponsive`]: no worker was given anything.
-    pub fn give(&self, commands: &[Command]) -> Result<(), Unresponsive> {
+    pub fn give(&self, commands: &[WorkerCommand]) -> Result<(), Unresponsive> {
         self.give_within(commands, PATIENCE)
     }
 
-    fn give_within(&self, commands: &[Command], patience: Duration) -> Result<(), Unresponsive> {
+    fn give_within(
+        &self,
+        commands: &[WorkerCommand],
+        patience: Duration,
+    ) -> Result<(), Unresponsive> {
         let mut rings = self.0.lock().map_err(|_| Unresponsive)?;
         let deadline = Instant::now() + patience;
         while !rings.iter().all(|ring| ring.slots() >= commands.len()) {
@@ -130,7 +134,7 @@ impl WorkerCommands {
 
 /// Makes one worker's ring.
 #[must_use]
-pub fn ring() -> (Producer<Command>, Consumer<Command>) {
+pub fn ring() -> (Producer<WorkerCommand>, Consumer<WorkerCommand>) {
     RingBuffer::new(RING)
 }
 
@@ -138,8 +142,8 @@ pub fn ring() -> (Producer<Command>, Consumer<Command>) {
 mod tests {
     use super::*;
 
-    fn down(port: u8) -> Command {
-        Command::LinkDown { port: PortId(port) }
+    fn down(port: u8) -> WorkerCommand {
+        WorkerCommand::LinkDown { port: PortId(port) }
     }
 
     #[test]
@@ -160,10 +164,9 @@ mod tests {
         // The worker resumes: no command is lost, and the next is given at once.
         assert_eq!(std::iter::from_fn(|| workers[0].pop().ok()).count(), RING);
         assert_eq!(commands.give_within(&[down(7)], now), Ok(()));
-        assert!(
-            workers
-                .iter_mut()
-                .all(|worker| matches!(worker.pop(), Ok(Command::LinkDown { port: PortId(7) })))
-        );
+        assert!(workers.iter_mut().all(|worker| matches!(
+            worker.pop(),
+            Ok(WorkerCommand::LinkDown { port: PortId(7) })
+        )));
     }
 }

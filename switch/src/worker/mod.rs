@@ -22,7 +22,7 @@ use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::{BURST, MAX_PORTS, Nanos, PortId};
 use rtrb::Consumer;
 
-use self::command::{Command, PortSettings};
+use self::command::{PortSettings, WorkerCommand};
 use self::frame::{Datapath, Frame};
 use self::from_linux::FromLinux;
 use self::ports::{PortQueues, RemoteQueue};
@@ -57,7 +57,7 @@ pub struct Worker<P> {
     /// Frames from Linux; `None` where Linux is not integrated.
     pub linux: Option<FromLinux>,
     /// Operator's commands.
-    pub commands: Consumer<Command>,
+    pub commands: Consumer<WorkerCommand>,
     /// Pool of the buffers for CNPs, pause frames and frames from Linux.
     pub pool: Mempool,
     /// Time source of the loop.
@@ -134,27 +134,29 @@ impl<P: Probe> Worker<P> {
     fn apply(&mut self, now: Nanos) {
         while let Ok(command) = self.commands.pop() {
             match command {
-                Command::ClearWatermarks => {
+                WorkerCommand::ClearWatermarks => {
                     self.path.clear_watermarks();
                     let stats = &self.stats;
                     stats.longest_before_ns.raise(stats.longest_ns.get());
                     stats.longest_ns.set(0);
                 }
-                Command::Queue {
+                WorkerCommand::Queue {
                     port,
                     priority,
                     config,
                 } => self.path.reconfigure_queue(port, priority, &config),
-                Command::Classifier { port, classifier } => {
+                WorkerCommand::Classifier { port, classifier } => {
                     self.path.reclassify(port, classifier);
                 }
-                Command::Ecn { port, ecn } => self.path.set_ecn(port, ecn),
-                Command::PuntPort { port, interfaces } => {
+                WorkerCommand::Ecn { port, ecn } => self.path.set_ecn(port, ecn),
+                WorkerCommand::PuntPort { port, interfaces } => {
                     self.path.set_punt_port(port, *interfaces);
                 }
-                Command::Capture(order) => self.path.set_capture(order),
-                Command::LinkDown { port } => self.link_down(port, now),
-                Command::ConfigurePort { port, settings } => self.configure_port(port, &settings),
+                WorkerCommand::Capture(order) => self.path.set_capture(order),
+                WorkerCommand::LinkDown { port } => self.link_down(port, now),
+                WorkerCommand::ConfigurePort { port, settings } => {
+                    self.configure_port(port, &settings)
+                }
             }
         }
     }

@@ -17,7 +17,7 @@ use super::rings::{Captures, RECORD};
 use crate::manage::management::Management;
 use crate::manage::patience::{Limits, Patience};
 use crate::manage::protocol::Reply;
-use crate::worker::command::{Command, WorkerCommands};
+use crate::worker::command::{WorkerCommand, WorkerCommands};
 
 /// Longest time for which a client may read nothing before it is dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ struct On<'a>(&'a WorkerCommands);
 impl Drop for On<'_> {
     fn drop(&mut self) {
         // A worker that timed out forwards nothing either.
-        let _ = self.0.give(&[Command::Capture(None)]);
+        let _ = self.0.give(&[WorkerCommand::Capture(None)]);
     }
 }
 
@@ -160,7 +160,7 @@ fn begin<'a>(wanted: &CaptureRequest, management: &'a Management) -> Result<Begu
     };
     let given = management
         .workers
-        .give(&[Command::Capture(Some(Box::new(order)))]);
+        .give(&[WorkerCommand::Capture(Some(Box::new(order)))]);
     given.map_err(|unresponsive| unresponsive.to_string())?;
     Ok(Begun {
         start,
