@@ -33,7 +33,7 @@ const SHORTEST: u64 = 84;
 
 /// Reserves of control frames, in wire bytes of shortest frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Control {
+pub struct ControlSizing {
     /// Reserve of each port, for what hosts send in control priorities: mainly CNPs.
     pub port: u64,
     /// Reserve of the frames that the switch generates itself.
@@ -42,7 +42,7 @@ pub struct Control {
     pub linux: u64,
 }
 
-impl Control {
+impl ControlSizing {
     /// Returns the reserves for a pool of `pool` bytes: some two hundred CNPs of the switch's own, half as many of each port, and no more
     /// than a 64th of the pool. With Linux some forty full frames more, and no more than a 128th.
     #[must_use]
@@ -116,7 +116,7 @@ impl Lossless {
             shared => shared.min(own),
         };
         let pool = buffer.pool.0;
-        let control = Control::of(pool, links.len(), linux);
+        let control = ControlSizing::of(pool, links.len(), linux);
         let reserved = sum(|room| room.reserved).saturating_add(control.bytes(links.len()));
         let shared = pool.saturating_sub(headroom).saturating_sub(reserved);
         let alpha = u128::from(buffer.alpha_256());

@@ -15,7 +15,7 @@ pub use headroom::{
     FRAME_OVERHEAD, Headroom, Link, RX_BURST, SpeedFrom, bytes as headroom_bytes, link_speed,
     receivers, sends_pause,
 };
-pub use lossless::{Control, GroupRoom, Lossless};
+pub use lossless::{ControlSizing, GroupRoom, Lossless};
 
 use crate::model::MbufSize;
 use crate::plan::{Config, Device, Port};
@@ -107,7 +107,7 @@ impl Sizing {
             .0
             .div_ceil(frame)
             .saturating_add(
-                Control::of(
+                ControlSizing::of(
                     config.buffer.pool.0,
                     config.ports.len(),
                     config.linux.integrate,

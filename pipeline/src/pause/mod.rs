@@ -17,7 +17,7 @@ pub use watchdog::{Change, StormAction, Watchdog, WatchdogConfig};
 
 use crate::counters::{FlowCounters, PortCounters};
 use crate::units::{BitRate, Mac, Nanos, PRIORITIES, Priority};
-use crate::wire::mac_control::{self, Control};
+use crate::wire::mac_control::{self, MacControl};
 
 /// Flow-control configuration of one port.
 #[derive(Debug, Clone)]
@@ -156,7 +156,7 @@ impl PortPause {
     #[must_use]
     pub fn listen(&self, frame: &[u8], counters: &PortCounters) -> Option<PauseRequest> {
         match mac_control::read(frame, self.mac) {
-            Control::Pfc { classes, quanta } => {
+            MacControl::Pfc { classes, quanta } => {
                 for (priority, count) in Priority::all().zip(&counters.pfc.rx) {
                     if classes & priority.bit() != 0 {
                         count.add(1);
@@ -164,8 +164,8 @@ impl PortPause {
                 }
                 return Some(PauseRequest { classes, quanta });
             }
-            Control::Pause => counters.flow.global_pause.add(1),
-            Control::Invalid => counters.flow.invalid.add(1),
+            MacControl::Pause => counters.flow.global_pause.add(1),
+            MacControl::Invalid => counters.flow.invalid.add(1),
         }
         None
     }

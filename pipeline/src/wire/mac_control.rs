@@ -33,7 +33,7 @@ pub struct Pfc {
 
 /// A parsed MAC control frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
+pub enum MacControl {
     /// Priority flow control frame: the classes it names, and the quanta of each class.
     Pfc {
         /// Class-enable vector: bit n makes the time of class n valid.
@@ -49,22 +49,22 @@ pub enum Control {
 
 /// Parses a whole MAC control frame that arrived at the station `mac`.
 #[must_use]
-pub fn read(frame: &[u8], mac: Mac) -> Control {
+pub fn read(frame: &[u8], mac: Mac) -> MacControl {
     let Ok((header, payload)) = Ethernet::ref_from_prefix(frame) else {
-        return Control::Invalid;
+        return MacControl::Invalid;
     };
     if header.dst != ADDRESS.0 && header.dst != mac.0 {
-        return Control::Invalid;
+        return MacControl::Invalid;
     }
     if payload.first_chunk() == Some(&PAUSE.to_be_bytes()) && payload.len() >= 4 {
-        return Control::Pause;
+        return MacControl::Pause;
     }
     match (pfc_classes(payload), Pfc::ref_from_prefix(payload)) {
-        (Some(classes), Ok((pfc, _))) => Control::Pfc {
+        (Some(classes), Ok((pfc, _))) => MacControl::Pfc {
             classes,
             quanta: pfc.times.map(U16::get),
         },
-        _ => Control::Invalid,
+        _ => MacControl::Invalid,
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
         let read = read(&frame, Mac([2, 0, 0, 0, 0, 9]));
         assert_eq!(
             read,
-            Control::Pfc {
+            MacControl::Pfc {
                 classes: 0b1000,
                 quanta
             }
@@ -154,12 +154,12 @@ mod tests {
         for (at, value) in damage {
             let mut bad = good;
             bad[at] = value;
-            assert_eq!(read(&bad, mac), Control::Invalid, "octet {at}");
+            assert_eq!(read(&bad, mac), MacControl::Invalid, "octet {at}");
         }
-        assert_eq!(read(&good[..33], mac), Control::Invalid, "cut short");
+        assert_eq!(read(&good[..33], mac), MacControl::Invalid, "cut short");
         let mut pause = good;
         pause[14..16].copy_from_slice(&[0, 1]);
-        assert_eq!(read(&pause, mac), Control::Pause);
+        assert_eq!(read(&pause, mac), MacControl::Pause);
     }
 
     /// verilog-ethernet's mac_pause_ctrl contract, and scapy's mac_control.uts: 0x1234 quanta at 10 Mb/s last 0.238592 s.

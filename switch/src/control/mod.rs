@@ -73,7 +73,7 @@ impl Alarms {
 
 /// Control core and all it owns.
 #[derive(Debug)]
-pub struct Control {
+pub struct ControlLoop {
     /// NPCC's state and decisions.
     pub core: ControlCore,
     /// Builder and sender of CNPs.
@@ -97,7 +97,7 @@ pub struct Control {
     pub sleeper: Option<ControlSleeper>,
 }
 
-impl Control {
+impl ControlLoop {
     /// Runs ticks until `stop`; `done` is called in each iteration and may end the loop too.
     pub fn run(mut self, stop: &AtomicBool, mut done: impl FnMut() -> bool) {
         let mut next = self.clock.now();
@@ -140,7 +140,7 @@ impl Control {
     }
 
     fn tick(&mut self, now: Nanos) {
-        let Control {
+        let ControlLoop {
             core,
             injector,
             first,

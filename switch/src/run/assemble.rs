@@ -25,7 +25,7 @@ use crate::clock::Clock;
 use crate::control::inject::Injector;
 use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
-use crate::control::{Alarms, Control, ControlStats, commands};
+use crate::control::{Alarms, ControlLoop, ControlStats, commands};
 use crate::linux_io::LinuxIo;
 use crate::manage::capture::Captures;
 use crate::manage::link_state::{DownReason, LinkState, Links};
@@ -53,7 +53,7 @@ use crate::worker::timings::Timings;
 /// Workers, control core, management and the transfer to Linux, ready to start.
 pub(super) struct Assembly<P> {
     pub(super) workers: Vec<Worker<P>>,
-    pub(super) control: Control,
+    pub(super) control: ControlLoop,
     pub(super) management: Management,
     /// Frame transfer between the workers and Linux; `None` where Linux is not integrated.
     pub(super) linux: Option<LinuxIo>,
@@ -110,7 +110,7 @@ pub(super) fn assemble<P: Probe>(
     let running = RunningConfig::new(source.path.clone(), &source.loaded, desired);
     let (npcc, inbox) = commands::ring();
     let (style, priority) = wiring::control::style(config);
-    let control = Control {
+    let control = ControlLoop {
         injector: Injector::new(routes.control, style, priority, peers.injections, owners),
         first: FirstAnswer::default(),
         alarms: Alarms::new(&peers.published.counters, wiring::control::ports(config)),

@@ -2,7 +2,7 @@
 
 use npcc_config::model::{Action, Scheduler};
 use npcc_config::plan::{EffectiveQos, PriorityPlan};
-use npcc_config::sizing::Control;
+use npcc_config::sizing::ControlSizing;
 use npcc_config::units::Threshold;
 use npcc_config::{Config, plan};
 use npcc_pipeline::classify::Classifier;
@@ -28,7 +28,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
     for (queue, plan) in queues.iter_mut().zip(&qos.priorities) {
         *queue = self::queue(plan, rate, port.mtu);
     }
-    let control = Control::of(
+    let control = ControlSizing::of(
         config.buffer.pool.0,
         config.ports.len(),
         config.linux.integrate,
@@ -140,7 +140,7 @@ pub fn pool(config: &Config) -> PoolConfig {
     let bytes = config.buffer.pool.0;
     let frame = u64::from(config.buffer.lossless_min_frame.get()).max(1);
     let alpha_256 = config.buffer.alpha_256();
-    let control = Control::of(bytes, config.ports.len(), config.linux.integrate);
+    let control = ControlSizing::of(bytes, config.ports.len(), config.linux.integrate);
     PoolConfig {
         bytes,
         frames: bytes.div_ceil(frame) + control.buffers(config.ports.len()),

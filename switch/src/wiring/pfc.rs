@@ -1,6 +1,6 @@
 //! Pause settings: each port's flow control as decided when the port was opened, and the ingress groups of the buffer that go with it.
 
-use npcc_config::sizing::{Control, Link, Lossless, RX_BURST, sends_pause};
+use npcc_config::sizing::{ControlSizing, Link, Lossless, RX_BURST, sends_pause};
 use npcc_config::{Config, plan};
 use npcc_dpdk::LinkPause;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig};
@@ -129,7 +129,7 @@ pub fn buffer(config: &Config, links: &[BitRate], ports_pfc: &mut [PortPfc]) -> 
         }
         groups.push(of_port);
     }
-    let control = Control::of(
+    let control = ControlSizing::of(
         config.buffer.pool.0,
         config.ports.len(),
         config.linux.integrate,
