@@ -40,7 +40,7 @@ pub trait Targets {
     ///
     /// # Errors
     /// Gives the reason of a refusal.
-    fn change(&mut self, target: Target, from: Side<'_>, to: Side<'_>) -> Result<(), String>;
+    fn apply_to(&mut self, target: Target, from: Side<'_>, to: Side<'_>) -> Result<(), String>;
 }
 
 /// Running configuration and its origin.
@@ -182,10 +182,10 @@ impl RunningConfig {
     pub fn follow(&mut self, links: &[Link], targets: &mut impl Targets) -> Result<(), String> {
         let mut to = Desired::new(&self.effective.config, links);
         let side = |desired| (&self.effective.config, desired);
-        targets.change(Target::Workers, side(&self.now), side(&to))?;
+        targets.apply_to(Target::Workers, side(&self.now), side(&to))?;
         // Forwarding goes on where NPCC is stopping: the control core then keeps its previous settings.
         if targets
-            .change(Target::Control, side(&self.now), side(&to))
+            .apply_to(Target::Control, side(&self.now), side(&to))
             .is_err()
         {
             to.control = self.now.control.clone();
@@ -229,17 +229,17 @@ impl RunningConfig {
     ) -> Result<(), ApplyError> {
         let to = Desired::new(&effective.config, links);
         let from = (&self.effective.config, &self.now);
-        change(from, (&effective.config, &to), targets)?;
+        apply_all(from, (&effective.config, &to), targets)?;
         (self.effective, self.now) = (effective, to);
         Ok(())
     }
 }
 
 /// Changes every target from one state to the other, or none.
-fn change(from: Side<'_>, to: Side<'_>, targets: &mut impl Targets) -> Result<(), ApplyError> {
+fn apply_all(from: Side<'_>, to: Side<'_>, targets: &mut impl Targets) -> Result<(), ApplyError> {
     let mut reported = Vec::new();
     for target in Target::ALL {
-        let Err(why) = targets.change(target, from, to) else {
+        let Err(why) = targets.apply_to(target, from, to) else {
             reported.push(target);
             continue;
         };
@@ -250,7 +250,7 @@ fn change(from: Side<'_>, to: Side<'_>, targets: &mut impl Targets) -> Result<()
         let back = reported
             .iter()
             .rev()
-            .map(|target| targets.change(*target, to, from));
+            .map(|target| targets.apply_to(*target, to, from));
         let lost: Vec<String> = back.filter_map(Result::err).collect();
         return Err(ApplyError::Refused(if lost.is_empty() {
             format!("{why}: nothing was changed")

@@ -167,7 +167,7 @@ impl Fakes {
 }
 
 impl Targets for Fakes {
-    fn change(
+    fn apply_to(
         &mut self,
         target: Target,
         (_, from): Side<'_>,
@@ -532,7 +532,7 @@ struct Silent {
 }
 
 impl Targets for Silent {
-    fn change(&mut self, target: Target, _: Side<'_>, _: Side<'_>) -> Result<(), String> {
+    fn apply_to(&mut self, target: Target, _: Side<'_>, _: Side<'_>) -> Result<(), String> {
         self.reported.push(target);
         if self.reported.len() >= self.fails {
             return Err(format!("{target:?} does not listen"));

@@ -4,18 +4,18 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read, and change what runs.
-    Change,
+    ReadWrite,
     /// Read only.
-    Read,
+    ReadOnly,
 }
 
 /// Slot of a client among those served at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ClientSlot {
     /// Slot for any request.
-    Any,
+    Shared,
     /// The last slot, kept for a change: other clients, however slow, cannot lock an operator out.
-    Change,
+    Reserved,
 }
 
 impl Access {
@@ -23,8 +23,8 @@ impl Access {
     #[must_use]
     pub const fn key(self) -> &'static str {
         match self {
-            Access::Change => "telemetry.socket",
-            Access::Read => "telemetry.read_only_socket",
+            Access::ReadWrite => "telemetry.socket",
+            Access::ReadOnly => "telemetry.read_only_socket",
         }
     }
 }

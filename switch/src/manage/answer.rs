@@ -12,7 +12,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use npcc_config::Difference;
 use signal_hook::consts::SIGTERM;
 
-use super::access::{Access, Place};
+use super::access::{Access, ClientSlot};
 use super::capture;
 use super::management::Management;
 use super::patience::{Limits, Patience};
@@ -46,7 +46,7 @@ const LINES: usize = 100;
 pub(super) fn serve(
     stream: &UnixStream,
     management: &Management,
-    (access, place): (Access, Place),
+    (access, place): (Access, ClientSlot),
     stop: &AtomicBool,
 ) -> io::Result<()> {
     // Before the request is read: if the client process ends meanwhile, another may get its number.
@@ -59,7 +59,7 @@ pub(super) fn serve(
         return Ok(());
     }
     let request = serde_json::from_str(&line);
-    if place == Place::Change && !request.as_ref().is_ok_and(is_change) {
+    if place == ClientSlot::Reserved && !request.as_ref().is_ok_and(is_change) {
         refuse(stream, KEPT);
         return Ok(());
     }
@@ -70,7 +70,7 @@ pub(super) fn serve(
         return out.flush();
     }
     if let Ok(Request::Capture(wanted)) = &request
-        && access == Access::Change
+        && access == Access::ReadWrite
     {
         return capture::serve(wanted, management, (stream, stop), |reply| {
             management.log_change(author, &wanted.name(), reply);
@@ -88,10 +88,10 @@ pub(super) fn serve(
 }
 
 /// Returns the time limits of a client in this slot.
-fn limits(place: Place) -> Limits {
+fn limits(place: ClientSlot) -> Limits {
     match place {
-        Place::Any => Limits::default(),
-        Place::Change => Limits {
+        ClientSlot::Shared => Limits::default(),
+        ClientSlot::Reserved => Limits {
             idle: KEPT_IDLE,
             ..Limits::default()
         },
@@ -152,7 +152,7 @@ fn login_uid(pid: i32) -> Option<u32> {
 
 fn reply(request: &Request, management: &Management, access: Access, author: Author) -> Reply {
     let reads = request.reads();
-    if !reads && access == Access::Read {
+    if !reads && access == Access::ReadOnly {
         return Reply::Error(format!(
             "`{}` changes something, and this socket is for reading: use that of telemetry.socket",
             request.name()

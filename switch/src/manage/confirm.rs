@@ -42,7 +42,7 @@ impl Management {
         fault::waits("reload-reads");
         let loaded = npcc_config::load(self.view.path());
         let loaded = loaded.map_err(|report| ApplyError::Invalid(report.to_string()))?;
-        self.change(|running, links, targets| {
+        self.with_running(|running, links, targets| {
             if confirm.is_none() && !dry_run && running.is_pending() {
                 return refused("a reload waits for its commit: `commit` or `rollback` first");
             }
@@ -88,7 +88,7 @@ impl Management {
     /// # Errors
     /// Fails if no reload is pending.
     pub fn commit(&self) -> Result<(), ApplyError> {
-        self.change(|running, _, _| {
+        self.with_running(|running, _, _| {
             *self.view.pending() = None;
             running.commit().then_some(()).ok_or_else(nothing_waits)
         })
@@ -99,14 +99,14 @@ impl Management {
     /// # Errors
     /// Fails if no reload is pending, or if a target refused: the rollback is tried again after `AGAIN`.
     pub fn rollback(&self) -> Result<Outcome, ApplyError> {
-        let done =
-            self.change(|running, links, targets| self.rollback_pending(running, links, targets));
+        let done = self
+            .with_running(|running, links, targets| self.rollback_pending(running, links, targets));
         done.and_then(|outcome| outcome.ok_or_else(nothing_waits))
     }
 
     /// Rolls back a reload that was not committed in time; `None` if it was committed meanwhile, or got more time.
     pub(super) fn rollback_if_overdue(&self) -> Option<Result<Outcome, ApplyError>> {
-        let done = self.change(|running, links, targets| {
+        let done = self.with_running(|running, links, targets| {
             if self.is_overdue() {
                 self.rollback_pending(running, links, targets)
             } else {

@@ -87,7 +87,7 @@ impl Management {
     ///
     /// # Errors
     /// Fails with [`ApplyError`]; nothing has changed.
-    pub(super) fn change<T>(
+    pub(super) fn with_running<T>(
         &self,
         change: impl FnOnce(&mut RunningConfig, &[Link], &mut LiveTargets<'_>) -> Result<T, ApplyError>,
     ) -> Result<T, ApplyError> {
@@ -106,7 +106,7 @@ impl Management {
     /// # Errors
     /// Fails with [`ApplyError`]; nothing has changed.
     pub fn set(&self, key: &str, value: &str) -> Result<(), ApplyError> {
-        self.change(|running, links, targets| running.set((key, value), links, targets))
+        self.with_running(|running, links, targets| running.set((key, value), links, targets))
     }
 
     /// Resets a key, or all that was set, to the file's value.
@@ -114,7 +114,7 @@ impl Management {
     /// # Errors
     /// Fails with [`ApplyError`]; nothing has changed.
     pub fn unset(&self, key: Option<&str>) -> Result<Outcome, ApplyError> {
-        self.change(|running, links, targets| running.unset(key, links, targets))
+        self.with_running(|running, links, targets| running.unset(key, links, targets))
     }
 
     /// Returns the running configuration as YAML, or its differences from the file as it is now.

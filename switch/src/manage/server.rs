@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nix::unistd::Group;
 
-use super::access::{Access, Place};
+use super::access::{Access, ClientSlot};
 use super::answer;
 use super::management::Management;
 use super::room::Room;
@@ -50,8 +50,8 @@ pub enum SocketError {
 /// Returns the most slots of one user.
 const fn each(access: Access) -> usize {
     match access {
-        Access::Change => CLIENTS,
-        Access::Read => CLIENTS_OF_USER,
+        Access::ReadWrite => CLIENTS,
+        Access::ReadOnly => CLIENTS_OF_USER,
     }
 }
 
@@ -112,8 +112,12 @@ impl Server {
             };
             let stream = Arc::new(stream);
             let (client, access) = (Arc::clone(&stream), self.access);
-            let is_kept = access == Access::Change && self.room.left() == 1;
-            let place = if is_kept { Place::Change } else { Place::Any };
+            let is_kept = access == Access::ReadWrite && self.room.left() == 1;
+            let place = if is_kept {
+                ClientSlot::Reserved
+            } else {
+                ClientSlot::Shared
+            };
             // If the system does not report the user, the client counts as that of user `u32::MAX`.
             let user = answer::user(&client).unwrap_or(u32::MAX);
             let (management, stop) = (Arc::clone(management), Arc::clone(stop));

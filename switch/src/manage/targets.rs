@@ -36,7 +36,7 @@ pub struct Routes {
 }
 
 impl Targets for LiveTargets<'_> {
-    fn change(&mut self, target: Target, from: Side<'_>, to: Side<'_>) -> Result<(), String> {
+    fn apply_to(&mut self, target: Target, from: Side<'_>, to: Side<'_>) -> Result<(), String> {
         match target {
             Target::Routes => self.routes(from, to),
             Target::Workers => self.workers(from, to),

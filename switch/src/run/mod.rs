@@ -162,8 +162,8 @@ fn servers(config: &Config) -> Result<Vec<Server>, SocketError> {
     let telemetry = &config.telemetry;
     let read_only = telemetry.read_only_path();
     let all = [
-        (&telemetry.socket, &telemetry.group, Access::Change),
-        (&read_only, &telemetry.read_only_group, Access::Read),
+        (&telemetry.socket, &telemetry.group, Access::ReadWrite),
+        (&read_only, &telemetry.read_only_group, Access::ReadOnly),
     ];
     let bind =
         |(path, group, access): (&String, &String, _)| Server::bind(Path::new(path), group, access);
