@@ -296,7 +296,7 @@ fn whoever_is_only_observed_is_marked_as_without_npcc() {
             ..settings(EcnMode::Divert)
         };
         let configure = ControlCommand::Configure(Box::new(settings));
-        switch.core.apply(&configure, switch.now).unwrap();
+        switch.core.execute(&configure, switch.now).unwrap();
         switch.now += Nanos::from_millis(11);
         switch.fields();
         switch.tick();

@@ -196,7 +196,7 @@ fn read(
         "at least `ports:` with a name and a device each is needed",
     );
     let mut root = root(text, empty, errors)?;
-    overrides.apply(&mut root, errors);
+    overrides.patch(&mut root, errors);
     retired::replace(&mut root, warnings);
     let file: File = de::read(&mut root, errors)?;
     check::run(&file, &root, errors, warnings);

@@ -50,14 +50,14 @@ impl Overrides {
     }
 
     /// Applies the overrides to a tree.
-    pub(crate) fn apply(&self, root: &mut Node, problems: &mut Vec<Problem>) {
+    pub(crate) fn patch(&self, root: &mut Node, problems: &mut Vec<Problem>) {
         for ((path, value), line) in self.iter().zip(FIRST..) {
             let span = Span {
                 line,
                 column: 1,
                 length: 1,
             };
-            if let Err((message, hint)) = apply(root, (path, value), span) {
+            if let Err((message, hint)) = set_at(root, (path, value), span) {
                 problems.push(Problem::new(span, message, hint));
             }
         }
@@ -73,7 +73,7 @@ pub fn is_within(path: &str, of: &str) -> bool {
 
 type Wrong = (String, &'static str);
 
-fn apply(root: &mut Node, (path, value): (&str, &str), span: Span) -> Result<(), Wrong> {
+fn set_at(root: &mut Node, (path, value): (&str, &str), span: Span) -> Result<(), Wrong> {
     let not_yaml = |_| {
         let hint = "write it as in the configuration; quote what the shell reads";
         (format!("`{value}` is no value"), hint)

@@ -41,7 +41,7 @@ fn rig(config: &ControlConfig) -> Rig {
         );
         let sender = Qpn::new(packet.qpn + 7);
         let add = ControlCommand::AddPair { flow, sender };
-        rig.core.apply(&add, rig.now).unwrap();
+        rig.core.execute(&add, rig.now).unwrap();
     }
     rig
 }

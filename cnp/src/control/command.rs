@@ -58,7 +58,7 @@ impl ControlCore {
     ///
     /// # Errors
     /// [`Refused`]; nothing has changed then.
-    pub fn apply(&mut self, command: &ControlCommand, now: Nanos) -> Result<(), Refused> {
+    pub fn execute(&mut self, command: &ControlCommand, now: Nanos) -> Result<(), Refused> {
         match command.clone() {
             ControlCommand::AddPair { flow, sender } => {
                 let added = self.tracker.connections.add_pair(&flow, sender, now);
@@ -195,8 +195,8 @@ mod tests {
             flow: flow(0x11),
             sender: Qpn::new(0x18),
         };
-        assert_eq!(rig.core.apply(&add, rig.now), Ok(()));
-        assert_eq!(rig.core.apply(&add, rig.now), Ok(()), "twice is once");
+        assert_eq!(rig.core.execute(&add, rig.now), Ok(()));
+        assert_eq!(rig.core.execute(&add, rig.now), Ok(()), "twice is once");
         rig.out(&DATA);
         assert_eq!(rig.tick(TICK, 900_000), 1);
         assert_eq!(
@@ -204,8 +204,11 @@ mod tests {
             (Qpn::new(0x18), Evidence::Cm)
         );
         let delete = ControlCommand::DeletePair { flow: flow(0x11) };
-        assert_eq!(rig.core.apply(&delete, rig.now), Ok(()));
-        assert_eq!(rig.core.apply(&delete, rig.now), Err(Refused::UnknownPair));
+        assert_eq!(rig.core.execute(&delete, rig.now), Ok(()));
+        assert_eq!(
+            rig.core.execute(&delete, rig.now),
+            Err(Refused::UnknownPair)
+        );
         rig.out(&DATA);
         assert_eq!(rig.tick(Nanos::from_micros(200), 950_000), 0);
     }
@@ -217,7 +220,7 @@ mod tests {
             flow: flow(0x11),
             sender: Qpn::new(0x18),
         };
-        rig.core.apply(&add, rig.now).unwrap();
+        rig.core.execute(&add, rig.now).unwrap();
         rig.out(&DATA);
         rig.tick(TICK, 0);
         rig.out(&Packet {
@@ -267,7 +270,7 @@ mod tests {
                 flow: flow(0x11),
                 sender: Qpn::new(0x18),
             };
-            rig.core.apply(&add, rig.now).unwrap();
+            rig.core.execute(&add, rig.now).unwrap();
             let mut sent = 0;
             for tick in 0..12 {
                 rig.out(&DATA);
@@ -318,7 +321,7 @@ mod tests {
             flow: flow(0x11),
             sender: Qpn::new(0x18),
         };
-        rig.core.apply(&add, rig.now).unwrap();
+        rig.core.execute(&add, rig.now).unwrap();
         let thresholds = |rig: &mut Rig, times: u64| {
             rig.configure(|settings| {
                 let detector = &mut settings.queues[0].detector;
@@ -342,7 +345,7 @@ mod tests {
                 flow: flow(qpn),
                 sender: Qpn::new(qpn + 7),
             };
-            rig.core.apply(&add, rig.now).unwrap();
+            rig.core.execute(&add, rig.now).unwrap();
             rig.tick(Nanos::from_micros(200), 0);
             rig.out(&Packet { qpn, ..DATA });
             assert_eq!(rig.tick(TICK, 950_000), signalled, "trusted {trusted}");

@@ -147,7 +147,7 @@ impl Rig {
         let mut settings = self.core.settings().clone();
         change(&mut settings);
         let command = ControlCommand::Configure(Box::new(settings));
-        self.core.apply(&command, self.now)
+        self.core.execute(&command, self.now)
     }
 
     /// Strikes a frame of this slot's flow; returns true if the strike is owed to its sender.

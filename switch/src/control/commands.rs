@@ -108,7 +108,7 @@ struct List {
 
 impl List {
     /// Takes in, or takes back, the next pairs; returns the answer once all is done.
-    fn go_on(&mut self, core: &mut ControlCore, now: Nanos) -> Option<Result<(), Refused>> {
+    fn continue_list(&mut self, core: &mut ControlCore, now: Nanos) -> Option<Result<(), Refused>> {
         for _ in 0..PAIRS_PER_TICK {
             if let Some(why) = self.refused {
                 let Some(last) = self.held.checked_sub(1) else {
@@ -120,14 +120,14 @@ impl List {
                 ) = self.pairs.get(last)
                 {
                     // Another pair of the list, or a packet, may have ended it already.
-                    let _ = core.apply(&ControlCommand::DeletePair { flow: *flow }, now);
+                    let _ = core.execute(&ControlCommand::DeletePair { flow: *flow }, now);
                 }
                 continue;
             }
             let Some(pair) = self.pairs.get(self.held) else {
                 return Some(Ok(()));
             };
-            match core.apply(pair, now) {
+            match core.execute(pair, now) {
                 Ok(()) => self.held += 1,
                 Err(why) => self.refused = Some(why),
             }
@@ -147,7 +147,7 @@ pub struct Inbox {
 impl Inbox {
     /// Carries out one waiting command, or a part of a list; `restyle` changes the style of CNPs.
     #[inline]
-    pub fn apply(
+    pub fn execute_next(
         &mut self,
         core: &mut ControlCore,
         now: Nanos,
@@ -164,7 +164,7 @@ impl Inbox {
             return;
         }
         let done = match command.instruction {
-            Instruction::Core(command) => core.apply(&command, now),
+            Instruction::Core(command) => core.execute(&command, now),
             Instruction::Pairs(pairs) => {
                 self.list = Some(List {
                     pairs,
@@ -186,7 +186,10 @@ impl Inbox {
 
     #[cold]
     fn go_on(&mut self, core: &mut ControlCore, now: Nanos) {
-        let done = self.list.as_mut().and_then(|list| list.go_on(core, now));
+        let done = self
+            .list
+            .as_mut()
+            .and_then(|list| list.continue_list(core, now));
         if let Some(done) = done
             && let Some(list) = self.list.take()
         {
@@ -237,7 +240,7 @@ mod tests {
             ..ControlConfig::default()
         });
         while !thread.is_finished() {
-            inbox.apply(&mut core, Nanos(1), |_, _| {});
+            inbox.execute_next(&mut core, Nanos(1), |_, _| {});
         }
         let (add, unknown) = thread.join().unwrap();
         assert_eq!(add, Ok(()));
@@ -253,11 +256,11 @@ mod tests {
         let (commands, mut inbox) = ring();
         assert_eq!(commands.give(pair(0)), Err(NpccCommandError::Unresponsive));
         let mut core = ControlCore::new(&ControlConfig::default());
-        inbox.apply(&mut core, Nanos(1), |_, _| {});
+        inbox.execute_next(&mut core, Nanos(1), |_, _| {});
         let ControlCommand::AddPair { flow, .. } = pair(0) else {
             unreachable!()
         };
-        let gone = core.apply(&ControlCommand::DeletePair { flow }, Nanos(2));
+        let gone = core.execute(&ControlCommand::DeletePair { flow }, Nanos(2));
         assert_eq!(gone, Err(Refused::UnknownPair));
     }
 
@@ -288,7 +291,7 @@ mod tests {
                 while !given.is_finished() {
                     // A call without a list in progress is not counted.
                     ticks += u32::from(inbox.list.is_some());
-                    inbox.apply(&mut core, Nanos(1), |_, _| {});
+                    inbox.execute_next(&mut core, Nanos(1), |_, _| {});
                 }
                 given.join().unwrap()
             });
@@ -297,7 +300,7 @@ mod tests {
                 let ControlCommand::AddPair { flow, .. } = command else {
                     return false;
                 };
-                core.apply(&ControlCommand::DeletePair { flow }, Nanos(1))
+                core.execute(&ControlCommand::DeletePair { flow }, Nanos(1))
                     .is_ok()
             };
             (done, ticks, known(one), known(last))

@@ -150,7 +150,7 @@ impl ControlLoop {
             clock,
             ..
         } = self;
-        inbox.apply(core, now, |style, priority| {
+        inbox.execute_next(core, now, |style, priority| {
             injector.restyle(style, priority);
         });
         injector.refresh();

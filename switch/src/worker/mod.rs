@@ -98,7 +98,7 @@ impl<P: Probe> Worker<P> {
                 received += remote.receive(&mut self.path, now, &mut self.probe);
             }
             let mut moved = received;
-            self.apply(now);
+            self.execute_commands(now);
             moved += self.inject(now) + self.take_from_linux(now);
             for _ in 0..ROUNDS {
                 let came = self.path.take_over(now);
@@ -131,7 +131,7 @@ impl<P: Probe> Worker<P> {
 
     /// Carries out the operator's commands.
     #[inline]
-    fn apply(&mut self, now: Nanos) {
+    fn execute_commands(&mut self, now: Nanos) {
         while let Ok(command) = self.commands.pop() {
             match command {
                 WorkerCommand::ClearWatermarks => {
