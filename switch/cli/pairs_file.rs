@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use npcc_appliance::control::pairs::{ListedPair, NpccCommandError};
+use npcc_appliance::control::pairs::{ControlCommandError, ListedPair};
 use serde::Deserialize;
 
 /// Pairs given to the switch at once.
@@ -99,7 +99,7 @@ fn of_rdma(text: &str, (local, remote): (IpAddr, IpAddr)) -> Result<Vec<ListedPa
 }
 
 /// Returns true if the switch would accept the pair.
-fn check(pair: ListedPair) -> Result<(), NpccCommandError> {
+fn check(pair: ListedPair) -> Result<(), ControlCommandError> {
     pair.command(true).map(|_| ())
 }
 

@@ -3,7 +3,7 @@
 //! A command is carried out between two turns (ticks, or looks between two), one at a time; a list of pairs in parts, and all or none. The control
 //! core never waits for the thread that gave it.
 //!
-//! Law: a command that was reported as timed out ([`NpccCommandError::Unresponsive`]) is never carried out.
+//! Law: a command that was reported as timed out ([`ControlCommandError::TimedOut`]) is never carried out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -16,7 +16,7 @@ use npcc_cnp::control::command::{ControlCommand, Refused};
 use npcc_pipeline::units::{Nanos, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use super::pairs::NpccCommandError;
+use super::pairs::ControlCommandError;
 
 /// Capacity of the ring: an operator's pace.
 const RING: usize = 64;
@@ -38,20 +38,20 @@ enum Instruction {
 struct PendingCommand {
     instruction: Instruction,
     /// True while the command is neither taken nor given up; the thread that makes it false decides which.
-    waits: Arc<AtomicBool>,
+    untaken: Arc<AtomicBool>,
     answer: SyncSender<Result<(), Refused>>,
 }
 
 /// Management thread's end.
 #[derive(Debug)]
-pub struct NpccCommands(Mutex<Producer<PendingCommand>>);
+pub struct ControlCommands(Mutex<Producer<PendingCommand>>);
 
-impl NpccCommands {
+impl ControlCommands {
     /// Gives a command and waits for the answer.
     ///
     /// # Errors
-    /// Fails with [`NpccCommandError::Unresponsive`], or the control core's reason for a refusal.
-    pub fn give(&self, command: ControlCommand) -> Result<(), NpccCommandError> {
+    /// Fails with [`ControlCommandError::TimedOut`], or the control core's reason for a refusal.
+    pub fn send_and_wait(&self, command: ControlCommand) -> Result<(), ControlCommandError> {
         self.instruct(Instruction::Core(command))
     }
 
@@ -59,37 +59,40 @@ impl NpccCommands {
     /// forgotten with the others.
     ///
     /// # Errors
-    /// Fails with [`NpccCommandError::Unresponsive`], or the control core's reason to refuse one of them.
-    pub fn give_pairs(&self, pairs: &Arc<[ControlCommand]>) -> Result<(), NpccCommandError> {
+    /// Fails with [`ControlCommandError::TimedOut`], or the control core's reason to refuse one of them.
+    pub fn send_pairs_and_wait(
+        &self,
+        pairs: &Arc<[ControlCommand]>,
+    ) -> Result<(), ControlCommandError> {
         self.instruct(Instruction::Pairs(Arc::clone(pairs)))
     }
 
     /// Changes the style of CNPs, or the queue they enter, from now on.
     ///
     /// # Errors
-    /// Fails with [`NpccCommandError::Unresponsive`].
-    pub fn restyle(&self, style: CnpStyle, priority: Priority) -> Result<(), NpccCommandError> {
+    /// Fails with [`ControlCommandError::TimedOut`].
+    pub fn restyle(&self, style: CnpStyle, priority: Priority) -> Result<(), ControlCommandError> {
         self.instruct(Instruction::Style(style, priority))
     }
 
-    fn instruct(&self, instruction: Instruction) -> Result<(), NpccCommandError> {
+    fn instruct(&self, instruction: Instruction) -> Result<(), ControlCommandError> {
         let (answer, answered) = sync_channel(1);
-        let waits = Arc::new(AtomicBool::new(true));
-        let mut ring = self.0.lock().map_err(|_| NpccCommandError::Unresponsive)?;
+        let untaken = Arc::new(AtomicBool::new(true));
+        let mut ring = self.0.lock().map_err(|_| ControlCommandError::TimedOut)?;
         let command = PendingCommand {
             instruction,
-            waits: Arc::clone(&waits),
+            untaken: Arc::clone(&untaken),
             answer,
         };
         ring.push(command)
-            .map_err(|_| NpccCommandError::Unresponsive)?;
+            .map_err(|_| ControlCommandError::TimedOut)?;
         drop(ring);
         let answer = answered.recv_timeout(PATIENCE).or_else(|_| {
-            if waits.swap(false, Ordering::Relaxed) {
-                return Err(NpccCommandError::Unresponsive);
+            if untaken.swap(false, Ordering::Relaxed) {
+                return Err(ControlCommandError::TimedOut);
             }
             let taken = answered.recv_timeout(PATIENCE);
-            taken.map_err(|_| NpccCommandError::Silent)
+            taken.map_err(|_| ControlCommandError::Silent)
         })?;
         Ok(answer?)
     }
@@ -160,7 +163,7 @@ impl Inbox {
         let Ok(command) = self.commands.pop() else {
             return;
         };
-        if !command.waits.swap(false, Ordering::Relaxed) {
+        if !command.untaken.swap(false, Ordering::Relaxed) {
             return;
         }
         let done = match command.instruction {
@@ -200,13 +203,13 @@ impl Inbox {
 
 /// Makes both ends of the ring.
 #[must_use]
-pub fn ring() -> (NpccCommands, Inbox) {
+pub fn ring() -> (ControlCommands, Inbox) {
     let (give, take) = RingBuffer::new(RING);
     let inbox = Inbox {
         commands: take,
         list: None,
     };
-    (NpccCommands(Mutex::new(give)), inbox)
+    (ControlCommands(Mutex::new(give)), inbox)
 }
 
 #[cfg(test)]
@@ -232,7 +235,7 @@ mod tests {
                 dest_qp: 0x12,
             };
             let unknown = unknown.command().unwrap();
-            (commands.give(add), commands.give(unknown))
+            (commands.send_and_wait(add), commands.send_and_wait(unknown))
         });
         let mut core = ControlCore::new(&ControlConfig {
             flows: 16,
@@ -246,7 +249,7 @@ mod tests {
         assert_eq!(add, Ok(()));
         assert_eq!(
             unknown,
-            Err(NpccCommandError::Refused(Refused::UnknownPair))
+            Err(ControlCommandError::Refused(Refused::UnknownPair))
         );
     }
 
@@ -254,7 +257,10 @@ mod tests {
     #[test]
     fn an_order_of_which_its_giver_heard_that_nobody_listens_is_never_obeyed() {
         let (commands, mut inbox) = ring();
-        assert_eq!(commands.give(pair(0)), Err(NpccCommandError::Unresponsive));
+        assert_eq!(
+            commands.send_and_wait(pair(0)),
+            Err(ControlCommandError::TimedOut)
+        );
         let mut core = ControlCore::new(&ControlConfig::default());
         inbox.execute_next(&mut core, Nanos(1), |_, _| {});
         let ControlCommand::AddPair { flow, .. } = pair(0) else {
@@ -287,7 +293,7 @@ mod tests {
             let list: Arc<[ControlCommand]> = (0..pairs).map(pair).collect();
             let mut ticks = 0;
             let done = std::thread::scope(|scope| {
-                let given = scope.spawn(|| commands.give_pairs(&list));
+                let given = scope.spawn(|| commands.send_pairs_and_wait(&list));
                 while !given.is_finished() {
                     // A call without a list in progress is not counted.
                     ticks += u32::from(inbox.list.is_some());
@@ -309,7 +315,7 @@ mod tests {
         assert_eq!((done, first, last), (Ok(()), true, true));
         assert!(ticks <= 11, "{ticks}");
         let (done, _, first, last) = give(&mut inbox, 100_000);
-        let full = NpccCommandError::Refused(Refused::Full);
+        let full = ControlCommandError::Refused(Refused::Full);
         assert_eq!((done, first, last), (Err(full), false, false));
         // The refused list takes no room now.
         assert_eq!(give(&mut inbox, 640).0, Ok(()));

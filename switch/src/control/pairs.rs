@@ -41,10 +41,10 @@ impl ListedPair {
     ///
     /// # Errors
     /// Says which field is invalid.
-    pub fn command(self, suggested: bool) -> Result<ControlCommand, NpccCommandError> {
+    pub fn command(self, suggested: bool) -> Result<ControlCommand, ControlCommandError> {
         for address in [self.src, self.dst] {
             if !is_one_host(address) {
-                return Err(NpccCommandError::Address(address));
+                return Err(ControlCommandError::Address(address));
             }
         }
         let flow = key(self.src, self.dst, self.dest_qp)?;
@@ -58,10 +58,10 @@ impl ListedPair {
 }
 
 /// Returns a queue pair that may be an endpoint of a connection.
-const fn qpn(number: u32) -> Result<Qpn, NpccCommandError> {
+const fn qpn(number: u32) -> Result<Qpn, ControlCommandError> {
     match number {
         2..=0x00ff_ffff => Ok(Qpn::new(number)),
-        _ => Err(NpccCommandError::QueuePair(number)),
+        _ => Err(ControlCommandError::QueuePair(number)),
     }
 }
 
@@ -73,16 +73,16 @@ const fn is_one_host(address: IpAddr) -> bool {
 }
 
 /// Returns the key of packets between two hosts to a queue pair.
-fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, NpccCommandError> {
+fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, ControlCommandError> {
     if src.is_ipv4() != dst.is_ipv4() {
-        return Err(NpccCommandError::Families(src, dst));
+        return Err(ControlCommandError::Families(src, dst));
     }
     Ok(FlowKey::new(src, dst, qpn(dest_qp)?))
 }
 
 /// Reason why a command was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NpccCommandError {
+pub enum ControlCommandError {
     /// A queue pair's number has 24 bits.
     #[error("{0} is no queue pair: write 2 to 16777215")]
     QueuePair(u32),
@@ -94,7 +94,7 @@ pub enum NpccCommandError {
     Address(IpAddr),
     /// The control core did not take it in time.
     #[error("the control core does not listen")]
-    Unresponsive,
+    TimedOut,
     /// The control core took it, and did not answer in time.
     #[error(
         "the control core took the order and does not answer; look whether it holds (show npcc)"
@@ -110,7 +110,7 @@ impl PairRequest {
     ///
     /// # Errors
     /// Says which field is invalid.
-    pub fn command(&self) -> Result<ControlCommand, NpccCommandError> {
+    pub fn command(&self) -> Result<ControlCommand, ControlCommandError> {
         match self {
             PairRequest::AddPair(pair) => pair.command(false),
             PairRequest::DeletePair { src, dst, dest_qp } => Ok(ControlCommand::DeletePair {
@@ -131,7 +131,7 @@ mod tests {
             dst: [10, 0, 2, 2].into(),
             dest_qp: 1 << 24,
         };
-        assert_eq!(pair.command(), Err(NpccCommandError::QueuePair(1 << 24)));
+        assert_eq!(pair.command(), Err(ControlCommandError::QueuePair(1 << 24)));
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
             sender_qp: 0x18,
         };
         let refused = mixed.command(false).unwrap_err();
-        assert_eq!(refused, NpccCommandError::Families(mixed.src, mixed.dst));
+        assert_eq!(refused, ControlCommandError::Families(mixed.src, mixed.dst));
         assert_eq!(PairRequest::AddPair(mixed).command(), Err(refused));
     }
 
@@ -171,7 +171,7 @@ mod tests {
             for suggested in [false, true] {
                 for pair in [pair(other, host), pair(host, other)] {
                     let refused = pair.command(suggested);
-                    assert_eq!(refused, Err(NpccCommandError::Address(other)));
+                    assert_eq!(refused, Err(ControlCommandError::Address(other)));
                 }
             }
         }

@@ -88,7 +88,7 @@ impl Management {
         let interfaces = Box::new(PuntPort { interfaces });
         if let Err(unresponsive) = self
             .workers
-            .give(&[WorkerCommand::PuntPort { port, interfaces }])
+            .enqueue(&[WorkerCommand::PuntPort { port, interfaces }])
         {
             self.note_of_linux(&format!("addresses of {}: {unresponsive}", facts.name));
         }

@@ -16,8 +16,8 @@ use super::view::View;
 use crate::apply::desired::Link;
 use crate::apply::outcome::{ApplyError, Outcome};
 use crate::apply::running::RunningConfig;
-use crate::control::commands::NpccCommands;
-use crate::control::pairs::{ListedPair, NpccCommandError, PairRequest};
+use crate::control::commands::ControlCommands;
+use crate::control::pairs::{ControlCommandError, ListedPair, PairRequest};
 use crate::wiring::kernel::Kernel;
 use crate::worker::command::{Unresponsive, WorkerCommand, WorkerCommands};
 
@@ -38,7 +38,7 @@ pub struct Management {
     /// Commands to the workers.
     pub workers: WorkerCommands,
     /// Commands to the control core.
-    pub npcc: NpccCommands,
+    pub npcc: ControlCommands,
     /// Running configuration and its origin. A thread holds this lock to change it, so that changes are serialised; readers never need it.
     pub live: Mutex<Live>,
     /// Ports that the routes pass over.
@@ -145,9 +145,9 @@ impl Management {
     /// Says what is wrong with one of them, or that the control core does not listen.
     pub fn npcc_pairs(&self, pairs: &[ListedPair], suggested: bool) -> Result<(), String> {
         let commands = pairs.iter().map(|pair| pair.command(suggested));
-        let commands: Result<Arc<[ControlCommand]>, NpccCommandError> = commands.collect();
+        let commands: Result<Arc<[ControlCommand]>, ControlCommandError> = commands.collect();
         let commands = commands.map_err(|error| error.to_string())?;
-        let given = self.npcc.give_pairs(&commands);
+        let given = self.npcc.send_pairs_and_wait(&commands);
         given.map_err(|error| format!("{error}: none of the list holds"))
     }
 
@@ -157,7 +157,7 @@ impl Management {
     /// Says what is wrong with it, or that the control core does not listen.
     pub fn pair_request(&self, request: &PairRequest) -> Result<(), String> {
         let command = request.command();
-        let given = command.and_then(|command| self.npcc.give(command));
+        let given = command.and_then(|command| self.npcc.send_and_wait(command));
         given.map_err(|error| error.to_string())
     }
 
@@ -166,7 +166,7 @@ impl Management {
     /// # Errors
     /// Fails if a worker timed out.
     pub fn clear_watermarks(&self) -> Result<(), Unresponsive> {
-        self.workers.give(&[WorkerCommand::ClearWatermarks])?;
+        self.workers.enqueue(&[WorkerCommand::ClearWatermarks])?;
         self.view.timings().clear();
         Ok(())
     }

@@ -7,7 +7,7 @@ use npcc_pipeline::units::Mac;
 
 use super::view::View;
 use crate::apply::running::{Side, Target, Targets};
-use crate::control::commands::NpccCommands;
+use crate::control::commands::ControlCommands;
 use crate::fault;
 use crate::report::qos;
 use crate::saved::facts::Named;
@@ -20,7 +20,7 @@ use crate::worker::command::WorkerCommands;
 pub(super) struct LiveTargets<'a> {
     pub(super) view: &'a View,
     pub(super) workers: &'a WorkerCommands,
-    pub(super) npcc: &'a NpccCommands,
+    pub(super) npcc: &'a ControlCommands,
     /// The kernel; `None` where Linux is not integrated.
     pub(super) kernel: Option<&'a Kernel>,
     pub(super) routes: &'a mut Routes,
@@ -62,7 +62,7 @@ impl LiveTargets<'_> {
         let LiveTargets { view, workers, .. } = self;
         let commands = from.commands(to);
         workers
-            .give(&commands)
+            .enqueue(&commands)
             .map_err(|unresponsive| unresponsive.to_string())?;
         *view.qos() = qos::effective(config, &to.paths());
         for (state, (port, pfc)) in view
@@ -85,7 +85,7 @@ impl LiveTargets<'_> {
         }
         if from.control != to.control {
             let settings = Box::new(to.control.clone());
-            npcc.give(ControlCommand::Configure(settings))
+            npcc.send_and_wait(ControlCommand::Configure(settings))
                 .map_err(|error| error.to_string())?;
             view.hosts().clone_from(&to.control.hosts);
         }

@@ -105,11 +105,11 @@ impl WorkerCommands {
     ///
     /// # Errors
     /// Fails with [`Unresponsive`]: no worker was given anything.
-    pub fn give(&self, commands: &[WorkerCommand]) -> Result<(), Unresponsive> {
-        self.give_within(commands, PATIENCE)
+    pub fn enqueue(&self, commands: &[WorkerCommand]) -> Result<(), Unresponsive> {
+        self.enqueue_within(commands, PATIENCE)
     }
 
-    fn give_within(
+    fn enqueue_within(
         &self,
         commands: &[WorkerCommand],
         patience: Duration,
@@ -154,16 +154,16 @@ mod tests {
         let all = |count: u8| (0..count).map(down).collect::<Vec<_>>();
         // The first worker is stuck; the others take their commands at once.
         for _ in 0..RING / 128 {
-            assert_eq!(commands.give_within(&all(128), now), Ok(()));
+            assert_eq!(commands.enqueue_within(&all(128), now), Ok(()));
             for worker in &mut workers[1..] {
                 assert_eq!(std::iter::from_fn(|| worker.pop().ok()).count(), 128);
             }
         }
-        assert_eq!(commands.give_within(&all(1), now), Err(Unresponsive));
+        assert_eq!(commands.enqueue_within(&all(1), now), Err(Unresponsive));
         assert!(workers[1..].iter().all(|worker| worker.is_empty()));
         // The worker resumes: no command is lost, and the next is given at once.
         assert_eq!(std::iter::from_fn(|| workers[0].pop().ok()).count(), RING);
-        assert_eq!(commands.give_within(&[down(7)], now), Ok(()));
+        assert_eq!(commands.enqueue_within(&[down(7)], now), Ok(()));
         assert!(workers.iter_mut().all(|worker| matches!(
             worker.pop(),
             Ok(WorkerCommand::LinkDown { port: PortId(7) })

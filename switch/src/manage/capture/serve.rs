@@ -34,7 +34,7 @@ struct On<'a>(&'a WorkerCommands);
 impl Drop for On<'_> {
     fn drop(&mut self) {
         // A worker that timed out forwards nothing either.
-        let _ = self.0.give(&[WorkerCommand::Capture(None)]);
+        let _ = self.0.enqueue(&[WorkerCommand::Capture(None)]);
     }
 }
 
@@ -160,7 +160,7 @@ fn begin<'a>(wanted: &CaptureRequest, management: &'a Management) -> Result<Begu
     };
     let given = management
         .workers
-        .give(&[WorkerCommand::Capture(Some(Box::new(order)))]);
+        .enqueue(&[WorkerCommand::Capture(Some(Box::new(order)))]);
     given.map_err(|unresponsive| unresponsive.to_string())?;
     Ok(Begun {
         start,
