@@ -9,7 +9,7 @@
 //! A key may reach several targets: `shallow` and `hard` of NPCC go to the workers, as the depths whose crossing they report, and to the
 //! control core, for its detectors and policies.
 
-pub mod desired;
+pub mod derived;
 pub mod effective;
 pub mod keys;
 pub mod outcome;

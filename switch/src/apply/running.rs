@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use npcc_config::model::File;
 use npcc_config::{Config, Loaded, Overrides, differences};
 
-use super::desired::{Desired, Link};
+use super::derived::{DerivedState, ObservedLink};
 use super::effective::EffectiveConfig;
 use super::outcome::{ApplyError, Outcome};
 
@@ -32,7 +32,7 @@ impl Target {
 }
 
 /// Configuration and the desired state derived from it.
-pub type Side<'a> = (&'a Config, &'a Desired);
+pub type SwitchState<'a> = (&'a Config, &'a DerivedState);
 
 /// Operations that change a target from one state to another.
 pub trait Targets {
@@ -40,7 +40,12 @@ pub trait Targets {
     ///
     /// # Errors
     /// Gives the reason of a refusal.
-    fn apply_to(&mut self, target: Target, from: Side<'_>, to: Side<'_>) -> Result<(), String>;
+    fn apply_to(
+        &mut self,
+        target: Target,
+        from: SwitchState<'_>,
+        to: SwitchState<'_>,
+    ) -> Result<(), String>;
 }
 
 /// Running configuration and its origin.
@@ -51,7 +56,7 @@ pub struct RunningConfig {
     /// File as it was when the switch started, the reference for keys that need a restart.
     started: File,
     effective: EffectiveConfig,
-    now: Desired,
+    current: DerivedState,
     /// Configuration before a reload that waits for its commit.
     before: Option<EffectiveConfig>,
 }
@@ -59,12 +64,12 @@ pub struct RunningConfig {
 impl RunningConfig {
     /// Starts with the file that was loaded and the desired state that runs.
     #[must_use]
-    pub fn new(path: PathBuf, loaded: &Loaded, now: Desired) -> RunningConfig {
+    pub fn new(path: PathBuf, loaded: &Loaded, now: DerivedState) -> RunningConfig {
         RunningConfig {
             path,
             started: loaded.file.clone(),
             effective: EffectiveConfig::of(&loaded.file, &loaded.config),
-            now,
+            current: now,
             before: None,
         }
     }
@@ -77,8 +82,8 @@ impl RunningConfig {
 
     /// Returns the state that workers and control core hold.
     #[must_use]
-    pub const fn now(&self) -> &Desired {
-        &self.now
+    pub const fn current(&self) -> &DerivedState {
+        &self.current
     }
 
     /// Returns true if a reload waits for its commit.
@@ -94,10 +99,10 @@ impl RunningConfig {
     pub fn set(
         &mut self,
         (key, value): (&str, &str),
-        links: &[Link],
+        links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Result<(), ApplyError> {
-        let overrides = self.effective.with(key, value, &self.now.control)?;
+        let overrides = self.effective.with(key, value, &self.current.control)?;
         let effective = self.want(self.effective.read.clone(), overrides)?;
         self.become_of(effective, links, targets)
     }
@@ -109,7 +114,7 @@ impl RunningConfig {
     pub fn unset(
         &mut self,
         key: Option<&str>,
-        links: &[Link],
+        links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Result<Outcome, ApplyError> {
         let overrides = self.effective.without(key)?;
@@ -141,7 +146,7 @@ impl RunningConfig {
         &mut self,
         effective: EffectiveConfig,
         pending: bool,
-        links: &[Link],
+        links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Result<(), ApplyError> {
         let old = self.effective.clone();
@@ -163,7 +168,7 @@ impl RunningConfig {
     /// Fails if a target refused; nothing has changed.
     pub fn rollback(
         &mut self,
-        links: &[Link],
+        links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Option<Result<Outcome, ApplyError>> {
         let old = self.before.clone()?;
@@ -179,18 +184,22 @@ impl RunningConfig {
     ///
     /// # Errors
     /// Fails if the workers did not take it; nothing has changed. A control core that did not take its part gets it with the next change.
-    pub fn follow(&mut self, links: &[Link], targets: &mut impl Targets) -> Result<(), String> {
-        let mut to = Desired::new(&self.effective.config, links);
-        let side = |desired| (&self.effective.config, desired);
-        targets.apply_to(Target::Workers, side(&self.now), side(&to))?;
+    pub fn follow(
+        &mut self,
+        links: &[ObservedLink],
+        targets: &mut impl Targets,
+    ) -> Result<(), String> {
+        let mut to = DerivedState::new(&self.effective.config, links);
+        let state = |derived| (&self.effective.config, derived);
+        targets.apply_to(Target::Workers, state(&self.current), state(&to))?;
         // Forwarding goes on where NPCC is stopping: the control core then keeps its previous settings.
         if targets
-            .apply_to(Target::Control, side(&self.now), side(&to))
+            .apply_to(Target::Control, state(&self.current), state(&to))
             .is_err()
         {
-            to.control = self.now.control.clone();
+            to.control = self.current.control.clone();
         }
-        self.now = to;
+        self.current = to;
         Ok(())
     }
 
@@ -224,19 +233,23 @@ impl RunningConfig {
     fn become_of(
         &mut self,
         effective: EffectiveConfig,
-        links: &[Link],
+        links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Result<(), ApplyError> {
-        let to = Desired::new(&effective.config, links);
-        let from = (&self.effective.config, &self.now);
+        let to = DerivedState::new(&effective.config, links);
+        let from = (&self.effective.config, &self.current);
         apply_all(from, (&effective.config, &to), targets)?;
-        (self.effective, self.now) = (effective, to);
+        (self.effective, self.current) = (effective, to);
         Ok(())
     }
 }
 
 /// Changes every target from one state to the other, or none.
-fn apply_all(from: Side<'_>, to: Side<'_>, targets: &mut impl Targets) -> Result<(), ApplyError> {
+fn apply_all(
+    from: SwitchState<'_>,
+    to: SwitchState<'_>,
+    targets: &mut impl Targets,
+) -> Result<(), ApplyError> {
     let mut reported = Vec::new();
     for target in Target::ALL {
         let Err(why) = targets.apply_to(target, from, to) else {

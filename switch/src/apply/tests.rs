@@ -10,10 +10,10 @@ use npcc_pipeline::egress::port::{EcnConfig, QueueConfig};
 use npcc_pipeline::units::{BitRate, Mac};
 use proptest::prelude::*;
 
-use super::desired::{Desired, Link};
+use super::derived::{DerivedState, ObservedLink};
 use super::effective::EffectiveConfig;
 use super::outcome::ApplyError;
-use super::running::{RunningConfig, Side, Target, Targets};
+use super::running::{RunningConfig, SwitchState, Target, Targets};
 use crate::wiring::backend::{Backend, BackendChoice, SelfTest};
 use crate::wiring::pfc::PortPfc;
 use crate::worker::command::WorkerCommand;
@@ -114,8 +114,8 @@ struct Fakes {
 
 impl Fakes {
     /// Returns the targets as after a start.
-    fn started(config: &Config, desired: &Desired) -> Fakes {
-        let port = |port: &super::desired::Port| Port {
+    fn started(config: &Config, desired: &DerivedState) -> Fakes {
+        let port = |port: &super::derived::PortState| Port {
             up: port.up,
             rate: port.config.egress.rate,
             link: port.speeds.link,
@@ -170,8 +170,8 @@ impl Targets for Fakes {
     fn apply_to(
         &mut self,
         target: Target,
-        (_, from): Side<'_>,
-        (config, to): Side<'_>,
+        (_, from): SwitchState<'_>,
+        (config, to): SwitchState<'_>,
     ) -> Result<(), String> {
         if self.fails == Some(target) {
             self.fails = None;
@@ -190,8 +190,8 @@ impl Targets for Fakes {
     }
 }
 
-fn links() -> Vec<Link> {
-    let link = |n: u8| Link {
+fn links() -> Vec<ObservedLink> {
+    let link = |n: u8| ObservedLink {
         mac: Mac([2, 0, 0, 0, 0, n]),
         up: true,
         mbps: None,
@@ -224,7 +224,7 @@ struct Case {
     path: std::path::PathBuf,
     running: RunningConfig,
     fakes: Fakes,
-    links: Vec<Link>,
+    links: Vec<ObservedLink>,
     /// File that was last accepted, and the values set over it.
     now: (usize, Model),
     before: Option<(usize, Model)>,
@@ -242,7 +242,7 @@ impl Case {
         let path = folder.join("switch.yaml");
         let loaded = parse("switch.yaml", BASE).unwrap();
         let links = links();
-        let desired = Desired::new(&loaded.config, &links);
+        let desired = DerivedState::new(&loaded.config, &links);
         let fakes = Fakes::started(&loaded.config, &desired);
         let running = RunningConfig::new(path.clone(), &loaded, desired);
         Case {
@@ -344,7 +344,7 @@ impl Case {
             EffectiveConfig::new("t.yaml", &read, read.clone(), effective.overrides.clone());
         let started = started.unwrap().config;
         assert_eq!(effective.config, started, "{step:?}");
-        let desired = Desired::new(&started, &self.links);
+        let desired = DerivedState::new(&started, &self.links);
         let fresh = Fakes::started(&started, &desired);
         // A core that did not take the settings of a link gets them with the next change.
         if matches!(step, Step::Link(..)) && self.fakes.control != fresh.control {
@@ -532,7 +532,12 @@ struct Silent {
 }
 
 impl Targets for Silent {
-    fn apply_to(&mut self, target: Target, _: Side<'_>, _: Side<'_>) -> Result<(), String> {
+    fn apply_to(
+        &mut self,
+        target: Target,
+        _: SwitchState<'_>,
+        _: SwitchState<'_>,
+    ) -> Result<(), String> {
         self.reported.push(target);
         if self.reported.len() >= self.fails {
             return Err(format!("{target:?} does not listen"));

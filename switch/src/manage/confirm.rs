@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::management::Management;
 use super::pending::{Pending, seconds};
 use super::targets::LiveTargets;
-use crate::apply::desired::Link;
+use crate::apply::derived::ObservedLink;
 use crate::apply::outcome::{ApplyError, Outcome};
 use crate::apply::running::RunningConfig;
 use crate::fault;
@@ -119,7 +119,7 @@ impl Management {
     fn rollback_pending(
         &self,
         running: &mut RunningConfig,
-        links: &[Link],
+        links: &[ObservedLink],
         targets: &mut LiveTargets<'_>,
     ) -> Result<Option<Outcome>, ApplyError> {
         let Some(done) = running.rollback(links, targets) else {

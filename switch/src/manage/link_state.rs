@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use npcc_pipeline::units::Mac;
 
-use crate::apply::desired::Link;
-use crate::wiring::kernel::Link as LinuxLink;
+use crate::apply::derived::ObservedLink;
+use crate::wiring::kernel::LinuxLink;
 use crate::wiring::pfc::PortPfc;
 use crate::wiring::speeds::Speeds;
 
@@ -32,8 +32,8 @@ pub struct LinkState {
 impl LinkState {
     /// Returns the link as the desired state needs it, for a port with this address.
     #[must_use]
-    pub fn link(&self, mac: Mac) -> Link {
-        Link {
+    pub fn link(&self, mac: Mac) -> ObservedLink {
+        ObservedLink {
             mac,
             up: self.up,
             mbps: self.speeds.said(),

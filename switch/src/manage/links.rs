@@ -106,7 +106,7 @@ impl Management {
         before: &LinkState,
         running: &RunningConfig,
     ) {
-        let now = running.now();
+        let now = running.current();
         if let Some(state) = self.view.links.lock().get_mut(index) {
             if reported.up != before.up {
                 state.since = SystemTime::now();

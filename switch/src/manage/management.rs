@@ -13,7 +13,7 @@ use npcc_pipeline::units::PortId;
 use super::capture::Captures;
 use super::targets::{LiveTargets, Routes};
 use super::view::View;
-use crate::apply::desired::Link;
+use crate::apply::derived::ObservedLink;
 use crate::apply::outcome::{ApplyError, Outcome};
 use crate::apply::running::RunningConfig;
 use crate::control::commands::ControlCommands;
@@ -77,7 +77,7 @@ impl Management {
     }
 
     /// Returns the links as the desired state needs them.
-    pub(super) fn links(&self) -> Vec<Link> {
+    pub(super) fn links(&self) -> Vec<ObservedLink> {
         let states = self.view.links.all();
         let ports = states.iter().zip(&self.view.ports);
         ports.map(|(state, facts)| state.link(facts.mac)).collect()
@@ -89,7 +89,11 @@ impl Management {
     /// Fails with [`ApplyError`]; nothing has changed.
     pub(super) fn with_running<T>(
         &self,
-        change: impl FnOnce(&mut RunningConfig, &[Link], &mut LiveTargets<'_>) -> Result<T, ApplyError>,
+        change: impl FnOnce(
+            &mut RunningConfig,
+            &[ObservedLink],
+            &mut LiveTargets<'_>,
+        ) -> Result<T, ApplyError>,
     ) -> Result<T, ApplyError> {
         let mut live = self
             .live()

@@ -6,7 +6,7 @@ use npcc_cnp::control::command::ControlCommand;
 use npcc_pipeline::units::Mac;
 
 use super::view::View;
-use crate::apply::running::{Side, Target, Targets};
+use crate::apply::running::{SwitchState, Target, Targets};
 use crate::control::commands::ControlCommands;
 use crate::fault;
 use crate::report::qos;
@@ -36,7 +36,12 @@ pub struct Routes {
 }
 
 impl Targets for LiveTargets<'_> {
-    fn apply_to(&mut self, target: Target, from: Side<'_>, to: Side<'_>) -> Result<(), String> {
+    fn apply_to(
+        &mut self,
+        target: Target,
+        from: SwitchState<'_>,
+        to: SwitchState<'_>,
+    ) -> Result<(), String> {
         match target {
             Target::Routes => self.routes(from, to),
             Target::Workers => self.workers(from, to),
@@ -46,7 +51,11 @@ impl Targets for LiveTargets<'_> {
 }
 
 impl LiveTargets<'_> {
-    fn routes(&mut self, (before, _): Side<'_>, (after, _): Side<'_>) -> Result<(), String> {
+    fn routes(
+        &mut self,
+        (before, _): SwitchState<'_>,
+        (after, _): SwitchState<'_>,
+    ) -> Result<(), String> {
         let Some(table) = &mut self.routes.table else {
             return self.linux_wants(before, after);
         };
@@ -58,7 +67,11 @@ impl LiveTargets<'_> {
         done.map(drop).map_err(|refused| refused.to_string())
     }
 
-    fn workers(&self, (_, from): Side<'_>, (config, to): Side<'_>) -> Result<(), String> {
+    fn workers(
+        &self,
+        (_, from): SwitchState<'_>,
+        (config, to): SwitchState<'_>,
+    ) -> Result<(), String> {
         let LiveTargets { view, workers, .. } = self;
         let commands = from.commands(to);
         workers
@@ -76,7 +89,11 @@ impl LiveTargets<'_> {
         Ok(())
     }
 
-    fn control(&self, (before, from): Side<'_>, (after, to): Side<'_>) -> Result<(), String> {
+    fn control(
+        &self,
+        (before, from): SwitchState<'_>,
+        (after, to): SwitchState<'_>,
+    ) -> Result<(), String> {
         let LiveTargets { view, npcc, .. } = self;
         if from.style != to.style {
             let (style, priority) = to.style;

@@ -19,7 +19,7 @@ use super::linux::LinuxSide;
 use super::routes::routes;
 use super::source::{Options, Source};
 use super::workers::{Shared, parts, workers};
-use crate::apply::desired::{Desired, Link};
+use crate::apply::derived::{DerivedState, ObservedLink};
 use crate::apply::running::RunningConfig;
 use crate::clock::Clock;
 use crate::control::inject::Injector;
@@ -84,8 +84,8 @@ pub(super) fn assemble<P: Probe>(
     let (linux, integration) = LinuxSide::of(config, &ports, &saved, inputs.ahead)?.unzip();
     let routes = routes(config, &ports, integration, &inputs.options.prefixes)?;
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
-    let desired = desired(config, &ports, &link_states);
-    let mut core = control_core(config, &desired, (routes.sources, recorder), seed);
+    let derived = derived(config, &ports, &link_states);
+    let mut core = control_core(config, &derived, (routes.sources, recorder), seed);
     let facts = port_facts(config, &ports);
     let plan = wiring::workers::assignment(config, &ports);
     let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
@@ -94,7 +94,7 @@ pub(super) fn assemble<P: Probe>(
         config,
         down: down_at_start(&ports, &routes.down),
         storms: saved.facts().storms,
-        settings: desired.paths(),
+        settings: derived.paths(),
         lossless,
         pools: inputs.pools,
         clock,
@@ -107,7 +107,7 @@ pub(super) fn assemble<P: Probe>(
     let kernel = routes.kernel.as_ref();
     let linux = linux_io(peers.linux, kernel, (&owners, sleepers.wakers))?;
 
-    let running = RunningConfig::new(source.path.clone(), &source.loaded, desired);
+    let running = RunningConfig::new(source.path.clone(), &source.loaded, derived);
     let (npcc, inbox) = commands::ring();
     let (style, priority) = wiring::control::style(config);
     let control = ControlLoop {
@@ -134,7 +134,7 @@ pub(super) fn assemble<P: Probe>(
         buffer,
         linux: seen(config, linux.as_ref(), kernel),
         file_routes: routes.by_file.as_ref().map(LiveRoutes::shared),
-        qos: Mutex::new(qos::effective(config, &running.now().paths())),
+        qos: Mutex::new(qos::effective(config, &running.current().paths())),
         events: Mutex::new(Watch::default()),
         journal: Mutex::new(journal(&saved)),
         clock,
@@ -208,14 +208,14 @@ fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Optio
     })
 }
 
-/// Returns the desired state at the start.
-fn desired(config: &Config, ports: &[OpenPort], links: &Links) -> Desired {
+/// Returns the derived state at the start.
+fn derived(config: &Config, ports: &[OpenPort], links: &Links) -> DerivedState {
     let macs = ports.iter().map(|port| port.mac);
-    let links: Vec<Link> = macs
+    let links: Vec<ObservedLink> = macs
         .zip(links.all())
         .map(|(mac, state)| state.link(mac))
         .collect();
-    Desired::new(config, &links)
+    DerivedState::new(config, &links)
 }
 
 /// Returns an unpredictable 64-bit number: the standard library takes the keys of its maps from the system. An attacker who knew the seed
@@ -226,11 +226,11 @@ fn unforeseen() -> u64 {
 
 fn control_core(
     config: &Config,
-    desired: &Desired,
+    derived: &DerivedState,
     (sources, recorder): (FibReader, Option<&Recorder>),
     seed: u64,
 ) -> ControlCore {
-    let settings = desired.control.clone();
+    let settings = derived.control.clone();
     let logs = recorder.map(Recorder::decisions).unwrap_or_default();
     let config = wiring::control::control_config(config, settings, seed);
     let mut core = ControlCore::logging(&config, logs);

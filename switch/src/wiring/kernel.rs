@@ -16,7 +16,7 @@ const REPORTED: u32 = 20;
 
 /// Link state of a port, as reported to Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
+pub struct LinuxLink {
     /// True if the link is up.
     pub up: bool,
     /// Speed in Mb/s.
@@ -30,7 +30,7 @@ pub struct Kernel {
     stop: Arc<AtomicBool>,
     notices: Mutex<Receiver<Notice>>,
     /// Link state of each port that was last reported.
-    links: Mutex<Vec<Option<Link>>>,
+    links: Mutex<Vec<Option<LinuxLink>>>,
     /// Log lines written so far.
     reported: AtomicU32,
 }
@@ -71,7 +71,7 @@ impl Kernel {
     }
 
     /// Reports to Linux the link states that differ from those reported last.
-    pub fn tell(&self, links: &[Link]) {
+    pub fn tell(&self, links: &[LinuxLink]) {
         let reported = self.links.lock();
         let mut reported = reported.unwrap_or_else(PoisonError::into_inner);
         reported.resize(links.len(), None);

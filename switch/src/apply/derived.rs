@@ -14,7 +14,7 @@ use crate::worker::command::{PortSettings, WorkerCommand};
 
 /// State of a port's link.
 #[derive(Debug, Clone)]
-pub struct Link {
+pub struct ObservedLink {
     /// MAC address of the port.
     pub mac: Mac,
     /// True if frames may be accepted.
@@ -27,7 +27,7 @@ pub struct Link {
 
 /// Desired state of a port in the workers.
 #[derive(Debug, Clone)]
-pub struct Port {
+pub struct PortState {
     /// True if frames are accepted.
     pub up: bool,
     /// Speeds of link and shaper.
@@ -38,9 +38,9 @@ pub struct Port {
 
 /// Desired state of the switch.
 #[derive(Debug, Clone)]
-pub struct Desired {
+pub struct DerivedState {
     /// Settings of each port.
-    pub ports: Vec<Port>,
+    pub ports: Vec<PortState>,
     /// Flow control of each port, with the values that follow from the speeds.
     pub pfc: Vec<PortPfc>,
     /// Buffer settings, with headroom for all links.
@@ -51,24 +51,24 @@ pub struct Desired {
     pub style: (CnpStyle, Priority),
 }
 
-impl Desired {
+impl DerivedState {
     /// Derives the desired state from a configuration and the present links.
     #[must_use]
-    pub fn new(config: &Config, links: &[Link]) -> Desired {
-        let port = |(plan, link): (&npcc_config::plan::Port, &Link)| {
+    pub fn new(config: &Config, links: &[ObservedLink]) -> DerivedState {
+        let port = |(plan, link): (&npcc_config::plan::Port, &ObservedLink)| {
             let speeds = speeds::of(plan, link.mbps);
-            Port {
+            PortState {
                 up: link.up,
                 speeds,
                 config: wiring::path::port(config, plan, link.mac, speeds.shaper),
             }
         };
-        let ports: Vec<Port> = config.ports.iter().zip(links).map(port).collect();
+        let ports: Vec<PortState> = config.ports.iter().zip(links).map(port).collect();
         let mut pfc: Vec<PortPfc> = links.iter().map(|link| link.pfc.clone()).collect();
         let speeds: Vec<BitRate> = ports.iter().map(|port| port.speeds.link).collect();
         let buffer = wiring::pfc::buffer(config, &speeds, &mut pfc);
         let shapers: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
-        Desired {
+        DerivedState {
             control: wiring::control::settings(config, &shapers),
             style: wiring::control::style(config),
             ports,
@@ -85,7 +85,7 @@ impl Desired {
 
     /// Returns the commands that bring the workers from `self` to `to`. A port whose link is down gets a changed speed when the link comes up.
     #[must_use]
-    pub fn commands(&self, to: &Desired) -> Vec<WorkerCommand> {
+    pub fn commands(&self, to: &DerivedState) -> Vec<WorkerCommand> {
         let mut all = Vec::new();
         let ids = (0..).map(PortId);
         for (id, (from, port)) in ids.zip(self.ports.iter().zip(&to.ports)) {
@@ -108,7 +108,7 @@ impl Desired {
         all
     }
 
-    fn configure_port(&self, id: PortId, port: &Port) -> WorkerCommand {
+    fn configure_port(&self, id: PortId, port: &PortState) -> WorkerCommand {
         let outstanding = self.pfc.get(id.index()).and_then(|pfc| pfc.outstanding);
         WorkerCommand::ConfigurePort {
             port: id,
