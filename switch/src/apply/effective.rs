@@ -2,7 +2,7 @@
 //!
 //! | part | taken |
 //! |---|---|
-//! | `npcc`, a port's policy, parameters, mode, actions, thresholds and `upstream_ce` | yes, but for the keys that [`blend`] leaves as they are |
+//! | `npcc`, a port's policy, parameters, mode, actions, thresholds and `upstream_ce` | yes, but for the keys that [`take_live_keys`] leaves as they are |
 //! | `routes`, `neighbors`, ports' `addresses` and `speed` | yes |
 //! | `qos` | yes, unless `profile` or `lossless` changes: the buffer is laid out for them |
 //! | all else | at a restart |
@@ -21,12 +21,12 @@ use super::outcome::ApplyError;
 #[derive(Debug, Clone)]
 pub struct EffectiveConfig {
     /// File as it was last read.
-    pub read: File,
+    pub last_read: File,
     /// Values that `set` has changed.
     pub overrides: Overrides,
     /// File with overrides, as far as a running switch can take them.
-    pub file: File,
-    /// Resolved configuration of `file`.
+    pub in_force: File,
+    /// Resolved configuration of `in_force`.
     pub config: Config,
 }
 
@@ -35,9 +35,9 @@ impl EffectiveConfig {
     #[must_use]
     pub fn of(file: &File, config: &Config) -> EffectiveConfig {
         EffectiveConfig {
-            read: file.clone(),
+            last_read: file.clone(),
             overrides: Overrides::default(),
-            file: file.clone(),
+            in_force: file.clone(),
             config: config.clone(),
         }
     }
@@ -53,7 +53,7 @@ impl EffectiveConfig {
         overrides: Overrides,
     ) -> Result<EffectiveConfig, ApplyError> {
         // The file as far as it needs no restart; the overrides are checked on top of it.
-        let base = blend(started, &read);
+        let base = take_live_keys(started, &read);
         let restart = differences(&base, &read);
         let loaded = patched(name, &base, &overrides).map_err(|report| {
             let report = report.to_string();
@@ -69,16 +69,17 @@ impl EffectiveConfig {
             }
         })?;
         // An override must not need a restart either.
-        if let Some(one) = differences(&blend(started, &loaded.file), &loaded.file).first() {
+        if let Some(one) = differences(&take_live_keys(started, &loaded.file), &loaded.file).first()
+        {
             return Err(ApplyError::Invalid(format!(
                 "error: `{}` cannot be set while the switch runs, it needs a restart: write it into {name} and restart the switch\n",
                 one.key
             )));
         }
         Ok(EffectiveConfig {
-            read,
+            last_read: read,
             overrides,
-            file: loaded.file,
+            in_force: loaded.file,
             config: loaded.config,
         })
     }
@@ -131,8 +132,8 @@ impl EffectiveConfig {
     /// Returns the overrides that stay in force with a new file: those whose keys have the same value in the old file and the new.
     /// Parameters go with their policy.
     #[must_use]
-    pub fn kept(&self, new: &File) -> Overrides {
-        let changed = differences(&self.read, new);
+    pub fn overrides_kept(&self, new: &File) -> Overrides {
+        let changed = differences(&self.last_read, new);
         let is_changed = |path: &str| {
             let mut keys = changed.iter().map(|one| one.key.as_str());
             keys.any(|key| is_within(path, key) || is_within(key, path))
@@ -162,7 +163,7 @@ impl EffectiveConfig {
     pub fn against_file(&self, path: &Path) -> Result<String, ApplyError> {
         let loaded = npcc_config::load(path);
         let loaded = loaded.map_err(|report| ApplyError::Invalid(report.to_string()))?;
-        let all = differences(&loaded.file, &self.file).into_iter();
+        let all = differences(&loaded.file, &self.in_force).into_iter();
         let lines: String = all.map(|one| format!("{one}\n")).collect();
         Ok(if lines.is_empty() {
             format!("what runs is as in {}\n", path.display())
@@ -173,14 +174,14 @@ impl EffectiveConfig {
 
     /// Returns the values that were set: the file's value, and the one in force.
     #[must_use]
-    pub fn set(&self, started: &File) -> Vec<Difference> {
-        differences(&blend(started, &self.read), &self.file)
+    pub fn still_set(&self, started: &File) -> Vec<Difference> {
+        differences(&take_live_keys(started, &self.last_read), &self.in_force)
     }
 
     /// Returns the differences of the file that wait for a restart.
     #[must_use]
-    pub fn waiting(&self, started: &File) -> Vec<Difference> {
-        differences(&blend(started, &self.read), &self.read)
+    pub fn needs_restart(&self, started: &File) -> Vec<Difference> {
+        differences(&take_live_keys(started, &self.last_read), &self.last_read)
     }
 }
 
@@ -191,7 +192,7 @@ impl std::fmt::Display for EffectiveConfig {
             writeln!(out, "# set {path} {value}")?;
         }
         // A model always encodes.
-        let mut all = serde_yaml::to_value(&self.file).unwrap_or_default();
+        let mut all = serde_yaml::to_value(&self.in_force).unwrap_or_default();
         drop_unwritten(&mut all);
         out.write_str(&serde_yaml::to_string(&all).unwrap_or_default())
     }
@@ -210,7 +211,7 @@ fn drop_unwritten(value: &mut Value) {
 }
 
 /// Returns the file of the start, with all that can change at run time taken from the new file.
-fn blend(started: &File, new: &File) -> File {
+fn take_live_keys(started: &File, new: &File) -> File {
     let mut file = started.clone();
     file.routes.clone_from(&new.routes);
     file.neighbors.clone_from(&new.neighbors);

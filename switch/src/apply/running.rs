@@ -58,7 +58,7 @@ pub struct RunningConfig {
     effective: EffectiveConfig,
     current: DerivedState,
     /// Configuration before a reload that waits for its commit.
-    before: Option<EffectiveConfig>,
+    rollback_to: Option<EffectiveConfig>,
 }
 
 impl RunningConfig {
@@ -70,7 +70,7 @@ impl RunningConfig {
             started: loaded.file.clone(),
             effective: EffectiveConfig::of(&loaded.file, &loaded.config),
             current: now,
-            before: None,
+            rollback_to: None,
         }
     }
 
@@ -89,7 +89,7 @@ impl RunningConfig {
     /// Returns true if a reload waits for its commit.
     #[must_use]
     pub const fn is_pending(&self) -> bool {
-        self.before.is_some()
+        self.rollback_to.is_some()
     }
 
     /// Sets a value of the running configuration, by its key.
@@ -103,8 +103,8 @@ impl RunningConfig {
         targets: &mut impl Targets,
     ) -> Result<(), ApplyError> {
         let overrides = self.effective.with(key, value, &self.current.control)?;
-        let effective = self.want(self.effective.read.clone(), overrides)?;
-        self.become_of(effective, links, targets)
+        let effective = self.combine(self.effective.last_read.clone(), overrides)?;
+        self.switch_to(effective, links, targets)
     }
 
     /// Resets a key, or all that was set, to the file's value.
@@ -118,9 +118,9 @@ impl RunningConfig {
         targets: &mut impl Targets,
     ) -> Result<Outcome, ApplyError> {
         let overrides = self.effective.without(key)?;
-        let effective = self.want(self.effective.read.clone(), overrides)?;
+        let effective = self.combine(self.effective.last_read.clone(), overrides)?;
         let outcome = self.outcome(&effective);
-        self.become_of(effective, links, targets)?;
+        self.switch_to(effective, links, targets)?;
         Ok(outcome)
     }
 
@@ -128,9 +128,9 @@ impl RunningConfig {
     ///
     /// # Errors
     /// Says what is wrong with the values set over the file, or with the file without a restart.
-    pub fn read(&self, loaded: Loaded) -> Result<(EffectiveConfig, Outcome), ApplyError> {
-        let overrides = self.effective.kept(&loaded.file);
-        let effective = self.want(loaded.file, overrides)?;
+    pub fn plan_reload(&self, loaded: Loaded) -> Result<(EffectiveConfig, Outcome), ApplyError> {
+        let overrides = self.effective.overrides_kept(&loaded.file);
+        let effective = self.combine(loaded.file, overrides)?;
         let outcome = Outcome {
             warnings: loaded.warnings.iter().map(ToString::to_string).collect(),
             ..self.outcome(&effective)
@@ -150,16 +150,16 @@ impl RunningConfig {
         targets: &mut impl Targets,
     ) -> Result<(), ApplyError> {
         let old = self.effective.clone();
-        self.become_of(effective, links, targets)?;
+        self.switch_to(effective, links, targets)?;
         if pending {
-            self.before.get_or_insert(old);
+            self.rollback_to.get_or_insert(old);
         }
         Ok(())
     }
 
     /// Confirms the pending reload; returns true if there was one.
     pub fn commit(&mut self) -> bool {
-        self.before.take().is_some()
+        self.rollback_to.take().is_some()
     }
 
     /// Restores the configuration before the pending reload; `None` if none is pending.
@@ -171,11 +171,11 @@ impl RunningConfig {
         links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Option<Result<Outcome, ApplyError>> {
-        let old = self.before.clone()?;
+        let old = self.rollback_to.clone()?;
         let outcome = self.outcome(&old);
-        let done = self.become_of(old, links, targets);
+        let done = self.switch_to(old, links, targets);
         if done.is_ok() {
-            self.before = None;
+            self.rollback_to = None;
         }
         Some(done.map(|()| outcome))
     }
@@ -184,7 +184,7 @@ impl RunningConfig {
     ///
     /// # Errors
     /// Fails if the workers did not take it; nothing has changed. A control core that did not take its part gets it with the next change.
-    pub fn follow(
+    pub fn apply_links(
         &mut self,
         links: &[ObservedLink],
         targets: &mut impl Targets,
@@ -203,14 +203,14 @@ impl RunningConfig {
         Ok(())
     }
 
-    fn want(&self, read: File, overrides: Overrides) -> Result<EffectiveConfig, ApplyError> {
+    fn combine(&self, read: File, overrides: Overrides) -> Result<EffectiveConfig, ApplyError> {
         let name = self.path.display().to_string();
         EffectiveConfig::new(&name, &self.started, read, overrides)
     }
 
     /// Returns the outcome of a change from the running state.
     fn outcome(&self, to: &EffectiveConfig) -> Outcome {
-        let applied = differences(&self.effective.file, &to.file);
+        let applied = differences(&self.effective.in_force, &to.in_force);
         let is_shown = |path: &str| {
             applied
                 .iter()
@@ -223,14 +223,14 @@ impl RunningConfig {
         Outcome {
             file: self.path.display().to_string(),
             reset,
-            kept: to.set(&self.started),
-            restart: to.waiting(&self.started),
+            kept: to.still_set(&self.started),
+            restart: to.needs_restart(&self.started),
             applied,
             ..Outcome::default()
         }
     }
 
-    fn become_of(
+    fn switch_to(
         &mut self,
         effective: EffectiveConfig,
         links: &[ObservedLink],

@@ -279,7 +279,7 @@ impl Case {
             }
             Step::Reload(which, pending) => {
                 std::fs::write(&self.path, file(which)).unwrap();
-                let (effective, _) = running.read(load(&self.path)?)?;
+                let (effective, _) = running.plan_reload(load(&self.path)?)?;
                 running.reload(effective, pending, links, fakes)?;
                 let old = self.now.clone();
                 let changed = changed(self.now.0, which);
@@ -314,7 +314,7 @@ impl Case {
                     links[port].mbps = mbps;
                 }
                 // If a worker timed out, the next poll tries again.
-                if running.follow(&links, fakes).is_ok() {
+                if running.apply_links(&links, fakes).is_ok() {
                     self.links = links;
                 }
             }
@@ -329,7 +329,7 @@ impl Case {
     fn holds(&mut self, step: &Step) {
         let effective = self.running.effective();
         let read = parse("t.yaml", &file(self.now.0)).unwrap().file;
-        assert_eq!(effective.read, read, "{step:?}");
+        assert_eq!(effective.last_read, read, "{step:?}");
         let config = &parse("t.yaml", BASE).unwrap().config;
         let set: BTreeMap<String, &str> = effective
             .overrides
@@ -384,7 +384,7 @@ fn a_reload_keeps_what_was_set_unless_the_file_changes_it_and_lists_it() {
         case.take(&set).unwrap();
     }
     std::fs::write(&case.path, file(1)).unwrap();
-    let (_, outcome) = case.running.read(load(&case.path).unwrap()).unwrap();
+    let (_, outcome) = case.running.plan_reload(load(&case.path).unwrap()).unwrap();
     let keys = |all: &[npcc_config::Difference]| -> Vec<String> {
         all.iter().map(ToString::to_string).collect()
     };
@@ -405,7 +405,7 @@ fn npcc_of_a_port_is_taken_out_and_put_back_without_a_restart() {
     assert_eq!(watched(&case), 2);
     for (which, expected) in [(8, 0), (0, 2)] {
         std::fs::write(&case.path, file(which)).unwrap();
-        let (_, outcome) = case.running.read(load(&case.path).unwrap()).unwrap();
+        let (_, outcome) = case.running.plan_reload(load(&case.path).unwrap()).unwrap();
         assert!(
             outcome.restart.is_empty() && outcome.applied.len() == 1,
             "{outcome}"
@@ -447,7 +447,7 @@ fn read(text: &str) -> Result<super::outcome::Outcome, ApplyError> {
     let case = Case::new(folder.path());
     std::fs::write(&case.path, text).unwrap();
     case.running
-        .read(load(&case.path)?)
+        .plan_reload(load(&case.path)?)
         .map(|(_, outcome)| outcome)
 }
 

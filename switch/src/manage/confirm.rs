@@ -46,7 +46,7 @@ impl Management {
             if confirm.is_none() && !dry_run && running.is_pending() {
                 return refused("a reload waits for its commit: `commit` or `rollback` first");
             }
-            let (effective, mut outcome) = running.read(loaded)?;
+            let (effective, mut outcome) = running.plan_reload(loaded)?;
             outcome.dry_run = dry_run;
             if dry_run {
                 return Ok(outcome);

@@ -93,13 +93,13 @@ impl Management {
         }
         let mut targets = self.targets(routes);
         // If a worker timed out, the next poll tries again.
-        if running.follow(&links, &mut targets).is_ok() {
-            self.followed(index, reported, &state, running);
+        if running.apply_links(&links, &mut targets).is_ok() {
+            self.publish_link(index, reported, &state, running);
         }
     }
 
     /// Publishes that a link came up, went down, or changed its speed.
-    fn followed(
+    fn publish_link(
         &self,
         index: usize,
         reported: LinkReport,
