@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::net::IpAddr;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use npcc_cnp::build::{CnpSpec, CnpStyle};
+use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::craft::Craft;
@@ -42,7 +42,7 @@ fn build(c: &mut Criterion) {
             src_mac: Mac([2, 0, 0, 0, 1, 1]),
             vlan: None,
             ip_id: 0,
-            style: CnpStyle::default(),
+            header: CnpHeader::default(),
         };
         group.bench_function(name, |b| b.iter(|| black_box(black_box(&spec).build())));
     }

@@ -141,7 +141,7 @@ fn scapy_finds_a_wrong_icrc() {
         src_mac: WAN_MAC,
         vlan: None,
         ip_id: 0,
-        style: npcc_cnp::build::CnpStyle::default(),
+        header: npcc_cnp::build::CnpHeader::default(),
     }
     .build()
     .bytes()

@@ -9,7 +9,7 @@
 
 use std::net::IpAddr;
 
-use npcc_cnp::build::{CnpSpec, CnpStyle};
+use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::classify::Classifier;
@@ -219,7 +219,7 @@ fn building_a_cnp_allocates_nothing() {
         src_mac: OURS,
         vlan: None,
         ip_id: 0,
-        style: CnpStyle::default(),
+        header: CnpHeader::default(),
     };
     let info = allocation_counter::measure(|| {
         for _ in 0..1_000 {

@@ -17,7 +17,7 @@ use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use npcc_cnp::build::{CnpSpec, CnpStyle};
+use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::{FlowKey, Qpn};
@@ -63,7 +63,7 @@ fn cnp(count: u32, only: Option<&str>) {
             src_mac: Mac([2, 0, 0, 0, 1, 1]),
             vlan: None,
             ip_id: 0,
-            style: CnpStyle::default(),
+            header: CnpHeader::default(),
         };
         let ns = best(count, |n| {
             spec.sender_qpn = Qpn::new(n);

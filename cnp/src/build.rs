@@ -43,7 +43,7 @@ pub struct Vlan {
 
 /// Fields of the CNP that are the same for every flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CnpStyle {
+pub struct CnpHeader {
     /// DSCP (high six bits) and ECN; NICs send 0xc2: CS6 and ECT(0).
     pub tos: u8,
     /// TTL or hop limit.
@@ -52,11 +52,11 @@ pub struct CnpStyle {
     pub udp_source_port: u16,
 }
 
-impl CnpStyle {
+impl CnpHeader {
     /// Style with this DSCP (0..=63) and ECT(0), as NICs mark their CNPs.
     #[must_use]
-    pub const fn with_dscp(dscp: u8) -> CnpStyle {
-        CnpStyle {
+    pub const fn with_dscp(dscp: u8) -> CnpHeader {
+        CnpHeader {
             tos: dscp << 2 | 2,
             ttl: 64,
             udp_source_port: 0,
@@ -64,9 +64,9 @@ impl CnpStyle {
     }
 }
 
-impl Default for CnpStyle {
-    fn default() -> CnpStyle {
-        CnpStyle::with_dscp(48)
+impl Default for CnpHeader {
+    fn default() -> CnpHeader {
+        CnpHeader::with_dscp(48)
     }
 }
 
@@ -86,7 +86,7 @@ pub struct CnpSpec {
     /// Identification (IPv4). NICs count; 0 with DF is allowed by RFC 6864.
     pub ip_id: u16,
     /// DSCP, TTL, UDP source port.
-    pub style: CnpStyle,
+    pub header: CnpHeader,
 }
 
 const V4_LEN: usize = ipv4::MIN_LEN + UDP_LEN as usize;
@@ -138,14 +138,14 @@ impl CnpSpec {
         let addresses = receiver << 32 | sender & u64::from(u32::MAX);
         packet[..10].copy_from_slice(&[
             0x45,
-            self.style.tos,
+            self.header.tos,
             0,
             60,
             0,
             0,
             0x40,
             0,
-            self.style.ttl,
+            self.header.ttl,
             udp::PROTOCOL,
         ]);
         packet[4..6].copy_from_slice(&self.ip_id.to_be_bytes());
@@ -158,7 +158,7 @@ impl CnpSpec {
     }
 
     fn put_v6(&self, packet: &mut [u8; V6_LEN]) -> usize {
-        let tos = self.style.tos;
+        let tos = self.header.tos;
         packet[..8].copy_from_slice(&[
             0x60 | tos >> 4,
             tos << 4,
@@ -167,7 +167,7 @@ impl CnpSpec {
             0,
             40,
             udp::PROTOCOL,
-            self.style.ttl,
+            self.header.ttl,
         ]);
         let ([a, b], [c, d]) = (self.flow.dst, self.flow.src);
         for (place, word) in packet[8..40].chunks_exact_mut(8).zip([a, b, c, d]) {
@@ -190,7 +190,7 @@ impl CnpSpec {
         let Some(bytes) = bytes.first_chunk_mut::<{ UDP_LEN as usize }>() else {
             return;
         };
-        bytes[..2].copy_from_slice(&self.style.udp_source_port.to_be_bytes());
+        bytes[..2].copy_from_slice(&self.header.udp_source_port.to_be_bytes());
         bytes[2..4].copy_from_slice(&udp::ROCEV2_PORT.to_be_bytes());
         bytes[4..6].copy_from_slice(&UDP_LEN.to_be_bytes());
         bytes[8] = bth::CNP;

@@ -28,7 +28,7 @@ fn spec(receiver: &str, sender: &str, qpn: u32) -> CnpSpec {
         src_mac: Mac([0x7c, 0xfe, 0x90, 0x64, 0x3b, 0x32]),
         vlan: None,
         ip_id: 0,
-        style: CnpStyle::default(),
+        header: CnpHeader::default(),
     }
 }
 
@@ -56,7 +56,7 @@ fn a_captured_frame_verifies_and_a_broken_one_does_not() {
 fn parameters_of_libconntrack_give_its_icrc() {
     let mut v2 = spec("22.22.22.8", "22.22.22.7", 0xd2);
     v2.ip_id = 0x98c6;
-    v2.style = CnpStyle {
+    v2.header = CnpHeader {
         tos: 0x89,
         ttl: 0x20,
         udp_source_port: 56238,
@@ -101,7 +101,7 @@ proptest! {
             src_mac: Mac([2, 0, 0, 0, 0, 2]),
             vlan: vlan.map(|(id, pcp)| Vlan { id, pcp: Priority::new(pcp) }),
             ip_id: id,
-            style: CnpStyle { ttl, udp_source_port: port, ..CnpStyle::with_dscp(dscp) },
+            header: CnpHeader { ttl, udp_source_port: port, ..CnpHeader::with_dscp(dscp) },
         };
         let frame = spec.build();
         let parsed = parse(frame.bytes()).unwrap();

@@ -8,7 +8,7 @@ mod checksum;
 
 use std::net::IpAddr;
 
-use npcc_cnp::build::{CnpSpec, CnpStyle, Vlan};
+use npcc_cnp::build::{CnpHeader, CnpSpec, Vlan};
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::craft::{BthFields, Craft};
@@ -331,7 +331,7 @@ impl Traffic {
                 pcp: Priority::new(6),
             }),
             ip_id: 0,
-            style: CnpStyle::default(),
+            header: CnpHeader::default(),
         };
         spec.build().bytes().to_vec()
     }

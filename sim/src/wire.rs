@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use npcc_cnp::build::{CnpSpec, CnpStyle};
+use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::icrc;
@@ -123,7 +123,7 @@ pub fn cnp(back: &Direction, period: Option<Nanos>) -> SimFrame {
         src_mac: back.src_mac,
         vlan: None,
         ip_id: 0,
-        style: CnpStyle::default(),
+        header: CnpHeader::default(),
     };
     let mut frame = SimFrame::with(spec.build().bytes());
     if let Some(period) = period {

@@ -5,7 +5,7 @@
 //! queued at once, as the switch's injector does.
 
 use arrayvec::ArrayVec;
-use npcc_cnp::build::{CnpSpec, CnpStyle};
+use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::queue_state::QueueState;
 use npcc_cnp::flow_cache::FlowCache;
@@ -318,7 +318,7 @@ fn spec(
         src_mac: path.src,
         vlan: None,
         ip_id: 0,
-        style: CnpStyle::default(),
+        header: CnpHeader::default(),
     };
     Some((path.port, SimFrame::with(spec.build().bytes())))
 }

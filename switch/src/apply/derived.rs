@@ -1,6 +1,6 @@
 //! Desired state of workers and control core, from a configuration and the present links. No I/O.
 
-use npcc_cnp::build::CnpStyle;
+use npcc_cnp::build::CnpHeader;
 use npcc_cnp::control::settings::Settings;
 use npcc_config::Config;
 use npcc_pipeline::buffer::BufferConfig;
@@ -48,7 +48,7 @@ pub struct DerivedState {
     /// Settings of NPCC.
     pub control: Settings,
     /// Style of CNPs, and the queue they leave by.
-    pub style: (CnpStyle, Priority),
+    pub cnp_header: (CnpHeader, Priority),
 }
 
 impl DerivedState {
@@ -70,7 +70,7 @@ impl DerivedState {
         let shapers: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
         DerivedState {
             control: wiring::control::settings(config, &shapers),
-            style: wiring::control::style(config),
+            cnp_header: wiring::control::cnp_header(config),
             ports,
             pfc,
             buffer,

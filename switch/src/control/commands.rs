@@ -10,7 +10,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use npcc_cnp::build::CnpStyle;
+use npcc_cnp::build::CnpHeader;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::{ControlCommand, Refused};
 use npcc_pipeline::units::{Nanos, Priority};
@@ -31,7 +31,7 @@ enum Instruction {
     Core(ControlCommand),
     /// Pairs, all or none. The giver holds them too, so that they are not freed here.
     Pairs(Arc<[ControlCommand]>),
-    Style(CnpStyle, Priority),
+    CnpHeader(CnpHeader, Priority),
 }
 
 #[derive(Debug)]
@@ -67,12 +67,16 @@ impl ControlCommands {
         self.instruct(Instruction::Pairs(Arc::clone(pairs)))
     }
 
-    /// Changes the style of CNPs, or the queue they enter, from now on.
+    /// Changes the header of CNPs, or the queue they enter, from now on.
     ///
     /// # Errors
     /// Fails with [`ControlCommandError::TimedOut`].
-    pub fn restyle(&self, style: CnpStyle, priority: Priority) -> Result<(), ControlCommandError> {
-        self.instruct(Instruction::Style(style, priority))
+    pub fn set_cnp_header(
+        &self,
+        header: CnpHeader,
+        priority: Priority,
+    ) -> Result<(), ControlCommandError> {
+        self.instruct(Instruction::CnpHeader(header, priority))
     }
 
     fn instruct(&self, instruction: Instruction) -> Result<(), ControlCommandError> {
@@ -148,13 +152,13 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Carries out one waiting command, or a part of a list; `restyle` changes the style of CNPs.
+    /// Carries out one waiting command, or a part of a list; `set_header` changes the header of CNPs.
     #[inline]
     pub fn execute_next(
         &mut self,
         core: &mut ControlCore,
         now: Nanos,
-        restyle: impl FnOnce(CnpStyle, Priority),
+        set_header: impl FnOnce(CnpHeader, Priority),
     ) {
         if self.list.is_some() {
             self.go_on(core, now);
@@ -178,8 +182,8 @@ impl Inbox {
                 self.go_on(core, now);
                 return;
             }
-            Instruction::Style(style, priority) => {
-                restyle(style, priority);
+            Instruction::CnpHeader(header, priority) => {
+                set_header(header, priority);
                 Ok(())
             }
         };

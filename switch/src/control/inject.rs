@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use npcc_cnp::build::{CnpFrame, CnpSpec, CnpStyle, Vlan};
+use npcc_cnp::build::{CnpFrame, CnpHeader, CnpSpec, Vlan};
 use npcc_cnp::plan::{CnpRequest, Suppressed};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
@@ -40,34 +40,34 @@ pub fn ring() -> (Producer<Injection>, Consumer<Injection>) {
 #[derive(Debug)]
 pub struct Injector {
     fib: FibReader,
-    style: CnpStyle,
+    header: CnpHeader,
     priority: Priority,
     rings: Vec<Producer<Injection>>,
     owners: Vec<usize>,
 }
 
 impl Injector {
-    /// Builds CNPs of this style for queue `priority`; `owners` names for each port the index of its worker's ring in `rings`.
+    /// Builds CNPs of this header for queue `priority`; `owners` names for each port the index of its worker's ring in `rings`.
     #[must_use]
     pub fn new(
         fib: FibReader,
-        style: CnpStyle,
+        header: CnpHeader,
         priority: Priority,
         rings: Vec<Producer<Injection>>,
         owners: Vec<usize>,
     ) -> Injector {
         Injector {
             fib,
-            style,
+            header: header,
             priority,
             rings,
             owners,
         }
     }
 
-    /// Changes the style of CNPs and the queue they enter, from now on.
-    pub const fn restyle(&mut self, style: CnpStyle, priority: Priority) {
-        self.style = style;
+    /// Changes the header of CNPs and the queue they enter, from now on.
+    pub const fn set_cnp_header(&mut self, header: CnpHeader, priority: Priority) {
+        self.header = header;
         self.priority = priority;
     }
 
@@ -99,7 +99,7 @@ impl Injector {
             src_mac: path.src,
             vlan: (path.vlan != UNTAGGED).then_some(vlan),
             ip_id: 0,
-            style: self.style,
+            header: self.header,
         };
         let ring = self
             .owners

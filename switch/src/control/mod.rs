@@ -150,8 +150,8 @@ impl ControlLoop {
             clock,
             ..
         } = self;
-        inbox.execute_next(core, now, |style, priority| {
-            injector.restyle(style, priority);
+        inbox.execute_next(core, now, |header, priority| {
+            injector.set_cnp_header(header, priority);
         });
         injector.refresh();
         core.count_arrivals(now, |port| came(counters, port));
@@ -254,7 +254,7 @@ fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos
 
 #[cfg(test)]
 mod tests {
-    use npcc_cnp::build::CnpStyle;
+    use npcc_cnp::build::CnpHeader;
     use npcc_cnp::key::{FlowKey, Qpn};
     use npcc_cnp::pair::Evidence;
     use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
@@ -308,8 +308,8 @@ mod tests {
             groups: 4,
         };
         let (_routes, mut readers) = RouteWriter::new(capacity, 1);
-        let (style, queue) = (CnpStyle::with_dscp(48), Priority::new(6));
-        let mut injector = Injector::new(readers.remove(0), style, queue, Vec::new(), Vec::new());
+        let (header, queue) = (CnpHeader::with_dscp(48), Priority::new(6));
+        let mut injector = Injector::new(readers.remove(0), header, queue, Vec::new(), Vec::new());
         let counters = [Arc::new(Counters::new(2))];
         let level = &counters[0].port(1).unwrap().queues[3].level;
         level.crossed[1].set(5_000);

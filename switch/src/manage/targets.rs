@@ -95,9 +95,9 @@ impl LiveTargets<'_> {
         (after, to): SwitchState<'_>,
     ) -> Result<(), String> {
         let LiveTargets { view, npcc, .. } = self;
-        if from.style != to.style {
-            let (style, priority) = to.style;
-            npcc.restyle(style, priority)
+        if from.cnp_header != to.cnp_header {
+            let (header, priority) = to.cnp_header;
+            npcc.set_cnp_header(header, priority)
                 .map_err(|error| error.to_string())?;
         }
         if from.control != to.control {

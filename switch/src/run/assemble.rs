@@ -109,9 +109,9 @@ pub(super) fn assemble<P: Probe>(
 
     let running = RunningConfig::new(source.path.clone(), &source.loaded, derived);
     let (npcc, inbox) = commands::ring();
-    let (style, priority) = wiring::control::style(config);
+    let (header, priority) = wiring::control::cnp_header(config);
     let control = ControlLoop {
-        injector: Injector::new(routes.control, style, priority, peers.injections, owners),
+        injector: Injector::new(routes.control, header, priority, peers.injections, owners),
         first: FirstAnswer::default(),
         alarms: Alarms::new(&peers.published.counters, wiring::control::ports(config)),
         counters: peers.published.counters.clone(),

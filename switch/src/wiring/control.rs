@@ -1,7 +1,7 @@
 //! Conversion of the configuration to NPCC's settings.
 
 use npcc_cnp::action::{Action, HostSet};
-use npcc_cnp::build::CnpStyle;
+use npcc_cnp::build::CnpHeader;
 use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::host_rules::HostRules;
@@ -28,14 +28,14 @@ pub fn ports(config: &Config) -> u32 {
 
 /// Returns the format of CNPs, and the queue they enter.
 #[must_use]
-pub fn style(config: &Config) -> (CnpStyle, Priority) {
+pub fn cnp_header(config: &Config) -> (CnpHeader, Priority) {
     let cnp = &config.npcc.cnp;
-    let style = CnpStyle {
+    let header = CnpHeader {
         ttl: cnp.ttl.byte(),
         udp_source_port: cnp.udp_source_port.short(),
-        ..CnpStyle::with_dscp(cnp.dscp.byte())
+        ..CnpHeader::with_dscp(cnp.dscp.byte())
     };
-    (style, Priority::new(cnp.priority.byte()))
+    (header, Priority::new(cnp.priority.byte()))
 }
 
 /// Returns the set-up of the control core, with these initial settings.
