@@ -5,7 +5,7 @@
 //!
 //! How: one event pass builds a tree whose nodes know their place (`tree`); scalars are resolved
 //! by `serde_yaml`; serde reads the model from the tree and every mistake is collected (`de`);
-//! the relations between values are checked (`check`); what passes is resolved ([`plan`]).
+//! the relations between values are checked (`check`); what passes is resolved ([`resolved`]).
 //!
 //! ```
 //! let text = "\
@@ -32,8 +32,8 @@ pub mod document;
 mod load;
 pub mod model;
 mod patch;
-pub mod plan;
 pub mod regular;
+pub mod resolved;
 mod retired;
 pub mod sizing;
 mod subnets;
@@ -47,7 +47,7 @@ pub use ipnet;
 pub use load::{Loaded, load, parse, patched};
 pub use npcc_pipeline::named;
 pub use patch::{Overrides, is_within};
-pub use plan::Config;
+pub use resolved::Config;
 pub use sizing::Sizing;
 
 /// Returns the JSON schema of the configuration file, for editors.

@@ -9,8 +9,8 @@ use crate::de;
 use crate::diag::{Diagnostic, Problem, Report, Severity};
 use crate::model::File;
 use crate::patch::Overrides;
-use crate::plan::Config;
 use crate::regular::{self, ReadError};
+use crate::resolved::Config;
 use crate::retired;
 use crate::tree::{self, Node, Span};
 

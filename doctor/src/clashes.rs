@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use npcc_config::Config;
-use npcc_config::plan::Port;
+use npcc_config::resolved::Port;
 
 use crate::finding::{Check, Finding, Mend, Severity};
 use crate::host::Host;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 
 use npcc_config::model::Hugepages;
-use npcc_config::plan::Device;
+use npcc_config::resolved::Device;
 use npcc_config::sizing::EAL_MARGIN;
 use npcc_config::{Config, Sizing};
 

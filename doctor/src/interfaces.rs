@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use npcc_config::Config;
 use npcc_config::model::PortPfc;
-use npcc_config::plan::{Device, Port};
+use npcc_config::resolved::{Device, Port};
 use serde::Deserialize;
 
 use crate::finding::{Check, Finding, Mend, Severity};

@@ -1,7 +1,7 @@
 //! Checks of PCI ports: present, bound to a driver DPDK can use, behind an IOMMU, near their worker, with all PCIe lanes.
 
 use npcc_config::Config;
-use npcc_config::plan::{Device, Port};
+use npcc_config::resolved::{Device, Port};
 
 use crate::cpu_list;
 use crate::finding::{Check, Finding, Mend, Severity};

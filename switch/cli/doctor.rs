@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use npcc_config::Config;
-use npcc_config::plan::Port;
+use npcc_config::resolved::Port;
 use npcc_doctor::{Diagnosis, DriverFile, Host, examine};
 use npcc_dpdk::Device;
 

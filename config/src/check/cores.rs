@@ -4,7 +4,7 @@ use npcc_pipeline::num::real;
 
 use super::{Check, port_path};
 use crate::model::{File, Idle};
-use crate::plan::EffectiveQos;
+use crate::resolved::EffectiveQos;
 use crate::tree::Path;
 
 pub(super) fn check(check: &mut Check<'_>) {

@@ -1,7 +1,7 @@
 //! Checks of the Linux integration: the namespace, the receive buffer and the interfaces' names.
 
 use super::Check;
-use crate::plan::linux_link;
+use crate::resolved::linux_link;
 use crate::tree::Path;
 use crate::units::Bytes;
 

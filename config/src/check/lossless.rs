@@ -2,7 +2,7 @@
 
 use super::{Check, port_path};
 use crate::model::{PfcBackend, PortPfc};
-use crate::plan::EffectiveQos;
+use crate::resolved::EffectiveQos;
 use crate::sizing::{Link, Lossless, sends_pause};
 use crate::tree::Path;
 use crate::units::{Bytes, Nanos};
@@ -129,14 +129,14 @@ fn marking_before_pause(check: &mut Check<'_>, effective: &EffectiveQos, room: &
         return;
     }
     let file = check.file;
-    for (n, plan) in (0u8..8).zip(&effective.priorities) {
-        let Some(ecn) = plan.ecn.filter(|_| plan.lossless) else {
+    for (n, resolved) in (0u8..8).zip(&effective.priorities) {
+        let Some(ecn) = resolved.ecn.filter(|_| resolved.lossless) else {
             continue;
         };
         let deepest = file.ports.iter().filter_map(|port| {
             // A link whose speed is not known yet is checked when it comes up.
             let speed = port.speed.or_else(|| port.link_speed.written())?;
-            let drain = plan.drain(Some(speed))?;
+            let drain = resolved.drain(Some(speed))?;
             Some((ecn.kmax.bytes_floored(drain, port.mtu.short()), &port.name))
         });
         let Some((kmax, name)) = deepest.max() else {

@@ -2,7 +2,7 @@
 
 use super::{Check, port_path};
 use crate::model::{Hosts, PortNpcc, Scheduler};
-use crate::plan::{Device, EffectiveQos};
+use crate::resolved::{Device, EffectiveQos};
 use crate::suggest::nearest;
 use crate::tree::Path;
 use crate::units::{Nanos, Written};
@@ -167,13 +167,13 @@ fn cnp(check: &mut Check<'_>) {
         let hint = "write tenths of a percent, such as 0.1% or 5%";
         check.error(&at("cap"), message, hint);
     }
-    let plan = EffectiveQos::new(&check.file.qos).priorities[cnp.priority.index()];
+    let resolved = EffectiveQos::new(&check.file.qos).priorities[cnp.priority.index()];
     let enabled = check
         .file
         .ports
         .iter()
         .any(|p| p.npcc.as_ref().is_some_and(|n| n.enable));
-    if enabled && plan.scheduler != Scheduler::Strict {
+    if enabled && resolved.scheduler != Scheduler::Strict {
         let message = format!(
             "CNPs leave by priority {}, which is not strict",
             cnp.priority

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Check, port_path};
 use crate::model::Port;
-use crate::plan::Device;
+use crate::resolved::Device;
 use crate::sizing::LINK_HEADERS;
 use crate::units::{Mac, Threshold};
 

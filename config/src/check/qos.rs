@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{Check, compare};
 use crate::model::{EcnChoice, Priority, Scheduler};
-use crate::plan::{EffectiveQos, PriorityPlan};
+use crate::resolved::{EffectiveQos, ResolvedPriority};
 use crate::tree::Path;
 use crate::units::{Percent, Threshold};
 
@@ -17,8 +17,8 @@ pub(super) fn check(check: &mut Check<'_>) {
     }
 }
 
-fn priority(check: &mut Check<'_>, path: &Path, own: &Priority, plan: &PriorityPlan) {
-    if own.weight.is_some() && plan.scheduler == Scheduler::Strict {
+fn priority(check: &mut Check<'_>, path: &Path, own: &Priority, resolved: &ResolvedPriority) {
+    if own.weight.is_some() && resolved.scheduler == Scheduler::Strict {
         let hint = "remove weight, or write scheduler: dwrr";
         check.error(&path.key("weight"), "a strict queue has no weight", hint);
     }
@@ -57,7 +57,7 @@ fn priority(check: &mut Check<'_>, path: &Path, own: &Priority, plan: &PriorityP
             [("min", wred.min), ("max", wred.max)],
             ("prob", wred.prob),
         );
-        if plan.lossless {
+        if resolved.lossless {
             let hint = "remove wred here, or write lossless: false";
             check.error_at_key(&path, "a lossless queue cannot drop early", hint);
         }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{Check, compare, port_path};
 use crate::model::Port;
-use crate::plan::Thresholds;
+use crate::resolved::Thresholds;
 use crate::tree::Path;
 use crate::units::{BitRate, Threshold};
 

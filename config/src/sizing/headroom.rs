@@ -6,7 +6,7 @@
 //! and its own transmit ring, behind which the pause frame waits.
 
 use crate::model::{self, PeerResponse, PfcBackend, PortPfc};
-use crate::plan::{self, Config};
+use crate::resolved::{self, Config};
 use crate::units::{BitRate, Length, Nanos, Threshold};
 
 /// Pause quanta (64 bytes each) within which a peer must stop, by its speed in bits per second.
@@ -59,7 +59,7 @@ pub struct Link {
 impl Link {
     /// Link of a resolved port at `speed`, received from by `receivers` workers whose loop iterations take at most `turn`.
     #[must_use]
-    pub fn of(port: &plan::Port, speed: BitRate, turn: Nanos, receivers: u64) -> Self {
+    pub fn of(port: &resolved::Port, speed: BitRate, turn: Nanos, receivers: u64) -> Self {
         Self {
             cable: port.cable,
             speed,
@@ -73,7 +73,7 @@ impl Link {
     }
 
     /// Link of a port as configured, before its link is up.
-    pub(super) fn configured(config: &Config, port: &plan::Port) -> Self {
+    pub(super) fn configured(config: &Config, port: &resolved::Port) -> Self {
         let device = Some(&port.device);
         let (speed, _) = link_speed(device, (port.link_speed, port.speed));
         let receivers = receivers(device, config.cores.workers.len());
@@ -82,11 +82,11 @@ impl Link {
 
     pub(crate) fn of_model(
         port: &model::Port,
-        qos: &plan::EffectiveQos,
+        qos: &resolved::EffectiveQos,
         turn: Nanos,
         workers: usize,
     ) -> Self {
-        let device = plan::Device::parse(&port.device);
+        let device = resolved::Device::parse(&port.device);
         let written = (port.link_speed.written(), port.speed);
         Self {
             cable: port.cable,
@@ -153,10 +153,10 @@ npcc_pipeline::named! {
 /// Returns the speed of a link before it is up, from `link_speed` and `speed` as configured, and its source.
 #[must_use]
 pub fn link_speed(
-    device: Option<&plan::Device>,
+    device: Option<&resolved::Device>,
     (link, shaper): (Option<BitRate>, Option<BitRate>),
 ) -> (BitRate, SpeedFrom) {
-    let physical = matches!(device, Some(plan::Device::Pci { .. }));
+    let physical = matches!(device, Some(resolved::Device::Pci { .. }));
     match (link, shaper) {
         (Some(link), _) => (link, SpeedFrom::Written),
         (None, Some(shaper)) if !physical => (shaper, SpeedFrom::Shaper),
@@ -170,9 +170,9 @@ pub fn link_speed(
 
 /// Number of workers, out of `workers`, that may receive from a device: all of them for a PCI device, which may spread flows; else one.
 #[must_use]
-pub fn receivers(device: Option<&plan::Device>, workers: usize) -> u64 {
+pub fn receivers(device: Option<&resolved::Device>, workers: usize) -> u64 {
     match device {
-        Some(plan::Device::Pci { .. }) => u64::try_from(workers).unwrap_or(u64::MAX).max(1),
+        Some(resolved::Device::Pci { .. }) => u64::try_from(workers).unwrap_or(u64::MAX).max(1),
         _ => 1,
     }
 }
@@ -225,7 +225,7 @@ fn within(speed: BitRate, time: Nanos) -> u64 {
 
 /// Computes the headroom of every lossless priority of every port.
 pub(super) fn table(config: &Config) -> Vec<Headroom> {
-    let row = |port: &plan::Port, priority| {
+    let row = |port: &resolved::Port, priority| {
         let (speed, from) = link_speed(Some(&port.device), (port.link_speed, port.speed));
         let link = Link::configured(config, port);
         let sends = sends_pause(port.pfc, config.pfc.backend, port.device.id());
@@ -238,7 +238,7 @@ pub(super) fn table(config: &Config) -> Vec<Headroom> {
             bytes: sends.then(|| link.headroom()),
         }
     };
-    let rows = |port: &plan::Port| {
+    let rows = |port: &resolved::Port| {
         (0..8)
             .filter(|priority| port.qos.lossless_mask() & (1 << priority) != 0)
             .map(|priority| row(port, priority))

@@ -1,7 +1,7 @@
 //! Division of the buffer pool into headroom, reserves and the shared part.
 
 use crate::model::Buffer;
-use crate::plan::Config;
+use crate::resolved::Config;
 
 use super::headroom::{Link, sends_pause};
 
@@ -136,7 +136,7 @@ impl Lossless {
     /// Division for a configuration, at the configured or assumed speeds.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        let link = |port: &crate::plan::Port| {
+        let link = |port: &crate::resolved::Port| {
             sends_pause(port.pfc, config.pfc.backend, port.device.id())
                 .then(|| Link::configured(config, port))
         };

@@ -18,7 +18,7 @@ pub use headroom::{
 pub use lossless::{ControlSizing, GroupRoom, Lossless};
 
 use crate::model::MbufSize;
-use crate::plan::{Config, Device, Port};
+use crate::resolved::{Config, Device, Port};
 
 /// Bytes that DPDK leaves free before a frame (`RTE_PKTMBUF_HEADROOM`).
 pub const MBUF_HEADROOM: u64 = 128;

@@ -55,12 +55,12 @@ impl DerivedState {
     /// Derives the desired state from a configuration and the present links.
     #[must_use]
     pub fn new(config: &Config, links: &[ObservedLink]) -> DerivedState {
-        let port = |(plan, link): (&npcc_config::plan::Port, &ObservedLink)| {
-            let speeds = speeds::of(plan, link.mbps);
+        let port = |(resolved, link): (&npcc_config::resolved::Port, &ObservedLink)| {
+            let speeds = speeds::of(resolved, link.mbps);
             PortState {
                 up: link.up,
                 speeds,
-                config: wiring::path::port(config, plan, link.mac, speeds.shaper),
+                config: wiring::path::port(config, resolved, link.mac, speeds.shaper),
             }
         };
         let ports: Vec<PortState> = config.ports.iter().zip(links).map(port).collect();

@@ -239,7 +239,7 @@ fn take_live_keys(started: &File, new: &File) -> File {
         cnp: npcc.cnp,
     } = new.npcc.clone();
     let lossless = |file: &File| {
-        let qos = npcc_config::plan::EffectiveQos::new(&file.qos);
+        let qos = npcc_config::resolved::EffectiveQos::new(&file.qos);
         (qos.profile, qos.lossless_mask())
     };
     if lossless(started) == lossless(new) {

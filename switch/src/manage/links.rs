@@ -85,7 +85,7 @@ impl Management {
         }
         let config = &running.effective().config;
         let plans = config.ports.get(index).zip(links.get(index));
-        let Some(speeds) = plans.map(|(plan, link)| speeds::of(plan, link.mbps)) else {
+        let Some(speeds) = plans.map(|(resolved, link)| speeds::of(resolved, link.mbps)) else {
             return;
         };
         if reported.up && state.up && speeds == state.speeds {

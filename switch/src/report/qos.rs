@@ -66,19 +66,19 @@ pub fn effective(config: &Config, ports: &[PortConfig]) -> Qos {
             .ports
             .iter()
             .zip(ports)
-            .filter_map(|(plan, port)| {
+            .filter_map(|(resolved, port)| {
                 let red = of(port.egress.queues.get(n)?)?;
-                Some((plan.name.clone(), [red.kmin, red.kmax]))
+                Some((resolved.name.clone(), [red.kmin, red.kmax]))
             })
             .collect()
     };
-    let priority = |(n, plan): (u8, &npcc_config::plan::PriorityPlan)| QosPriority {
+    let priority = |(n, resolved): (u8, &npcc_config::resolved::ResolvedPriority)| QosPriority {
         priority: n,
-        lossless: plan.lossless,
-        scheduler: plan.scheduler.name().to_owned(),
-        weight: (plan.scheduler == Scheduler::Dwrr).then_some(plan.weight),
-        min_rate: plan.min_rate.map(|rate| rate.0),
-        max_rate: plan.max_rate.map(|rate| rate.0),
+        lossless: resolved.lossless,
+        scheduler: resolved.scheduler.name().to_owned(),
+        weight: (resolved.scheduler == Scheduler::Dwrr).then_some(resolved.weight),
+        min_rate: resolved.min_rate.map(|rate| rate.0),
+        max_rate: resolved.max_rate.map(|rate| rate.0),
         ecn: curves(usize::from(n), |queue| queue.ecn),
         wred: curves(usize::from(n), |queue| queue.wred),
     };

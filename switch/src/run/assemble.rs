@@ -310,12 +310,12 @@ fn links_of(ports: &[OpenPort], ports_pfc: Vec<PortPfc>) -> Links {
 fn port_facts(config: &Config, ports: &[OpenPort]) -> Vec<PortFacts> {
     let ports = config.ports.iter().zip(ports);
     ports
-        .map(|(plan, port)| PortFacts {
-            name: plan.name.clone(),
-            device: plan.device.to_string(),
+        .map(|(resolved, port)| PortFacts {
+            name: resolved.name.clone(),
+            device: resolved.device.to_string(),
             mac: port.mac,
             port: Arc::clone(&port.port),
-            workers: wiring::workers::receivers(config, plan, port),
+            workers: wiring::workers::receivers(config, resolved, port),
         })
         .collect()
 }

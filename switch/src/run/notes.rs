@@ -1,7 +1,7 @@
 //! Notes at the start: facts a user should know, none serious enough to stop the switch.
 
 use npcc_config::Config;
-use npcc_config::plan::Port;
+use npcc_config::resolved::Port;
 use npcc_config::sizing::SpeedFrom;
 
 use super::service;
@@ -43,13 +43,13 @@ pub(super) fn close_rest(store: &Store) {
 
 /// Notes faults of ports at the start.
 pub(super) fn ports(config: &Config, ports: &[OpenPort]) {
-    for (plan, port) in config.ports.iter().zip(ports) {
-        link(plan, port);
+    for (resolved, port) in config.ports.iter().zip(ports) {
+        link(resolved, port);
         if let Some(why) = port.large_frames {
             note(&format!(
                 "note: hosts behind port {} may send frames larger than the MTU, which are dropped as oversize, for the kernel does not cut them: {why}; \
                  on each host: ethtool -K INTERFACE tso off gso off",
-                plan.name
+                resolved.name
             ));
         }
     }
@@ -61,14 +61,14 @@ pub(super) fn ports(config: &Config, ports: &[OpenPort]) {
 }
 
 /// Notes faults of a link at the start.
-fn link(plan: &Port, port: &OpenPort) {
-    let name = &plan.name;
+fn link(resolved: &Port, port: &OpenPort) {
+    let name = &resolved.name;
     if !port.up {
         note(&format!(
             "note: the link of port {name} is down: it forwards as soon as the link is up"
         ));
     } else if port.speeds.from == LinkFrom::Configured(SpeedFrom::Assumed)
-        && !plan.device.is_virtual()
+        && !resolved.device.is_virtual()
     {
         note(&format!(
             "note: the device of port {name} does not tell the speed of its link: {} is assumed; write link_speed",

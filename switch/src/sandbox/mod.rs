@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Error, anyhow};
 use npcc_config::Config;
 use npcc_config::model::Sandbox;
-use npcc_config::plan::Device;
+use npcc_config::resolved::Device;
 use npcc_dpdk::{Capability, keep_capabilities};
 use seccompiler::apply_filter_all_threads;
 

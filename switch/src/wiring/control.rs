@@ -7,7 +7,7 @@ use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::policy::{PolicyKind, QueueSettings};
 use npcc_cnp::source_check::Sides;
-use npcc_config::plan::PortNpcc;
+use npcc_config::resolved::ResolvedPortNpcc;
 use npcc_config::units::{Percent, Prefix};
 use npcc_config::{Config, model};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
@@ -87,7 +87,7 @@ pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
 /// Returns the settings of a watched queue on a port whose egress side is shaped to `rate`.
 fn queue(
     config: &Config,
-    (id, port, watch): (PortId, &npcc_config::plan::Port, &PortNpcc),
+    (id, port, watch): (PortId, &npcc_config::resolved::Port, &ResolvedPortNpcc),
     priority: u8,
     rate: Option<BitRate>,
 ) -> QueueConfig {
@@ -130,7 +130,7 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
 
 /// Returns the action for decisions about a port's queue: the weakest of those configured for the switch, the port and the queue.
 #[must_use]
-pub fn action(config: &Config, watch: &PortNpcc, priority: Priority) -> Action {
+pub fn action(config: &Config, watch: &ResolvedPortNpcc, priority: Priority) -> Action {
     let own = watch.actions.get(priority.index()).copied();
     own.unwrap_or_default().min(config.npcc.action)
 }
@@ -167,19 +167,22 @@ fn sides(check: model::SourceCheck, watched: u32) -> Sides {
 }
 
 /// Iterates over the ports with NPCC, with their ids.
-fn watched(config: &Config) -> impl Iterator<Item = (PortId, &npcc_config::plan::Port, &PortNpcc)> {
+fn watched(
+    config: &Config,
+) -> impl Iterator<Item = (PortId, &npcc_config::resolved::Port, &ResolvedPortNpcc)> {
     let ports = config.ports.iter().zip(0u8..);
     ports.filter_map(|(port, id)| port.npcc.as_ref().map(|watch| (PortId(id), port, watch)))
 }
 
 /// Returns the drain rate of a watched queue.
-fn drain(port: &npcc_config::plan::Port, priority: u8, rate: Option<BitRate>) -> BitRate {
-    let plan = port.qos.priorities.get(usize::from(priority));
-    plan.map_or(rate, |plan| plan.drain(rate))
+fn drain(port: &npcc_config::resolved::Port, priority: u8, rate: Option<BitRate>) -> BitRate {
+    let resolved = port.qos.priorities.get(usize::from(priority));
+    resolved
+        .map_or(rate, |resolved| resolved.drain(rate))
         .unwrap_or(UNLIMITED)
 }
 
-fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> DetectorConfig {
+fn detector(config: &Config, watch: &ResolvedPortNpcc, mtu: u16, drain: BitRate) -> DetectorConfig {
     let [shallow, deep, hard] = thresholds(watch, mtu, drain);
     DetectorConfig {
         shallow,
@@ -195,7 +198,7 @@ fn detector(config: &Config, watch: &PortNpcc, mtu: u16, drain: BitRate) -> Dete
 
 /// Returns the depths from which a watched queue is shallow, deep and hard, in bytes, as the port's mode uses them.
 #[must_use]
-pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
+pub fn thresholds(watch: &ResolvedPortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
     let [shallow, deep, hard] = watch.thresholds.bytes(drain, mtu);
     let (shallow, deep) = watch.mode.thresholds(shallow, deep, mtu.into());
     [shallow, deep, hard]
@@ -204,7 +207,7 @@ pub fn thresholds(watch: &PortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
 /// Returns the policy of a watched queue, with the parameters configured for it.
 fn policy(
     config: &Config,
-    watch: &PortNpcc,
+    watch: &ResolvedPortNpcc,
     mtu: u16,
     (priority, drain): (u8, BitRate),
 ) -> PolicyKind {
@@ -255,14 +258,14 @@ mod tests {
 
     #[test]
     fn the_cnps_of_a_second_are_the_configurations_and_a_reload_changes_them() {
-        let plan = |npcc: &str| {
+        let settings = |npcc: &str| {
             let text = format!(
                 "version: 1\nnpcc: {npcc}\nports:\n  - {{ name: p0, device: net_null0, speed: 100G, npcc: {{}} }}\n"
             );
             let config = npcc_config::parse("test.yaml", &text).unwrap().config;
             settings(&config, &[Some(BitRate(100_000_000_000))])
         };
-        let (usual, few) = (plan("{}"), plan("{ cnp: { per_second: 5000 } }"));
+        let (usual, few) = (settings("{}"), settings("{ cnp: { per_second: 5000 } }"));
         assert_eq!(usual.cap_per_second, Settings::default().cap_per_second);
         assert_eq!(few.cap_per_second, 5_000);
         assert_ne!(usual, few);
@@ -290,8 +293,8 @@ mod tests {
         let text = "version: 1\nnpcc: {}\n\
             ports:\n  - { name: p0, device: net_null0, mtu: 1500, speed: 1G, npcc: { mode: low-latency } }\n";
         let config = npcc_config::parse("test.yaml", text).unwrap().config;
-        let plan = settings(&config, &[Some(BitRate(1_000_000_000))]);
-        let detector = &plan.queues[0].detector;
+        let settings = settings(&config, &[Some(BitRate(1_000_000_000))]);
+        let detector = &settings.queues[0].detector;
         // 30 us of 1G are 3,750 bytes, and 120 us 15,000.
         assert_eq!((detector.shallow, detector.deep), (6_000, 7_500));
     }
@@ -313,8 +316,8 @@ mod tests {
             ports:\n  - { name: p0, device: net_null0, speed: 100G, npcc: {}, addresses: [10.0.1.1/24] }\n";
         let config = npcc_config::parse("test.yaml", text).unwrap().config;
         let rate = Some(BitRate(100_000_000_000));
-        let plan = settings(&config, &[rate]);
-        let detector = &plan.queues[0].detector;
+        let settings = settings(&config, &[rate]);
+        let detector = &settings.queues[0].detector;
         assert_eq!(detector.drain, BitRate(10_000_000_000));
         let mac = npcc_pipeline::units::Mac([2, 0, 0, 0, 0, 1]);
         let port = super::super::path::port(&config, &config.ports[0], mac, rate);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use npcc_config::model::Hugepages;
-use npcc_config::plan::Device;
+use npcc_config::resolved::Device;
 use npcc_config::sizing::EAL_MARGIN;
 use npcc_config::{Config, Sizing};
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::Context;
 use npcc_config::Config;
-use npcc_config::plan::{self, NextHop};
+use npcc_config::resolved::{self, NextHop};
 use npcc_linux::netlink::ahead::Ahead;
 use npcc_linux::netlink::wants::{StaticNeighbor, StaticRoute, Wanted};
 use npcc_linux::tap::{Tap, TapPort};
@@ -136,8 +136,8 @@ fn taps(config: &Config, macs: &[Mac]) -> Vec<TapPort> {
 }
 
 /// Returns the name in Linux of a port's interface.
-fn link(port: &plan::Port, vlan: Option<u16>) -> String {
-    npcc_config::plan::linux_link(&port.name, vlan)
+fn link(port: &resolved::Port, vlan: Option<u16>) -> String {
+    npcc_config::resolved::linux_link(&port.name, vlan)
 }
 
 /// Returns the kernel's desired state for a configuration.
@@ -148,7 +148,7 @@ pub fn wanted(config: &Config) -> Wanted {
         let interfaces = port.interfaces();
         interfaces.map(|interface| (link(port, interface.vlan), interface.addresses.to_vec()))
     });
-    let neighbor = |one: &plan::Neighbor| {
+    let neighbor = |one: &resolved::Neighbor| {
         Some(StaticNeighbor {
             link: name(one.port, one.vlan)?,
             address: one.address,
@@ -158,7 +158,7 @@ pub fn wanted(config: &Config) -> Wanted {
     let hop = |hop: &NextHop| -> Option<(String, Option<IpAddr>)> {
         Some((name(hop.port, hop.vlan)?, Some(hop.address)))
     };
-    let route = |route: &plan::Route| StaticRoute {
+    let route = |route: &resolved::Route| StaticRoute {
         prefix: route.prefix,
         via: route.via.iter().filter_map(hop).collect(),
         metric: 0,

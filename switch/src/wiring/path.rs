@@ -1,10 +1,10 @@
 //! Conversion of the configuration to the pipeline's settings.
 
 use npcc_config::model::{Action, Scheduler};
-use npcc_config::plan::{EffectiveQos, PriorityPlan};
+use npcc_config::resolved::{EffectiveQos, ResolvedPriority};
 use npcc_config::sizing::ControlSizing;
 use npcc_config::units::Threshold;
-use npcc_config::{Config, plan};
+use npcc_config::{Config, resolved};
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
@@ -22,11 +22,11 @@ const LONGEST_AWAY: Nanos = Nanos::from_millis(1);
 
 /// Returns one port's pipeline settings; `rate` is the shaper rate of its egress side.
 #[must_use]
-pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>) -> PortConfig {
+pub fn port(config: &Config, port: &resolved::Port, mac: Mac, rate: Option<BitRate>) -> PortConfig {
     let qos = &port.qos;
     let mut queues = std::array::from_fn(|_| QueueConfig::default());
-    for (queue, plan) in queues.iter_mut().zip(&qos.priorities) {
-        *queue = self::queue(plan, rate, port.mtu);
+    for (queue, resolved) in queues.iter_mut().zip(&qos.priorities) {
+        *queue = self::queue(resolved, rate, port.mtu);
     }
     let control = ControlSizing::of(
         config.buffer.pool.0,
@@ -41,7 +41,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         queue.reserve = control.bytes(config.ports.len());
     }
     let watched = port.npcc.as_ref().map_or(0, |npcc| npcc.queues);
-    for ((priority, queue), plan) in Priority::all()
+    for ((priority, queue), resolved) in Priority::all()
         .zip(&mut queues)
         .zip(&qos.priorities)
         .filter(|((priority, _), _)| watched & priority.bit() != 0)
@@ -54,7 +54,7 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
         if config.npcc.ecn == EcnMode::Off && action == Some(Action::Send) {
             queue.ecn = None;
         }
-        if let (Some(npcc), Some(drain)) = (&port.npcc, plan.drain(rate)) {
+        if let (Some(npcc), Some(drain)) = (&port.npcc, resolved.drain(rate)) {
             let [shallow, _, hard] = super::control::thresholds(npcc, port.mtu, drain);
             queue.watch = [shallow, hard];
         }
@@ -88,14 +88,15 @@ pub fn port(config: &Config, port: &plan::Port, mac: Mac, rate: Option<BitRate>)
 pub fn control_priorities(config: &Config, qos: &EffectiveQos) -> u8 {
     let qos = Priority::all().zip(&qos.priorities);
     let cnp = Priority::new(config.npcc.cnp.priority.byte());
-    let own =
-        qos.filter(|(priority, plan)| plan.is_control() || *priority == cnp && !plan.lossless);
+    let own = qos.filter(|(priority, resolved)| {
+        resolved.is_control() || *priority == cnp && !resolved.lossless
+    });
     own.fold(0, |mask, (priority, _)| mask | priority.bit())
 }
 
-fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
+fn queue(resolved: &ResolvedPriority, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
     // Without a rate no queue forms, and a time at the drain rate has no meaning; byte thresholds are kept.
-    let drain = plan.drain(rate);
+    let drain = resolved.drain(rate);
     let bytes = |threshold: Threshold| match (threshold, drain) {
         (_, Some(drain)) => Some(threshold.bytes_floored(drain, mtu)),
         (Threshold::Bytes(bytes), None) => Some(bytes.0),
@@ -109,17 +110,19 @@ fn queue(plan: &PriorityPlan, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
         })
     };
     QueueConfig {
-        discipline: match plan.scheduler {
+        discipline: match resolved.scheduler {
             Scheduler::Strict => Discipline::Strict,
-            Scheduler::Dwrr => Discipline::Dwrr(plan.weight),
+            Scheduler::Dwrr => Discipline::Dwrr(resolved.weight),
         },
-        max_rate: plan.limit(rate),
-        min_rate: plan.min_rate,
-        ecn: plan.ecn.and_then(|ecn| red(ecn.kmin, ecn.kmax, ecn.pmax)),
-        wred: plan
+        max_rate: resolved.limit(rate),
+        min_rate: resolved.min_rate,
+        ecn: resolved
+            .ecn
+            .and_then(|ecn| red(ecn.kmin, ecn.kmax, ecn.pmax)),
+        wred: resolved
             .wred
             .and_then(|wred| red(wred.min, wred.max, wred.prob)),
-        lossless: plan.lossless,
+        lossless: resolved.lossless,
         reserve: 0,
         watch: [u64::MAX; 2],
     }

@@ -1,7 +1,7 @@
 //! Pause settings: each port's flow control as decided when the port was opened, and the ingress groups of the buffer that go with it.
 
 use npcc_config::sizing::{ControlSizing, Link, Lossless, RX_BURST, sends_pause};
-use npcc_config::{Config, plan};
+use npcc_config::{Config, resolved};
 use npcc_dpdk::LinkPause;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig};
 use npcc_pipeline::datapath::LosslessConfig;
@@ -49,10 +49,10 @@ pub struct PortPfc {
 #[must_use]
 pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<PortPfc>) {
     let plans = config.ports.iter().zip(ports);
-    let pfc = |(plan, open): (&plan::Port, &OpenPort)| {
-        let classes = plan.qos.lossless_mask();
+    let pfc = |(resolved, open): (&resolved::Port, &OpenPort)| {
+        let classes = resolved.qos.lossless_mask();
         let on = open.pause.backend != Backend::None;
-        let sends = on && sends_pause(plan.pfc, config.pfc.backend, plan.device.id());
+        let sends = on && sends_pause(resolved.pfc, config.pfc.backend, resolved.device.id());
         PortPfc {
             choice: open.pause.clone(),
             self_test: open.self_test,
@@ -83,15 +83,17 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
     (LosslessConfig { buffer, ports }, ports_pfc)
 }
 
-fn link(config: &Config, plan: &plan::Port, speed: BitRate, pfc: &PortPfc) -> Link {
-    Link::of(plan, speed, config.buffer.loop_time, pfc.receivers)
+fn link(config: &Config, resolved: &resolved::Port, speed: BitRate, pfc: &PortPfc) -> Link {
+    Link::of(resolved, speed, config.buffer.loop_time, pfc.receivers)
 }
 
 /// Divides the pool for links of these speeds.
 fn division(config: &Config, links: &[BitRate], ports_pfc: &[PortPfc]) -> Lossless {
     let ports = config.ports.iter().zip(links).zip(ports_pfc);
     let links: Vec<Option<Link>> = ports
-        .map(|((plan, speed), pfc)| (pfc.send != 0).then(|| link(config, plan, *speed, pfc)))
+        .map(|((resolved, speed), pfc)| {
+            (pfc.send != 0).then(|| link(config, resolved, *speed, pfc))
+        })
         .collect();
     Lossless::new(&config.buffer, &links, config.linux.integrate)
 }
@@ -100,16 +102,16 @@ fn division(config: &Config, links: &[BitRate], ports_pfc: &[PortPfc]) -> Lossle
 #[must_use]
 pub fn buffer(config: &Config, links: &[BitRate], ports_pfc: &mut [PortPfc]) -> BufferConfig {
     let ports = config.ports.iter().zip(links);
-    for ((plan, speed), pfc) in ports.zip(ports_pfc.iter_mut()) {
-        let link = link(config, plan, *speed, pfc);
+    for ((resolved, speed), pfc) in ports.zip(ports_pfc.iter_mut()) {
+        let link = link(config, resolved, *speed, pfc);
         pfc.rate = *speed;
         pfc.burst = RX_BURST * link.frame();
         pfc.outstanding = pfc.outstanding.map(|_| link.outstanding());
     }
     let room = division(config, links, ports_pfc);
     let mut groups = Vec::new();
-    for ((plan, pfc), room) in config.ports.iter().zip(ports_pfc).zip(&room.ports) {
-        let classes = plan.qos.lossless_mask();
+    for ((resolved, pfc), room) in config.ports.iter().zip(ports_pfc).zip(&room.ports) {
+        let classes = resolved.qos.lossless_mask();
         let mut of_port = [GroupConfig::default(); 8];
         if let Some(room) = room {
             pfc.headroom = room.headroom;
@@ -134,7 +136,7 @@ pub fn buffer(config: &Config, links: &[BitRate], ports_pfc: &mut [PortPfc]) -> 
         config.ports.len(),
         config.linux.integrate,
     );
-    let of_port = |port: &plan::Port| super::path::control_priorities(config, &port.qos);
+    let of_port = |port: &resolved::Port| super::path::control_priorities(config, &port.qos);
     let priorities = config
         .ports
         .iter()
@@ -173,10 +175,10 @@ pub fn marks_in_time(
         let Some(rate) = shaper else { continue };
         let lossless = (0..8)
             .zip(&port.qos.priorities)
-            .filter(|(_, plan)| plan.lossless);
-        for (priority, plan) in lossless {
-            let Some(ecn) = plan.ecn else { continue };
-            let Some(drain) = plan.drain(Some(*rate)) else {
+            .filter(|(_, resolved)| resolved.lossless);
+        for (priority, resolved) in lossless {
+            let Some(ecn) = resolved.ecn else { continue };
+            let Some(drain) = resolved.drain(Some(*rate)) else {
                 continue;
             };
             let kmax = ecn.kmax.bytes_floored(drain, port.mtu);

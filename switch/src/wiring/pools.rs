@@ -1,7 +1,7 @@
 //! Packet memory: one pool, or one on each NUMA node that has ports, so that a NIC writes to memory of its own node.
 
 use anyhow::Context;
-use npcc_config::plan::Device;
+use npcc_config::resolved::Device;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Eal, HEADROOM, Mempool, MempoolConfig};
 

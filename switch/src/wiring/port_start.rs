@@ -2,7 +2,7 @@
 
 use npcc_config::model::Idle;
 use npcc_config::sizing::{RING, ring};
-use npcc_config::{Config, plan};
+use npcc_config::{Config, resolved};
 use npcc_dpdk::{
     Descriptors, Eal, Errno, Mempool, PacketSockets, Port, PortConfig, PortError, Spread,
 };
@@ -22,25 +22,31 @@ pub(super) struct StartedPort {
     pub(super) large_frames: Option<Errno>,
 }
 
-/// Opens and starts one port, configured by its device's abilities and the plan.
+/// Opens and starts one port, configured by its device's abilities and the resolved.
 pub(super) fn start_one(
     eal: &Eal,
     config: &Config,
-    plan: &plan::Port,
+    resolved: &resolved::Port,
     pools: &Pools,
 ) -> Result<StartedPort, PortError> {
     let sleeps = config.cores.idle == Idle::Adaptive;
     let sockets = sleeps.then(PacketSockets::now);
-    let mut port = Port::open_by_device(eal, &plan.device.to_string())?;
+    let mut port = Port::open_by_device(eal, &resolved.device.to_string())?;
     let large_frames = port.receive_one_by_one().err();
     let pool = pools.near(port.socket());
-    let classes = plan.qos.lossless_mask();
+    let classes = resolved.qos.lossless_mask();
     let plain = PortConfig {
         one_pool: pools.is_one(),
-        ..planned(config, plan, &port)?
+        ..planned(config, resolved, &port)?
     };
-    let requested = backend::asks(request(config, plan), port.driver_name()) && classes != 0;
-    let started = start(&mut port, plan, &plain, pool, requested.then_some(classes))?;
+    let requested = backend::asks(request(config, resolved), port.driver_name()) && classes != 0;
+    let started = start(
+        &mut port,
+        resolved,
+        &plain,
+        pool,
+        requested.then_some(classes),
+    )?;
     if started.by_priority.is_none() {
         // Link pause (802.3x) would stop every class. The device's resulting setting is shown.
         let _ = port.no_link_pause();
@@ -55,19 +61,23 @@ pub(super) fn start_one(
 }
 
 /// Returns what the configuration wants of a port's pause frames.
-pub(super) const fn request(config: &Config, plan: &plan::Port) -> PfcRequest {
+pub(super) const fn request(config: &Config, resolved: &resolved::Port) -> PfcRequest {
     PfcRequest {
         backend: config.pfc.backend,
-        port: plan.pfc,
+        port: resolved.pfc,
     }
 }
 
 /// Returns the configuration of a port with one transmit queue, from what its device reports.
-fn planned(config: &Config, plan: &plan::Port, port: &Port) -> Result<PortConfig, PortError> {
+fn planned(
+    config: &Config,
+    resolved: &resolved::Port,
+    port: &Port,
+) -> Result<PortConfig, PortError> {
     let sleeps = config.cores.idle == Idle::Adaptive;
     let workers = u16::try_from(config.cores.workers.len()).unwrap_or(1);
-    let ring = ring(config, plan);
-    let rx_descriptors = match plan.rx_descriptors {
+    let ring = ring(config, resolved);
+    let rx_descriptors = match resolved.rx_descriptors {
         Some(written) => Descriptors::Exactly(written),
         None => Descriptors::Preferred {
             least: ring.max(RING),
@@ -79,7 +89,7 @@ fn planned(config: &Config, plan: &plan::Port, port: &Port) -> Result<PortConfig
         most: ring.max(RING),
     };
     Ok(PortConfig {
-        mtu: plan.mtu,
+        mtu: resolved.mtu,
         rx_descriptors,
         tx_descriptors,
         rx_queues: rx_queues(port.spread()?, port.is_vdev(), workers),
@@ -100,7 +110,7 @@ pub(super) struct Started {
 /// Starts a port with a transmit queue per priority if its device obeys pause of the classes in `requested`, else with one queue.
 fn start(
     port: &mut Port,
-    plan: &plan::Port,
+    resolved: &resolved::Port,
     plain: &PortConfig,
     pool: &Mempool,
     requested: Option<u8>,
@@ -110,7 +120,7 @@ fn start(
             return Ok(Started {
                 answer: Answer::Obeys,
                 by_priority: Some(queues),
-                mac: address(port, plan)?,
+                mac: address(port, resolved)?,
             });
         }
         Some(Err(why)) => Answer::Refused(why),
@@ -120,7 +130,7 @@ fn start(
         port.stop()?;
     }
     port.configure(plain, pool)?;
-    let mac = address(port, plan)?;
+    let mac = address(port, resolved)?;
     port.start()?;
     Ok(Started {
         answer,
@@ -218,7 +228,7 @@ fn lossless(classes: u8) -> impl Iterator<Item = u8> {
     (0..8).filter(move |priority| classes & 1 << priority != 0)
 }
 
-fn address(port: &mut Port, config: &plan::Port) -> Result<Mac, PortError> {
+fn address(port: &mut Port, config: &resolved::Port) -> Result<Mac, PortError> {
     let Some(mac) = config.mac else {
         return port.mac().map(Mac);
     };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arrayvec::ArrayVec;
 use npcc_config::sizing::Link;
-use npcc_config::{Config, plan};
+use npcc_config::{Config, resolved};
 use npcc_dpdk::{Eal, Errno, LinkPause, Port, PortError, RxInterrupt, RxQueue};
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
@@ -54,9 +54,9 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    fn device(plan: &plan::Port, source: PortError) -> OpenError {
+    fn device(resolved: &resolved::Port, source: PortError) -> OpenError {
         OpenError::Device {
-            name: plan.name.clone(),
+            name: resolved.name.clone(),
             source,
         }
     }
@@ -113,7 +113,7 @@ pub fn open(
     };
     let started: Vec<StartedPort> = config.ports.iter().map(start).collect::<Result<_, _>>()?;
     wait_for_links(config, &started, stop, waits);
-    let finish = |(plan, port)| finish_one(config, plan, port, pools);
+    let finish = |(resolved, port)| finish_one(config, resolved, port, pools);
     config.ports.iter().zip(started).map(finish).collect()
 }
 
@@ -132,7 +132,7 @@ fn wait_for_links(
     loop {
         let ports = config.ports.iter().zip(ports);
         let down = ports.filter(|(_, started)| !started.port.link().is_ok_and(|link| link.up));
-        let down: Vec<&str> = down.map(|(plan, _)| plan.name.as_str()).collect();
+        let down: Vec<&str> = down.map(|(resolved, _)| resolved.name.as_str()).collect();
         if down.is_empty() || stop.load(Ordering::Relaxed) || begin.elapsed() >= most {
             return;
         }
@@ -147,11 +147,11 @@ fn wait_for_links(
 /// Completes a started port: speeds, self-test, pause back end, queues.
 fn finish_one(
     config: &Config,
-    plan: &plan::Port,
+    resolved: &resolved::Port,
     started: StartedPort,
     pools: &Pools,
 ) -> Result<OpenPort, OpenError> {
-    let device = |source| OpenError::device(plan, source);
+    let device = |source| OpenError::device(resolved, source);
     let StartedPort {
         port,
         plain,
@@ -159,12 +159,12 @@ fn finish_one(
         sockets,
         large_frames,
     } = started;
-    let classes = plan.qos.lossless_mask();
+    let classes = resolved.qos.lossless_mask();
     let link = port.link().map_err(device)?;
-    let speeds = speeds::of(plan, link.speed_mbps.filter(|_| link.up));
+    let speeds = speeds::of(resolved, link.speed_mbps.filter(|_| link.up));
     let by_priority = started.by_priority;
-    let (pause, self_test) = pause(config, plan, &port, &started, pools)?;
-    let bound = Link::of(plan, speeds.link, config.buffer.loop_time, 1).outstanding();
+    let (pause, self_test) = pause(config, resolved, &port, &started, pools)?;
+    let bound = Link::of(resolved, speeds.link, config.buffer.loop_time, 1).outstanding();
     let ring = (bound, speeds.link);
     let (tx, bounded) = transmit(&port, by_priority, classes, ring).map_err(device)?;
     let rx = port.rx_queue(0).map_err(device)?;
@@ -199,16 +199,16 @@ fn finish_one(
 /// Runs the self-test of pause where it is needed, and chooses the back end of the port's pause frames.
 fn pause(
     config: &Config,
-    plan: &plan::Port,
+    resolved: &resolved::Port,
     port: &Port,
     started: &Started,
     pools: &Pools,
 ) -> Result<(BackendChoice, SelfTest), OpenError> {
-    let (request, classes) = (request(config, plan), plan.qos.lossless_mask());
+    let (request, classes) = (request(config, resolved), resolved.qos.lossless_mask());
     let self_test = if backend::tests(request, port.driver_name()) && classes != 0 {
         let pool = pools.near(port.socket());
         self_test::run(port, pool, started.mac, classes)
-            .map_err(|source| OpenError::device(plan, source))?
+            .map_err(|source| OpenError::device(resolved, source))?
     } else {
         SelfTest::NotRun
     };
@@ -217,7 +217,7 @@ fn pause(
         answer: started.answer.clone(),
         self_test,
     };
-    let name = || plan.name.clone();
+    let name = || resolved.name.clone();
     let choice =
         backend::decide(request, &ability).map_err(|why| OpenError::Pfc { name: name(), why })?;
     backend::admits(request, &choice, classes, port.is_vdev())

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use npcc_config::{Config, plan};
+use npcc_config::{Config, resolved};
 use npcc_pipeline::punt::{PuntClass, PuntConfig, PuntInterface, PuntPort, PuntRates};
 use npcc_pipeline::units::{Mac, Priority};
 
@@ -12,7 +12,7 @@ pub fn config(config: &Config, macs: &[Mac]) -> Option<PuntConfig> {
     let ports = config.ports.iter().zip(macs);
     config.linux.integrate.then(|| PuntConfig {
         rates: rates(config),
-        ports: ports.map(|(plan, mac)| port(plan, *mac)).collect(),
+        ports: ports.map(|(resolved, mac)| port(resolved, *mac)).collect(),
         control: control(config),
         ordinary: ordinary(config),
     })
@@ -30,8 +30,8 @@ pub fn rates(config: &Config) -> PuntRates {
 }
 
 /// Returns a port's interfaces, each with its first address of either family.
-fn port(plan: &plan::Port, mac: Mac) -> PuntPort {
-    let interfaces = plan.interfaces().map(|own| {
+fn port(resolved: &resolved::Port, mac: Mac) -> PuntPort {
+    let interfaces = resolved.interfaces().map(|own| {
         let addresses: Vec<IpAddr> = own.addresses.iter().map(|net| net.addr()).collect();
         interface(own.vlan.unwrap_or(0), mac, &addresses)
     });
@@ -63,8 +63,8 @@ pub fn interface(vlan: u16, mac: Mac, addresses: &[IpAddr]) -> PuntInterface {
 /// Returns the queue of BFD and routing protocols: the highest strict one that is not lossless, under its cap; else that of CNPs.
 fn control(config: &Config) -> Priority {
     let control = |priority: &Priority| {
-        let plan = |port: &plan::Port| port.qos.priorities[priority.index()].is_control();
-        config.ports.iter().all(plan)
+        let resolved = |port: &resolved::Port| port.qos.priorities[priority.index()].is_control();
+        config.ports.iter().all(resolved)
     };
     let strict = Priority::all().rev().find(control);
     let cnp = Priority::new(config.npcc.cnp.priority.byte());

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use npcc_config::Config;
 use npcc_config::ipnet::IpNet;
 use npcc_config::model::EcmpSeed;
-use npcc_config::plan::NextHop;
+use npcc_config::resolved::NextHop;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::seed::FlowSeed;

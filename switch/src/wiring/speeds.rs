@@ -1,6 +1,6 @@
 //! Speeds of a port: the link's, from which quanta and headroom are computed, and the shaper's, which thresholds follow.
 
-use npcc_config::plan;
+use npcc_config::resolved;
 use npcc_config::sizing::{SpeedFrom, link_speed};
 use npcc_pipeline::units::BitRate;
 
@@ -47,7 +47,7 @@ impl LinkFrom {
 /// Returns the speeds of a port whose device reports a link of `live` Mb/s, if it knows. The report of a virtual device is ignored. A
 /// physical port is always shaped: to `speed`, or without it a little below its link, so that frames queue here and not in the device's ring.
 #[must_use]
-pub fn of(port: &plan::Port, live: Option<u32>) -> Speeds {
+pub fn of(port: &resolved::Port, live: Option<u32>) -> Speeds {
     let physical = !port.device.is_virtual();
     let (configured, from) = link_speed(Some(&port.device), (port.link_speed, port.speed));
     let live = live.filter(|_| physical && port.link_speed.is_none());
@@ -64,7 +64,7 @@ pub fn of(port: &plan::Port, live: Option<u32>) -> Speeds {
 mod tests {
     use super::*;
 
-    fn port(text: &str) -> plan::Port {
+    fn port(text: &str) -> resolved::Port {
         let text = format!("version: 1\nports:\n  - {{ name: a, device: {text} }}\n");
         let loaded = npcc_config::parse("t.yaml", &text).unwrap();
         loaded.config.ports.into_iter().next().unwrap()

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use npcc_config::model::Idle;
-use npcc_config::{Config, plan};
+use npcc_config::{Config, resolved};
 use npcc_dpdk::{Port, RxInterrupt};
 use npcc_pipeline::handoff::{HANDOFF_RING, WorkerPlan};
 use npcc_pipeline::units::{PortId, WorkerId};
@@ -54,8 +54,8 @@ pub fn assignment(config: &Config, ports: &[OpenPort]) -> WorkerPlan {
 
 /// Returns the cores of the workers that receive from a port, its owner first.
 #[must_use]
-pub fn receivers(config: &Config, plan: &plan::Port, port: &OpenPort) -> Vec<usize> {
-    let workers = config.cores.workers.iter().cycle().skip(plan.worker);
+pub fn receivers(config: &Config, resolved: &resolved::Port, port: &OpenPort) -> Vec<usize> {
+    let workers = config.cores.workers.iter().cycle().skip(resolved.worker);
     workers.take(1 + port.more_rx.len()).copied().collect()
 }
 
@@ -68,17 +68,17 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
         .iter()
         .map(|_| Queues::default())
         .collect();
-    for ((plan, port), id) in config.ports.iter().zip(ports).zip((0u8..).map(PortId)) {
+    for ((resolved, port), id) in config.ports.iter().zip(ports).zip((0u8..).map(PortId)) {
         let (stale, partial) = (has_wire(&port.port), has_partial_checksums(&port.port));
         let source = |rx| Source::new(rx, stale, partial);
         for (rx, after) in port.more_rx.into_iter().zip(1..) {
-            let worker = (plan.worker + after) % config.cores.workers.len().max(1);
+            let worker = (resolved.worker + after) % config.cores.workers.len().max(1);
             if let Some(queues) = all.get_mut(worker) {
                 queues.remotes.push(RemoteQueue { id, rx: source(rx) });
                 queues.add_interrupts(&port.interrupts);
             }
         }
-        if let Some(queues) = all.get_mut(plan.worker) {
+        if let Some(queues) = all.get_mut(resolved.worker) {
             queues.socket = queues.socket.or_else(|| port.port.socket());
             queues.add_interrupts(&port.interrupts);
             let rx = source(port.rx);
@@ -107,7 +107,7 @@ pub fn without_interrupt<'a>(
     let sleeps = config.cores.idle == Idle::Adaptive;
     let all = config.ports.iter().zip(ports);
     all.filter(move |(_, port)| sleeps && port.interrupts.is_empty())
-        .map(|(plan, _)| plan.name.as_str())
+        .map(|(resolved, _)| resolved.name.as_str())
 }
 
 /// Sleep state of workers and control core.

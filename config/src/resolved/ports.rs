@@ -5,7 +5,7 @@ use std::fmt;
 use ipnet::IpNet;
 
 use crate::model::{Action, Mode, PeerResponse, PolicyName, PortPfc, UpstreamCe};
-use crate::plan::{EffectiveQos, Thresholds};
+use crate::resolved::{EffectiveQos, Thresholds};
 use crate::units::{BitRate, Length, Mac, Threshold};
 
 /// Port, resolved.
@@ -43,7 +43,7 @@ pub struct Port {
     /// Classification of received packets, and the port's queues: profile and explicit keys merged.
     pub qos: EffectiveQos,
     /// Proactive congestion notification, if it is enabled.
-    pub npcc: Option<PortNpcc>,
+    pub npcc: Option<ResolvedPortNpcc>,
 }
 
 /// Tagged (802.1Q) interface of a port.
@@ -87,7 +87,7 @@ pub fn linux_link(port: &str, vlan: Option<u16>) -> String {
 
 /// Proactive congestion notification on a port where it is enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortNpcc {
+pub struct ResolvedPortNpcc {
     /// Watched egress queues; bit n: priority n.
     pub queues: u8,
     /// Action on CNP decisions by priority: the most restrictive of the port's and the queue's.
@@ -104,7 +104,7 @@ pub struct PortNpcc {
     pub thresholds: Thresholds,
 }
 
-impl PortNpcc {
+impl ResolvedPortNpcc {
     /// Iterates over the watched priorities, ascending.
     pub fn priorities(&self) -> impl Iterator<Item = u8> + '_ {
         (0..8).filter(|p| self.queues & (1 << p) != 0)

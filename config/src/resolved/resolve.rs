@@ -6,7 +6,8 @@ use ipnet::IpNet;
 use npcc_cnp::policy::Parameter;
 
 use super::{
-    Config, Cores, Device, EffectiveQos, Neighbor, NextHop, Port, PortNpcc, Route, Thresholds, Vlan,
+    Config, Cores, Device, EffectiveQos, Neighbor, NextHop, Port, ResolvedPortNpcc, Route,
+    Thresholds, Vlan,
 };
 use crate::model::{self, Action, File};
 use crate::subnets::Subnets;
@@ -70,34 +71,38 @@ fn nets(addresses: &[Interface]) -> Vec<IpNet> {
 
 fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
     let general = &file.npcc;
-    let npcc = port.npcc.as_ref().filter(|n| n.enable).map(|own| PortNpcc {
-        queues: own.queues.iter().fold(0, |mask, p| mask | 1 << p.get()),
-        actions: std::array::from_fn(|priority| {
-            let queues = own.queue_actions.iter();
-            let own_of = queues.filter(|(queue, _)| queue.index() == priority);
-            own_of
-                .map(|(_, action)| *action)
-                .fold(own.action, Action::min)
-        }),
-        policies: std::array::from_fn(|priority| own.policy_of(priority)),
-        parameters: std::array::from_fn(|priority| {
-            let of_queue = own.parameters.iter();
-            let mut of_queue = of_queue.filter(|(queue, _)| queue.index() == priority);
-            let Some((_, written)) = of_queue.next() else {
-                return Vec::new();
-            };
-            let policy = own.policy_of(priority);
-            let declared = policy.for_queue(&general.queue(own.mode)).parameters();
-            let value = |one: &Parameter| {
-                let text = &written.get(one.name)?.0;
-                Some((one.name, one.unit.parse(text).ok()?))
-            };
-            declared.iter().filter_map(value).collect()
-        }),
-        upstream_ce: own.upstream_ce,
-        mode: own.mode,
-        thresholds: Thresholds::merge(general, Some(own)),
-    });
+    let npcc = port
+        .npcc
+        .as_ref()
+        .filter(|n| n.enable)
+        .map(|own| ResolvedPortNpcc {
+            queues: own.queues.iter().fold(0, |mask, p| mask | 1 << p.get()),
+            actions: std::array::from_fn(|priority| {
+                let queues = own.queue_actions.iter();
+                let own_of = queues.filter(|(queue, _)| queue.index() == priority);
+                own_of
+                    .map(|(_, action)| *action)
+                    .fold(own.action, Action::min)
+            }),
+            policies: std::array::from_fn(|priority| own.policy_of(priority)),
+            parameters: std::array::from_fn(|priority| {
+                let of_queue = own.parameters.iter();
+                let mut of_queue = of_queue.filter(|(queue, _)| queue.index() == priority);
+                let Some((_, written)) = of_queue.next() else {
+                    return Vec::new();
+                };
+                let policy = own.policy_of(priority);
+                let declared = policy.for_queue(&general.queue(own.mode)).parameters();
+                let value = |one: &Parameter| {
+                    let text = &written.get(one.name)?.0;
+                    Some((one.name, one.unit.parse(text).ok()?))
+                };
+                declared.iter().filter_map(value).collect()
+            }),
+            upstream_ce: own.upstream_ce,
+            mode: own.mode,
+            thresholds: Thresholds::merge(general, Some(own)),
+        });
     Some(Port {
         name: port.name.clone(),
         device: Device::parse(&port.device)?,

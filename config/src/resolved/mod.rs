@@ -10,8 +10,8 @@ mod resolve;
 mod routes;
 
 pub use npcc::Thresholds;
-pub use ports::{Device, Interface, Port, PortNpcc, Vlan, linux_link};
-pub use qos::{EffectiveQos, PriorityPlan};
+pub use ports::{Device, Interface, Port, ResolvedPortNpcc, Vlan, linux_link};
+pub use qos::{EffectiveQos, ResolvedPriority};
 pub use routes::{Neighbor, NextHop, Route};
 
 use crate::model::{Buffer, Dpdk, Idle, Linux, Npcc, Pfc, Routing, Sandbox, Telemetry};

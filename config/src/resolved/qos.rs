@@ -22,12 +22,12 @@ pub struct EffectiveQos {
     /// VLAN PCP to priority map.
     pub pcp: [u8; 8],
     /// Settings of the eight queues.
-    pub priorities: [PriorityPlan; 8],
+    pub priorities: [ResolvedPriority; 8],
 }
 
 /// Settings of one queue of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PriorityPlan {
+pub struct ResolvedPriority {
     /// True if frames of this priority must not be dropped for lack of buffer.
     pub lossless: bool,
     /// Scheduling of the queue on its port.
@@ -48,7 +48,7 @@ pub struct PriorityPlan {
 /// the queues below it, whose senders pause would stop.
 const STRICT_SHARE: u64 = 10;
 
-impl PriorityPlan {
+impl ResolvedPriority {
     /// Returns true for a control queue: strict, and not lossless.
     #[must_use]
     pub fn is_control(&self) -> bool {
@@ -96,10 +96,10 @@ impl EffectiveQos {
         for (from, to) in &qos.pcp_to_priority {
             pcp[from.index()] = to.byte();
         }
-        let mut priorities: [PriorityPlan; 8] = std::array::from_fn(|n| base(qos.profile, n));
+        let mut priorities: [ResolvedPriority; 8] = std::array::from_fn(|n| base(qos.profile, n));
         for (n, own) in &qos.priorities {
-            let plan = &mut priorities[n.index()];
-            *plan = merge(*plan, own);
+            let resolved = &mut priorities[n.index()];
+            *resolved = merge(*resolved, own);
         }
         Self {
             profile: qos.profile,
@@ -113,8 +113,8 @@ impl EffectiveQos {
 }
 
 /// Returns the profile's settings for priority `n`.
-fn base(profile: Profile, n: usize) -> PriorityPlan {
-    PriorityPlan {
+fn base(profile: Profile, n: usize) -> ResolvedPriority {
+    ResolvedPriority {
         lossless: n == 3 && profile == Profile::RoceLossless,
         scheduler: if n == 6 {
             Scheduler::Strict
@@ -134,12 +134,12 @@ fn base(profile: Profile, n: usize) -> PriorityPlan {
 }
 
 /// Merges explicit settings with those of the profile; explicit ones take precedence.
-fn merge(base: PriorityPlan, own: &Priority) -> PriorityPlan {
+fn merge(base: ResolvedPriority, own: &Priority) -> ResolvedPriority {
     let scheduler = own.scheduler.unwrap_or(base.scheduler);
     // A queue the operator names and gives no weight is meant to carry traffic.
     let named = scheduler == Scheduler::Dwrr && *own != Priority::default();
     let fallback = if named { NAMED_WEIGHT } else { base.weight };
-    PriorityPlan {
+    ResolvedPriority {
         lossless: own.lossless.unwrap_or(base.lossless),
         scheduler,
         weight: own.weight.map_or(fallback, |w| w.byte()),
