@@ -46,12 +46,12 @@ const LINES: usize = 100;
 pub(super) fn serve(
     stream: &UnixStream,
     management: &Management,
-    (access, place): (Access, ClientSlot),
+    (access, slot): (Access, ClientSlot),
     stop: &AtomicBool,
 ) -> io::Result<()> {
     // Before the request is read: if the client process ends meanwhile, another may get its number.
     let author = author(stream);
-    let mut patience = Patience::new(stream, limits(place), stop)?;
+    let mut patience = Patience::new(stream, limits(slot), stop)?;
     let mut line = String::new();
     BufReader::new(Read::take(&mut patience, LONGEST_REQUEST)).read_line(&mut line)?;
     if line.is_empty() {
@@ -59,7 +59,7 @@ pub(super) fn serve(
         return Ok(());
     }
     let request = serde_json::from_str(&line);
-    if place == ClientSlot::Reserved && !request.as_ref().is_ok_and(is_change) {
+    if slot == ClientSlot::Reserved && !request.as_ref().is_ok_and(is_change) {
         refuse(stream, KEPT);
         return Ok(());
     }
@@ -88,8 +88,8 @@ pub(super) fn serve(
 }
 
 /// Returns the time limits of a client in this slot.
-fn limits(place: ClientSlot) -> Limits {
-    match place {
+fn limits(slot: ClientSlot) -> Limits {
+    match slot {
         ClientSlot::Shared => Limits::default(),
         ClientSlot::Reserved => Limits {
             idle: KEPT_IDLE,

@@ -16,11 +16,11 @@ pub mod pending;
 pub mod protocol;
 pub mod query;
 pub mod recording;
-pub mod room;
 pub mod rows;
 pub mod server;
 pub mod tables;
 pub mod targets;
+pub mod thread_limit;
 pub mod view;
 
 /// Default path of the management socket.

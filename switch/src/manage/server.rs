@@ -14,7 +14,7 @@ use nix::unistd::Group;
 use super::access::{Access, ClientSlot};
 use super::answer;
 use super::management::Management;
-use super::room::Room;
+use super::thread_limit::ThreadLimit;
 
 /// Most clients of a socket that are served at a time. Each is dropped after a bounded time ([`super::patience`]). Clients of the read-only
 /// socket take no slot from those who change things; of the other socket's slots the last is kept for a change.
@@ -61,7 +61,7 @@ pub struct Server {
     listener: UnixListener,
     path: PathBuf,
     access: Access,
-    room: Room,
+    threads: ThreadLimit,
 }
 
 impl Server {
@@ -91,7 +91,7 @@ impl Server {
             listener,
             path: path.to_owned(),
             access,
-            room: Room::new("npcc-client", CLIENTS, each(access)),
+            threads: ThreadLimit::new("npcc-client", CLIENTS, each(access)),
         };
         // Without such a group only the owner may connect.
         let group = Group::from_name(group).ok().flatten();
@@ -112,8 +112,8 @@ impl Server {
             };
             let stream = Arc::new(stream);
             let (client, access) = (Arc::clone(&stream), self.access);
-            let is_kept = access == Access::ReadWrite && self.room.left() == 1;
-            let place = if is_kept {
+            let is_kept = access == Access::ReadWrite && self.threads.left() == 1;
+            let slot = if is_kept {
                 ClientSlot::Reserved
             } else {
                 ClientSlot::Shared
@@ -121,9 +121,9 @@ impl Server {
             // If the system does not report the user, the client counts as that of user `u32::MAX`.
             let user = answer::user(&client).unwrap_or(u32::MAX);
             let (management, stop) = (Arc::clone(management), Arc::clone(stop));
-            let started = self.room.start(user, move || {
+            let started = self.threads.start(user, move || {
                 // A client that goes away in the middle is no error of ours.
-                let _ = answer::serve(&client, &management, (access, place), &stop);
+                let _ = answer::serve(&client, &management, (access, slot), &stop);
             });
             if let Err(why) = started {
                 answer::refuse(&stream, &why.to_string());
@@ -147,7 +147,7 @@ pub fn serve(
         std::thread::sleep(Duration::from_millis(10));
     }
     for server in &mut servers {
-        server.room.wait(LEAVE);
+        server.threads.wait(LEAVE);
     }
 }
 

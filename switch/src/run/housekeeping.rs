@@ -11,8 +11,8 @@ use crate::fault;
 use crate::linux_io::LinuxIo;
 use crate::log::note;
 use crate::manage::management::Management;
-use crate::manage::room::Room;
 use crate::manage::server::{self, Server};
+use crate::manage::thread_limit::ThreadLimit;
 use crate::recorder::start::Recorder;
 use crate::report::model::Snapshot;
 use crate::saved::store::Store;
@@ -118,7 +118,7 @@ fn manage(
     let terminal = std::io::stderr().is_terminal();
     let mut due = Instant::now();
     // A reload may take seconds: events are watched meanwhile.
-    let mut reloads = Room::new("npcc-reload", 1, 1);
+    let mut reloads = ThreadLimit::new("npcc-reload", 1, 1);
     let mut service = Service::new(due);
     server::serve(servers, management, own.stop(), || {
         own.beat();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Bounded set of threads that end by themselves.
 #[derive(Debug)]
-pub struct Room {
+pub struct ThreadLimit {
     name: &'static str,
     most: usize,
     /// Most threads of one user.
@@ -16,7 +16,7 @@ pub struct Room {
 
 /// Reason why a thread was not started.
 #[derive(Debug, thiserror::Error)]
-pub enum NoRoom {
+pub enum NoThread {
     /// The limit of all threads is reached.
     #[error("{0} others are being served: try again")]
     Full(usize),
@@ -28,11 +28,11 @@ pub enum NoRoom {
     System(#[from] io::Error),
 }
 
-impl Room {
+impl ThreadLimit {
     /// Makes a set for threads of this name, at most `most` at a time and `each` for one user.
     #[must_use]
-    pub const fn new(name: &'static str, most: usize, each: usize) -> Room {
-        Room {
+    pub const fn new(name: &'static str, most: usize, each: usize) -> ThreadLimit {
+        ThreadLimit {
             name,
             most,
             each,
@@ -49,14 +49,18 @@ impl Room {
     /// Starts a thread for a user.
     ///
     /// # Errors
-    /// Fails with [`NoRoom`].
-    pub fn start(&mut self, user: u32, work: impl FnOnce() + Send + 'static) -> Result<(), NoRoom> {
+    /// Fails with [`NoThread`].
+    pub fn start(
+        &mut self,
+        user: u32,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), NoThread> {
         if self.left() == 0 {
-            return Err(NoRoom::Full(self.most));
+            return Err(NoThread::Full(self.most));
         }
         let own = self.threads.iter().filter(|(owner, _)| *owner == user);
         if own.count() >= self.each {
-            return Err(NoRoom::FullOfUser(self.each));
+            return Err(NoThread::FullOfUser(self.each));
         }
         let thread = Builder::new().name(self.name.to_owned()).spawn(work)?;
         self.threads.push((user, thread));
@@ -82,40 +86,40 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn there_are_never_more_threads_than_room_and_places_become_free() {
-        let mut room = Room::new("test", 2, 2);
+    fn there_are_never_more_threads_than_the_limit_and_slots_become_free() {
+        let mut threads = ThreadLimit::new("test", 2, 2);
         let (ends, waits): (Vec<_>, Vec<_>) = (0..2).map(|_| channel::<()>()).unzip();
         for wait in waits {
-            room.start(0, move || _ = wait.recv()).unwrap();
+            threads.start(0, move || _ = wait.recv()).unwrap();
         }
-        let third = room.start(0, || {});
-        assert!(matches!(third, Err(NoRoom::Full(2))));
-        assert!(!room.wait(Duration::from_millis(20)));
+        let third = threads.start(0, || {});
+        assert!(matches!(third, Err(NoThread::Full(2))));
+        assert!(!threads.wait(Duration::from_millis(20)));
         drop(ends);
-        assert!(room.wait(Duration::from_secs(10)));
-        assert!(room.start(0, || {}).is_ok());
+        assert!(threads.wait(Duration::from_secs(10)));
+        assert!(threads.start(0, || {}).is_ok());
     }
 
-    /// One user once held all places, and everybody else was turned away.
+    /// One user once held all slots, and everybody else was turned away.
     #[test]
-    fn a_user_has_some_places_and_the_others_the_rest() {
-        let mut room = Room::new("test", 5, 2);
+    fn a_user_has_some_slots_and_the_others_the_rest() {
+        let mut threads = ThreadLimit::new("test", 5, 2);
         let (end, wait) = channel::<()>();
         let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
         let mut start = |user| {
             let wait = std::sync::Arc::clone(&wait);
-            room.start(user, move || _ = wait.lock().unwrap().recv())
+            threads.start(user, move || _ = wait.lock().unwrap().recv())
         };
         for user in [7, 7, 8] {
             start(user).unwrap();
         }
-        assert!(matches!(start(7), Err(NoRoom::FullOfUser(2))));
+        assert!(matches!(start(7), Err(NoThread::FullOfUser(2))));
         assert!(start(8).is_ok());
-        assert!(matches!(start(8), Err(NoRoom::FullOfUser(2))));
+        assert!(matches!(start(8), Err(NoThread::FullOfUser(2))));
         assert!(start(0).is_ok());
-        assert!(matches!(start(9), Err(NoRoom::Full(5))));
+        assert!(matches!(start(9), Err(NoThread::Full(5))));
         drop(end);
-        assert!(room.wait(Duration::from_secs(10)));
-        assert!(room.start(7, || {}).is_ok());
+        assert!(threads.wait(Duration::from_secs(10)));
+        assert!(threads.start(7, || {}).is_ok());
     }
 }
