@@ -1,7 +1,7 @@
 //! Probe of a worker that is measured: a paced source and traffic templates, beside the appliance's own telemetry.
 
 use npcc_appliance::clock::Clock;
-use npcc_appliance::control::reaction::Crossing;
+use npcc_appliance::control::crossing_timing::ThresholdCrossing;
 use npcc_appliance::worker::frame::Frame;
 use npcc_appliance::worker::probe::Probe;
 use npcc_appliance::worker::stages::Stage;
@@ -81,7 +81,7 @@ impl Probe for Instruments {
     }
 
     #[inline]
-    fn cnp_queued(&mut self, answers: Crossing) {
+    fn cnp_queued(&mut self, answers: ThresholdCrossing) {
         self.telemetry.cnp_queued(answers);
     }
 

@@ -8,7 +8,7 @@
 
 use std::str::FromStr;
 
-use npcc_appliance::worker::timings::What;
+use npcc_appliance::worker::timings::TimingKind;
 use npcc_pipeline::num::whole;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
@@ -133,7 +133,7 @@ impl PacedSource {
         port: PortId,
         frames: usize,
         now: Nanos,
-        mut tell: impl FnMut(What, Nanos),
+        mut tell: impl FnMut(TimingKind, Nanos),
     ) {
         let (Some(start), true) = (self.start, port == self.sink) else {
             return;
@@ -143,7 +143,7 @@ impl PacedSource {
         let mut n = first.next_multiple_of(EACH);
         while n < end {
             let late = now.since(start).since(self.schedule.moment(n));
-            tell(What::Latency, late);
+            tell(TimingKind::Latency, late);
             n += EACH;
         }
     }
@@ -207,7 +207,7 @@ mod tests {
         });
         let mut timings = Timings::new(vec![consumer]).unwrap();
         timings.take_in();
-        let latency = timings.of(What::Latency);
+        let latency = timings.of(TimingKind::Latency);
         assert_eq!(latency.count, 2, "the 0th and the 16th");
         assert!((31_500..31_540).contains(&latency.max), "{latency:?}");
         assert!((15_500..15_520).contains(&latency.p50), "{latency:?}");

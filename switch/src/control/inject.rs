@@ -12,7 +12,7 @@ use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::units::{PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::control::reaction::Crossing;
+use crate::control::crossing_timing::ThresholdCrossing;
 
 /// Capacity of the ring of CNPs to one worker: more than a tick's worth at any sensible cap.
 const RING: usize = 4096;
@@ -27,7 +27,7 @@ pub struct Injection {
     /// Frame of the CNP.
     pub frame: CnpFrame,
     /// Crossing that this CNP is the first to answer.
-    pub answers: Option<Crossing>,
+    pub answers: Option<ThresholdCrossing>,
 }
 
 /// Makes the ring to one worker.
@@ -82,19 +82,19 @@ impl Injector {
     /// Gives the reason why it was not sent.
     pub fn send(
         &mut self,
-        order: &CnpRequest,
-        answers: Option<Crossing>,
+        request: &CnpRequest,
+        answers: Option<ThresholdCrossing>,
     ) -> Result<(), Suppressed> {
         let path = self
-            .path_to(order.flow.src(), order.ingress)
+            .path_to(request.flow.src(), request.ingress)
             .ok_or(Suppressed::NoNeighbor)?;
         let vlan = Vlan {
             id: path.vlan,
             pcp: self.priority,
         };
         let spec = CnpSpec {
-            flow: order.flow,
-            sender_qpn: order.sender_qpn,
+            flow: request.flow,
+            sender_qpn: request.sender_qpn,
             dst_mac: path.dst,
             src_mac: path.src,
             vlan: (path.vlan != UNTAGGED).then_some(vlan),

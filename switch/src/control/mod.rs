@@ -1,9 +1,9 @@
 //! Loop of the control core: NPCC's ticks and the calls between them.
 
 pub mod commands;
+pub mod crossing_timing;
 pub mod inject;
 pub mod pairs;
-pub mod reaction;
 pub mod sources;
 
 use std::net::IpAddr;
@@ -21,8 +21,8 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use crate::clock::Clock;
 use crate::control::commands::Inbox;
+use crate::control::crossing_timing::AnsweredCrossings;
 use crate::control::inject::Injector;
-use crate::control::reaction::FirstAnswer;
 use crate::sleep::ControlSleeper;
 
 counters! {
@@ -31,7 +31,7 @@ counters! {
         /// Turns of the control core that came late by more than half of the time between two turns.
         #[serde(rename = "ticks_late")] late: Counter => metric("npcc_late_ticks").kept("ticks_late"),
         /// Turns of the control core that came early because a queue had just risen to hard.
-        #[serde(rename = "ticks_early")] hastened: Counter => metric("npcc_early_ticks").kept("ticks_early"),
+        #[serde(rename = "ticks_early")] early: Counter => metric("npcc_early_ticks").kept("ticks_early"),
     }
 }
 
@@ -40,9 +40,9 @@ counters! {
 pub struct Alarms {
     /// Each worker's counters of each watched port.
     all: Vec<(Arc<Counters>, usize)>,
-    /// Time of the latest alarm that was answered; `answered` is the time of the answer.
-    heard: Nanos,
-    answered: Nanos,
+    /// Time of the latest alarm that was answered; `answered_at` is the time of the answer.
+    last_alarm: Nanos,
+    answered_at: Nanos,
 }
 
 impl Alarms {
@@ -53,20 +53,20 @@ impl Alarms {
         let of = |port| counters.iter().map(move |own| (Arc::clone(own), port));
         Alarms {
             all: ports.flat_map(of).collect(),
-            heard: Nanos::ZERO,
-            answered: Nanos::ZERO,
+            last_alarm: Nanos::ZERO,
+            answered_at: Nanos::ZERO,
         }
     }
 
     /// Returns true if a queue rose since the last answer, and that answer is at least an eighth of a tick ago.
-    fn rang(&mut self, now: Nanos, tick: Nanos) -> bool {
+    fn take_alarm(&mut self, now: Nanos, tick: Nanos) -> bool {
         let alarm =
             |(own, port): &(Arc<Counters>, usize)| own.port(*port).map(|port| port.alarm.get());
         let latest = self.all.iter().filter_map(alarm).max().unwrap_or(0);
-        if latest <= self.heard.0 || now.since(self.answered).0 < tick.0 / 8 {
+        if latest <= self.last_alarm.0 || now.since(self.answered_at).0 < tick.0 / 8 {
             return false;
         }
-        (self.heard, self.answered) = (Nanos(latest), now);
+        (self.last_alarm, self.answered_at) = (Nanos(latest), now);
         true
     }
 }
@@ -79,7 +79,7 @@ pub struct ControlLoop {
     /// Builder and sender of CNPs.
     pub injector: Injector,
     /// Rises of queues to `shallow` or `hard` for which a CNP was sent since: only the first CNP after each is timed.
-    pub first: FirstAnswer,
+    pub crossings: AnsweredCrossings,
     /// Each worker's counters, which hold the queue depths.
     pub counters: Vec<Arc<Counters>>,
     /// Alarms of the workers that a watched queue has just risen to `hard`.
@@ -92,7 +92,7 @@ pub struct ControlLoop {
     pub stats: Arc<ControlStats>,
     /// `Some` if a worker polls the same core: the loop then sleeps between its ticks, as otherwise the two threads would get the core in turns of
     /// milliseconds. The value converts the time to sleep: real ns per ns of `clock`. `None`: the loop has its core alone and polls.
-    pub yields: Option<f64>,
+    pub shared_core_scale: Option<f64>,
     /// Sleeper for the time in which all workers sleep; `None` if they poll without pause.
     pub sleeper: Option<ControlSleeper>,
 }
@@ -104,11 +104,12 @@ impl ControlLoop {
         while !stop.load(Ordering::Relaxed) && !done() {
             let now = self.clock.now();
             // On a shared core the loop sleeps between its ticks and takes no alarms.
-            let rang = self.yields.is_none() && self.alarms.rang(now, self.core.tick_time());
-            if rang {
+            let alarm = self.shared_core_scale.is_none()
+                && self.alarms.take_alarm(now, self.core.tick_time());
+            if alarm {
                 self.core.wake_early();
             } else if now < next {
-                match self.yields {
+                match self.shared_core_scale {
                     // On a shared host a thread that the same frame woke may have waited for this core.
                     None if self.sleeper.is_some() => std::thread::yield_now(),
                     None => std::hint::spin_loop(),
@@ -121,8 +122,8 @@ impl ControlLoop {
             if now.since(next).0 > period.0 / 2 {
                 self.stats.late.add(1);
             }
-            if rang {
-                self.stats.hastened.add(1);
+            if alarm {
+                self.stats.early.add(1);
                 next = now;
             }
             self.tick(now);
@@ -143,7 +144,7 @@ impl ControlLoop {
         let ControlLoop {
             core,
             injector,
-            first,
+            crossings,
             counters,
             inbox,
             sleeper,
@@ -154,15 +155,16 @@ impl ControlLoop {
             injector.set_cnp_header(header, priority);
         });
         injector.refresh();
-        core.count_arrivals(now, |port| came(counters, port));
-        let level = |port: PortId, priority: Priority| level(counters, port, priority, now);
-        let mut out = WayOut {
+        core.count_arrivals(now, |port| received_bytes(counters, port));
+        let state_of =
+            |port: PortId, priority: Priority| queue_state(counters, port, priority, now);
+        let mut out = InjectorSink {
             injector,
-            first,
+            crossings,
             counters,
             sent: false,
         };
-        core.tick_within(now, &|| clock.now(), level, &mut out);
+        core.tick_within(now, &|| clock.now(), state_of, &mut out);
         if let Some(sleeper) = sleeper.as_ref().filter(|_| out.sent) {
             sleeper.wake_workers();
         }
@@ -170,25 +172,25 @@ impl ControlLoop {
 }
 
 /// `CnpSink` that sends through the injector. A CNP that is sent may be the first answer to a rise of its queue.
-struct WayOut<'a> {
+struct InjectorSink<'a> {
     injector: &'a mut Injector,
-    first: &'a mut FirstAnswer,
+    crossings: &'a mut AnsweredCrossings,
     counters: &'a [Arc<Counters>],
     /// True if a CNP was handed over.
     sent: bool,
 }
 
-impl CnpSink for WayOut<'_> {
+impl CnpSink for InjectorSink<'_> {
     fn leaves_by(&mut self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
         self.injector.leaves_by(sender, ingress)
     }
 
-    fn send(&mut self, order: CnpRequest) -> Result<(), Suppressed> {
-        let crossed = crossed(self.counters, order.egress, order.priority);
-        let answers = self.first.of(&order, crossed);
-        self.injector.send(&order, answers)?;
+    fn send(&mut self, request: CnpRequest) -> Result<(), Suppressed> {
+        let crossed = crossed(self.counters, request.egress, request.priority);
+        let answers = self.crossings.crossing_answered_by(&request, crossed);
+        self.injector.send(&request, answers)?;
         // A CNP that was refused answers no crossing: the next one does.
-        self.first.sent(&order, crossed);
+        self.crossings.set_answered(&request, crossed);
         self.sent = true;
         Ok(())
     }
@@ -201,7 +203,7 @@ fn sleep(time: Nanos, scale: f64) {
 }
 
 /// Returns the bytes received by a port, over all workers.
-fn came(workers: &[Arc<Counters>], port: PortId) -> u64 {
+fn received_bytes(workers: &[Arc<Counters>], port: PortId) -> u64 {
     let ports = workers.iter().filter_map(|all| all.port(port.index()));
     ports.map(|port| port.rx.bytes.get()).sum()
 }
@@ -220,8 +222,13 @@ fn crossed(workers: &[Arc<Counters>], port: PortId, priority: Priority) -> [Nano
     latest
 }
 
-/// Returns the level of a queue, over all workers.
-fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos) -> QueueState {
+/// Returns the state of a queue, over all workers.
+fn queue_state(
+    workers: &[Arc<Counters>],
+    port: PortId,
+    priority: Priority,
+    now: Nanos,
+) -> QueueState {
     let queues = || {
         let ports = workers.iter().filter_map(|all| all.port(port.index()));
         ports.filter_map(|port| port.queues.get(priority.index()))
@@ -237,19 +244,19 @@ fn level(workers: &[Arc<Counters>], port: PortId, priority: Priority, now: Nanos
             set | if asserted { id.bit() } else { 0 }
         })
     };
-    let mut level = QueueState {
+    let mut state = QueueState {
         depth: queues().fold(0, |sum, queue| sum.saturating_add(queue.level.depth.get())),
         ..QueueState::default()
     };
     // While a queue is empty its `entered` counters are not read, so that worker and control core each keep their cache line.
-    if level.depth > 0 {
-        level.entered = Some(queues().map(|queue| queue.entered()).sum());
+    if state.depth > 0 {
+        state.entered = Some(queues().map(|queue| queue.entered()).sum());
     }
     for counters in workers {
-        level.paused += paused(counters).unwrap_or(Nanos::ZERO);
-        level.xoff_asserted |= xoff_asserted(counters);
+        state.paused += paused(counters).unwrap_or(Nanos::ZERO);
+        state.xoff_asserted |= xoff_asserted(counters);
     }
-    level
+    state
 }
 
 #[cfg(test)]
@@ -267,7 +274,7 @@ mod tests {
         let workers: Vec<_> = (0..2).map(|_| Arc::new(Counters::new(3))).collect();
         let (wan, queue) = (PortId(2), Priority::new(3));
         let flow = |worker: usize, port: usize| &workers[worker].port(port).unwrap().flow;
-        let at = |now| level(&workers, wan, queue, Nanos(now));
+        let at = |now| queue_state(&workers, wan, queue, Nanos(now));
         assert_eq!(at(5_000), QueueState::default());
         let pauses = &flow(1, 2).priorities[3];
         pauses.rx_paused_ns.add(700);
@@ -292,7 +299,7 @@ mod tests {
         let queue = |worker: usize| &workers[worker].port(2).unwrap().queues[3];
         queue(0).enqueued.add(10, 10_000);
         queue(1).enqueued.add(1, 1_000);
-        let at = || level(&workers, PortId(2), Priority::new(3), Nanos(0));
+        let at = || queue_state(&workers, PortId(2), Priority::new(3), Nanos(0));
         assert_eq!(at().entered, None, "nothing waits");
         queue(1).level.depth.set(500);
         assert_eq!(at().entered, Some(11_000 + 11 * 24));
@@ -313,8 +320,8 @@ mod tests {
         let counters = [Arc::new(Counters::new(2))];
         let level = &counters[0].port(1).unwrap().queues[3].level;
         level.crossed[1].set(5_000);
-        let mut first = FirstAnswer::default();
-        let order = CnpRequest {
+        let mut crossings = AnsweredCrossings::default();
+        let request = CnpRequest {
             flow: FlowKey::new([10, 0, 1, 3].into(), [10, 0, 2, 2].into(), Qpn::new(1)),
             sender_qpn: Qpn::new(2),
             evidence: Evidence::Cm,
@@ -322,16 +329,18 @@ mod tests {
             egress: PortId(1),
             priority: Priority::new(3),
         };
-        let mut out = WayOut {
+        let mut out = InjectorSink {
             injector: &mut injector,
-            first: &mut first,
+            crossings: &mut crossings,
             counters: &counters,
             sent: false,
         };
-        assert_eq!(out.send(order), Err(Suppressed::NoNeighbor));
+        assert_eq!(out.send(request), Err(Suppressed::NoNeighbor));
         assert!(!out.sent);
-        let crossed = crossed(&counters, order.egress, order.priority);
-        let left = first.of(&order, crossed).map(|crossing| crossing.at);
+        let crossed = crossed(&counters, request.egress, request.priority);
+        let left = crossings
+            .crossing_answered_by(&request, crossed)
+            .map(|crossing| crossing.at);
         assert_eq!(left, Some(Nanos(5_000)));
     }
 
@@ -344,19 +353,19 @@ mod tests {
             let port = counters.get(worker).and_then(|own| own.port(port));
             port.unwrap().alarm.set(at);
         };
-        assert!(!alarms.rang(Nanos(90_000), tick));
+        assert!(!alarms.take_alarm(Nanos(90_000), tick));
         rise(0, 1, 100_000);
         assert!(
-            !alarms.rang(Nanos(101_000), tick),
+            !alarms.take_alarm(Nanos(101_000), tick),
             "nobody watches that port"
         );
         rise(1, 2, 101_000);
-        assert!(alarms.rang(Nanos(102_000), tick));
-        assert!(!alarms.rang(Nanos(110_000), tick), "it was answered");
+        assert!(alarms.take_alarm(Nanos(102_000), tick));
+        assert!(!alarms.take_alarm(Nanos(110_000), tick), "it was answered");
         rise(0, 2, 111_000);
-        assert!(alarms.rang(Nanos(112_000), tick));
+        assert!(alarms.take_alarm(Nanos(112_000), tick));
         rise(0, 2, 112_500);
-        assert!(!alarms.rang(Nanos(113_000), tick), "too soon");
-        assert!(alarms.rang(Nanos(114_500), tick), "but not forgotten");
+        assert!(!alarms.take_alarm(Nanos(113_000), tick), "too soon");
+        assert!(alarms.take_alarm(Nanos(114_500), tick), "but not forgotten");
     }
 }

@@ -36,7 +36,7 @@ impl LinkState {
         ObservedLink {
             mac,
             up: self.up,
-            mbps: self.speeds.said(),
+            mbps: self.speeds.reported_mbps(),
             pfc: self.pfc.clone(),
         }
     }

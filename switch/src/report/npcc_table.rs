@@ -182,7 +182,7 @@ fn work(npcc: &Npcc) -> Vec<Total> {
         "{} ({} late by more than half, {} early for a queue at hard, {} queues deferred)",
         thousands(npcc.ticks),
         thousands(npcc.control.late),
-        thousands(npcc.control.hastened),
+        thousands(npcc.control.early),
         thousands(npcc.queues_deferred)
     );
     let readings = format!(

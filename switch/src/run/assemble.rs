@@ -22,8 +22,8 @@ use super::workers::{Shared, parts, workers};
 use crate::apply::derived::{DerivedState, ObservedLink};
 use crate::apply::running::RunningConfig;
 use crate::clock::Clock;
+use crate::control::crossing_timing::AnsweredCrossings;
 use crate::control::inject::Injector;
-use crate::control::reaction::FirstAnswer;
 use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, ControlLoop, ControlStats, commands};
 use crate::linux_io::LinuxIo;
@@ -112,13 +112,13 @@ pub(super) fn assemble<P: Probe>(
     let (header, priority) = wiring::control::cnp_header(config);
     let control = ControlLoop {
         injector: Injector::new(routes.control, header, priority, peers.injections, owners),
-        first: FirstAnswer::default(),
+        crossings: AnsweredCrossings::default(),
         alarms: Alarms::new(&peers.published.counters, wiring::control::ports(config)),
         counters: peers.published.counters.clone(),
         inbox,
         clock,
         stats: Arc::new(ControlStats::default()),
-        yields: wiring::eal::shares(config).then_some(config.time_scale),
+        shared_core_scale: wiring::eal::shares(config).then_some(config.time_scale),
         sleeper: sleepers.control,
         core,
     };

@@ -18,7 +18,7 @@ pub struct Speeds {
 impl Speeds {
     /// Returns the device's link speed in Mb/s, if the device is the source of the speed.
     #[must_use]
-    pub fn said(&self) -> Option<u32> {
+    pub fn reported_mbps(&self) -> Option<u32> {
         let mbps = u32::try_from(self.link.0 / 1_000_000).ok();
         mbps.filter(|_| self.from == LinkFrom::Device)
     }

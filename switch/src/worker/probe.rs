@@ -6,7 +6,7 @@ use super::frame::Frame;
 use super::stages::Stage;
 use super::stats::WorkerStats;
 use crate::clock::Clock;
-use crate::control::reaction::Crossing;
+use crate::control::crossing_timing::ThresholdCrossing;
 
 /// Observer of each turn of one worker's loop. `()` observes nothing and costs nothing; [`super::telemetry::Telemetry`] is the appliance's
 /// own.
@@ -35,7 +35,7 @@ pub trait Probe: std::fmt::Debug + Send + 'static {
 
     /// Sees that a CNP that answers a crossing was queued; at most a burst of them is queued a turn.
     #[inline]
-    fn cnp_queued(&mut self, _answers: Crossing) {}
+    fn cnp_queued(&mut self, _answers: ThresholdCrossing) {}
 
     /// Sees that the turn's CNPs have been offered to the devices.
     #[inline]

@@ -6,9 +6,9 @@ use npcc_pipeline::units::{BURST, Nanos};
 use super::probe::Probe;
 use super::stages::{Profiler, Stage};
 use super::stats::WorkerStats;
-use super::timings::{Times, What};
+use super::timings::{Times, TimingKind};
 use crate::clock::Clock;
-use crate::control::reaction::Crossing;
+use crate::control::crossing_timing::ThresholdCrossing;
 
 /// Stage profiler of a worker, and its end of the ring of timings.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Telemetry {
     profiler: Profiler,
     times: Times,
     /// Crossings answered by CNPs queued in this turn.
-    answered: ArrayVec<Crossing, BURST>,
+    answered: ArrayVec<ThresholdCrossing, BURST>,
 }
 
 impl Telemetry {
@@ -32,7 +32,7 @@ impl Telemetry {
 
     /// Records the duration of an event.
     #[inline]
-    pub fn tell(&mut self, what: What, time: Nanos) {
+    pub fn tell(&mut self, what: TimingKind, time: Nanos) {
         // If the ring is full the timing is lost.
         self.times.tell(what, time);
     }
@@ -50,7 +50,7 @@ impl Probe for Telemetry {
     }
 
     #[inline]
-    fn cnp_queued(&mut self, answers: Crossing) {
+    fn cnp_queued(&mut self, answers: ThresholdCrossing) {
         // At most a burst of CNPs is queued a turn.
         let _ = self.answered.try_push(answers);
     }
@@ -80,8 +80,8 @@ mod tests {
     fn more_crossings_than_a_burst_at_the_stop_are_no_panic() {
         let (times, _reported) = ring();
         let mut telemetry = Telemetry::new(times);
-        let crossing = Crossing {
-            threshold: What::Shallow,
+        let crossing = ThresholdCrossing {
+            threshold: TimingKind::Shallow,
             at: Nanos(1),
         };
         // A worker that ends injects CNPs in many turns and reports none in between.

@@ -13,7 +13,7 @@ const LONGEST: u64 = 1 << 34;
 
 npcc_pipeline::named! {
     /// Kind of a timing.
-    pub enum What {
+    pub enum TimingKind {
         /// From the enqueue that crosses `shallow` to the offer of the first CNP after it to the device; with policy `npcc` its filter's ticks included.
         Shallow = "shallow",
         /// From the enqueue that crosses `hard`, where policy `npcc` does not filter, to the offer of the first CNP after it to the device.
@@ -26,7 +26,7 @@ npcc_pipeline::named! {
 /// One timing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    what: What,
+    what: TimingKind,
     time: Nanos,
 }
 
@@ -39,7 +39,7 @@ pub struct Times {
 impl Times {
     /// Records a timing; returns true if the ring took it.
     #[inline]
-    pub fn tell(&mut self, what: What, time: Nanos) -> bool {
+    pub fn tell(&mut self, what: TimingKind, time: Nanos) -> bool {
         self.ring.push(Timing { what, time }).is_ok()
     }
 }
@@ -70,7 +70,7 @@ pub struct Distribution {
 #[derive(Debug)]
 pub struct Timings {
     rings: Vec<Consumer<Timing>>,
-    all: [Histogram<u64>; What::COUNT],
+    all: [Histogram<u64>; TimingKind::COUNT],
 }
 
 impl Timings {
@@ -108,7 +108,7 @@ impl Timings {
     /// Returns the number of timings of a kind in each bin, with inclusive upper bounds and a last bin for all longer ones, and the sum of
     /// all, in ns.
     #[must_use]
-    pub fn spread(&self, what: What, bounds: &[u64]) -> (Vec<u64>, u64) {
+    pub fn spread(&self, what: TimingKind, bounds: &[u64]) -> (Vec<u64>, u64) {
         let mut bins = vec![0; bounds.len() + 1];
         let mut sum = 0u64;
         let recorded = self.all.get(what.index()).into_iter();
@@ -124,7 +124,7 @@ impl Timings {
 
     /// Returns the distribution of a kind.
     #[must_use]
-    pub fn of(&self, what: What) -> Distribution {
+    pub fn of(&self, what: TimingKind) -> Distribution {
         let Some(histogram) = self.all.get(what.index()).filter(|one| !one.is_empty()) else {
             return Distribution::default();
         };
@@ -146,32 +146,35 @@ mod tests {
     fn each_distribution_has_the_times_that_were_told_of_it() {
         let (mut times, consumer) = ring();
         let mut timings = Timings::new(vec![consumer]).unwrap();
-        (1..=1000).for_each(|us| assert!(times.tell(What::Hard, Nanos::from_micros(us))));
-        times.tell(What::Latency, Nanos(u64::MAX));
+        (1..=1000).for_each(|us| assert!(times.tell(TimingKind::Hard, Nanos::from_micros(us))));
+        times.tell(TimingKind::Latency, Nanos(u64::MAX));
         timings.take_in();
-        let hard = timings.of(What::Hard);
+        let hard = timings.of(TimingKind::Hard);
         let near = |got: u64, us: u64| got >= us * 1_000 && got - us * 1_000 <= us;
         assert!(near(hard.p50, 500) && near(hard.p99, 990), "{hard:?}");
         assert!(near(hard.p999, 999) && near(hard.max, 1_000), "{hard:?}");
-        assert_eq!((hard.count, timings.of(What::Latency).count), (1000, 1));
-        assert!(timings.of(What::Latency).max >= LONGEST - LONGEST / 1_000);
-        assert_eq!(timings.of(What::Shallow), Distribution::default());
+        assert_eq!(
+            (hard.count, timings.of(TimingKind::Latency).count),
+            (1000, 1)
+        );
+        assert!(timings.of(TimingKind::Latency).max >= LONGEST - LONGEST / 1_000);
+        assert_eq!(timings.of(TimingKind::Shallow), Distribution::default());
         // Each timing counts as the highest value of its histogram step: three digits.
-        let (bins, sum) = timings.spread(What::Hard, &[100_500, 900_900]);
+        let (bins, sum) = timings.spread(TimingKind::Hard, &[100_500, 900_900]);
         assert_eq!(bins, [100, 800, 100]);
         assert!((500_500_000..501_000_000).contains(&sum), "{sum}");
         timings.clear();
-        assert_eq!(timings.spread(What::Hard, &[5]), (vec![0, 0], 0));
-        assert_eq!(timings.of(What::Hard), Distribution::default());
+        assert_eq!(timings.spread(TimingKind::Hard, &[5]), (vec![0, 0], 0));
+        assert_eq!(timings.of(TimingKind::Hard), Distribution::default());
     }
 
     #[test]
     fn a_full_ring_loses_times_and_keeps_nobody_waiting() {
         let (mut times, consumer) = ring();
         let mut timings = Timings::new(vec![consumer]).unwrap();
-        let reported = (0..RING + 10).filter(|_| times.tell(What::Shallow, Nanos(5)));
+        let reported = (0..RING + 10).filter(|_| times.tell(TimingKind::Shallow, Nanos(5)));
         assert_eq!(reported.count(), RING);
         timings.take_in();
-        assert_eq!(timings.of(What::Shallow).count, RING as u64);
+        assert_eq!(timings.of(TimingKind::Shallow).count, RING as u64);
     }
 }

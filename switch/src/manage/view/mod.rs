@@ -31,7 +31,7 @@ use crate::report::punt::Punt;
 use crate::report::qos::Qos;
 use crate::saved::SavedState;
 use crate::wiring::live_routes::{SharedTable, Table};
-use crate::worker::timings::{Timings, What};
+use crate::worker::timings::{TimingKind, Timings};
 
 /// Port's counters at one moment, over all workers, and its device's drops.
 #[derive(Debug, Clone, Default)]
@@ -189,7 +189,7 @@ impl View {
             buffer: self.buffer(),
             punt: self.punt(),
             events: self.events(),
-            latency_us: self.times(What::Latency),
+            latency_us: self.times(TimingKind::Latency),
             qos: self.qos().clone(),
         }
     }

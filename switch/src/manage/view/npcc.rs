@@ -10,7 +10,7 @@ use npcc_pipeline::units::PortId;
 
 use super::View;
 use crate::report::model::{Health, Npcc, NpccQueue, Percentiles, Setting};
-use crate::worker::timings::What;
+use crate::worker::timings::TimingKind;
 
 impl View {
     /// Returns NPCC's part, with the counts of the previous processes.
@@ -46,8 +46,8 @@ impl View {
             cnps_sent: npcc.cnps_sent(),
             would_send: npcc.would_send(),
             cnps_suppressed,
-            reaction_us: self.times(What::Shallow),
-            reaction_hard_us: self.times(What::Hard),
+            reaction_us: self.times(TimingKind::Shallow),
+            reaction_hard_us: self.times(TimingKind::Hard),
             queues,
             uncounted_ports: self.by_port(|id| npcc.uncounted_bytes_by(id)),
             damaged_ports: self.by_port(|id| {
@@ -65,7 +65,7 @@ impl View {
     }
 
     /// Returns the percentiles of a timing, over all workers.
-    pub(super) fn times(&self, what: What) -> Percentiles {
+    pub(super) fn times(&self, what: TimingKind) -> Percentiles {
         let mut timings = self.timings();
         timings.take_in();
         let times = timings.of(what);
@@ -79,7 +79,7 @@ impl View {
     }
 
     /// Returns the histogram of a timing over all workers: the count in each of these bins, and the sum in ns.
-    pub(crate) fn spread(&self, what: What, bounds: &[u64]) -> (Vec<u64>, u64) {
+    pub(crate) fn spread(&self, what: TimingKind, bounds: &[u64]) -> (Vec<u64>, u64) {
         let mut timings = self.timings();
         timings.take_in();
         let (mut bins, mut sum) = timings.spread(what, bounds);

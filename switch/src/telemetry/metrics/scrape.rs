@@ -5,7 +5,7 @@ use npcc_pipeline::num::real;
 use crate::manage::view::View;
 use crate::report::model::{Flow, Snapshot};
 use crate::report::routes::Linux;
-use crate::worker::timings::What;
+use crate::worker::timings::TimingKind;
 
 /// Number of flows in a scrape: the heaviest ones.
 pub const HEAVIEST: usize = 20;
@@ -25,7 +25,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    fn of(view: &View, what: What) -> Spread {
+    fn of(view: &View, what: TimingKind) -> Spread {
         let bounds = BOUNDS_US.map(|us| us * 1_000);
         let (bins, sum) = view.spread(what, &bounds);
         let bounds = bounds.map(seconds);
@@ -60,8 +60,8 @@ impl Scrape {
             snapshot: view.snapshot(),
             flows: view.heaviest(HEAVIEST),
             linux: view.linux(),
-            shallow: Spread::of(view, What::Shallow),
-            hard: Spread::of(view, What::Hard),
+            shallow: Spread::of(view, TimingKind::Shallow),
+            hard: Spread::of(view, TimingKind::Hard),
         }
     }
 }

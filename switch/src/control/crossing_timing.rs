@@ -6,57 +6,61 @@
 use npcc_cnp::plan::CnpRequest;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES};
 
-use crate::worker::timings::What;
+use crate::worker::timings::TimingKind;
 
 /// Crossing of a threshold that a CNP answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Crossing {
-    /// Threshold that was crossed, [`What::Shallow`] or [`What::Hard`].
-    pub threshold: What,
+pub struct ThresholdCrossing {
+    /// Threshold that was crossed, [`TimingKind::Shallow`] or [`TimingKind::Hard`].
+    pub threshold: TimingKind,
     /// Time of the crossing.
     pub at: Nanos,
 }
 
 /// Record of answered crossings, which finds the first CNP after each. Control core only.
 #[derive(Debug)]
-pub struct FirstAnswer {
+pub struct AnsweredCrossings {
     /// Times of the crossings answered last: shallow, hard, of each queue.
     answered: Box<[[[Nanos; 2]; PRIORITIES]]>,
 }
 
-impl Default for FirstAnswer {
-    fn default() -> FirstAnswer {
-        FirstAnswer {
+impl Default for AnsweredCrossings {
+    fn default() -> AnsweredCrossings {
+        AnsweredCrossings {
             answered: vec![[[Nanos::ZERO; 2]; PRIORITIES]; MAX_PORTS].into_boxed_slice(),
         }
     }
 }
 
-impl FirstAnswer {
+impl AnsweredCrossings {
     /// Returns the crossing that this CNP would be the first to answer, if any; `crossed` are the times from the queue's gauges.
     #[must_use]
-    pub fn of(&self, order: &CnpRequest, crossed: [Nanos; 2]) -> Option<Crossing> {
+    pub fn crossing_answered_by(
+        &self,
+        request: &CnpRequest,
+        crossed: [Nanos; 2],
+    ) -> Option<ThresholdCrossing> {
         let [answered_shallow, answered_hard] = self
             .answered
-            .get(order.egress.index())?
-            .get(order.priority.index())?;
+            .get(request.egress.index())?
+            .get(request.priority.index())?;
         let [shallow, hard] = crossed;
         if hard > *answered_hard {
-            return Some(Crossing {
-                threshold: What::Hard,
+            return Some(ThresholdCrossing {
+                threshold: TimingKind::Hard,
                 at: hard,
             });
         }
-        (shallow > *answered_shallow).then_some(Crossing {
-            threshold: What::Shallow,
+        (shallow > *answered_shallow).then_some(ThresholdCrossing {
+            threshold: TimingKind::Shallow,
             at: shallow,
         })
     }
 
     /// Marks the crossings in `crossed` as answered by this CNP, which has been handed over.
-    pub fn sent(&mut self, order: &CnpRequest, crossed: [Nanos; 2]) {
-        let port = self.answered.get_mut(order.egress.index());
-        if let Some(answered) = port.and_then(|port| port.get_mut(order.priority.index())) {
+    pub fn set_answered(&mut self, request: &CnpRequest, crossed: [Nanos; 2]) {
+        let port = self.answered.get_mut(request.egress.index());
+        if let Some(answered) = port.and_then(|port| port.get_mut(request.priority.index())) {
             *answered = crossed;
         }
     }
@@ -72,7 +76,7 @@ mod tests {
 
     #[test]
     fn only_the_first_cnp_after_a_crossing_that_leaves_answers_it() {
-        let order = CnpRequest {
+        let request = CnpRequest {
             flow: FlowKey::new(
                 IpAddr::from([10, 0, 1, 3]),
                 IpAddr::from([10, 0, 2, 2]),
@@ -84,38 +88,42 @@ mod tests {
             egress: PortId(1),
             priority: Priority::new(3),
         };
-        let mut first = FirstAnswer::default();
+        let mut crossings = AnsweredCrossings::default();
         let times = |shallow, hard| [Nanos(shallow), Nanos(hard)];
-        let mut send = |order: &CnpRequest, crossed| {
-            let answers = first.of(order, crossed);
-            assert_eq!(first.of(order, crossed), answers, "refused");
-            first.sent(order, crossed);
+        let mut send = |request: &CnpRequest, crossed| {
+            let answers = crossings.crossing_answered_by(request, crossed);
+            assert_eq!(
+                crossings.crossing_answered_by(request, crossed),
+                answers,
+                "refused"
+            );
+            crossings.set_answered(request, crossed);
             answers
         };
-        assert_eq!(send(&order, times(0, 0)), None, "never crossed");
+        assert_eq!(send(&request, times(0, 0)), None, "never crossed");
         assert_eq!(
-            send(&order, times(10, 0)),
-            Some(Crossing {
-                threshold: What::Shallow,
+            send(&request, times(10, 0)),
+            Some(ThresholdCrossing {
+                threshold: TimingKind::Shallow,
                 at: Nanos(10)
             })
         );
-        assert_eq!(send(&order, times(10, 0)), None);
+        assert_eq!(send(&request, times(10, 0)), None);
         assert_eq!(
-            send(&order, times(20, 25)),
-            Some(Crossing {
-                threshold: What::Hard,
+            send(&request, times(20, 25)),
+            Some(ThresholdCrossing {
+                threshold: TimingKind::Hard,
                 at: Nanos(25)
             })
         );
         assert_eq!(
-            send(&order, times(20, 25)),
+            send(&request, times(20, 25)),
             None,
             "the hard crossing answered both"
         );
         let other = CnpRequest {
             priority: Priority::new(4),
-            ..order
+            ..request
         };
         assert!(
             send(&other, times(20, 0)).is_some(),
