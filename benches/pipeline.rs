@@ -16,7 +16,7 @@ use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
 use npcc_pipeline::egress::fifo::{Fifo, FifoStore};
-use npcc_pipeline::egress::port::QueueConfig;
+use npcc_pipeline::egress::port::EgressQueueConfig;
 use npcc_pipeline::frame::{FrameBuf, HeapFrame};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::route::fib::FibReader;
@@ -103,7 +103,7 @@ fn queue_burst(c: &mut Criterion) {
 
 fn port(rate_limited: bool) -> PortConfig {
     let rate = rate_limited.then_some(BitRate(400_000_000_000));
-    let queues = std::array::from_fn(|_| QueueConfig::default());
+    let queues = std::array::from_fn(|_| EgressQueueConfig::default());
     two_ports::port(Classifier::all(Priority::new(3)), rate, queues)
 }
 

@@ -16,7 +16,7 @@ use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
 use npcc_pipeline::egress::ecn::Red;
-use npcc_pipeline::egress::port::QueueConfig;
+use npcc_pipeline::egress::port::EgressQueueConfig;
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
 use npcc_pipeline::punt::{Place, Punt, PuntClass, PuntConfig, PuntInterface, PuntPort, PuntRates};
 use npcc_pipeline::stage::admit::PoolConfig;
@@ -30,10 +30,10 @@ fn port() -> PortConfig {
         kmax: 100_000,
         pmax: 1 << 31,
     };
-    let queue = QueueConfig {
+    let queue = EgressQueueConfig {
         ecn: Some(red),
         wred: Some(red),
-        ..QueueConfig::default()
+        ..EgressQueueConfig::default()
     };
     let queues = std::array::from_fn(|_| queue.clone());
     let rate = Some(BitRate(10_000_000_000));

@@ -26,7 +26,9 @@ use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig};
 use npcc_pipeline::egress::ecn::Red;
-use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, QueueConfig, UpstreamCe};
+use npcc_pipeline::egress::port::{
+    EcnConfig, EcnMode, EgressConfig, EgressQueueConfig, UpstreamCe,
+};
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
@@ -66,10 +68,10 @@ fn port(ecn: EcnConfig, hard: u64) -> PortConfig {
         kmax: 0,
         pmax: 0,
     };
-    let queue = QueueConfig {
+    let queue = EgressQueueConfig {
         ecn: (ecn.mode != EcnMode::Off).then_some(always),
         watch: [u64::MAX, hard],
-        ..QueueConfig::default()
+        ..EgressQueueConfig::default()
     };
     PortConfig {
         intake: IngressConfig {

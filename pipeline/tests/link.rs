@@ -12,7 +12,7 @@ mod rig;
 
 use npcc_pipeline::buffer::{ControlReserve, GroupConfig};
 use npcc_pipeline::drop::DropReason;
-use npcc_pipeline::egress::port::QueueConfig;
+use npcc_pipeline::egress::port::EgressQueueConfig;
 use npcc_pipeline::frame::HeapFrame;
 use npcc_pipeline::pause::{StormAction, WatchdogConfig};
 use npcc_pipeline::units::{BitRate, Nanos, PortId};
@@ -185,9 +185,9 @@ fn control_frames_have_room_when_the_pool_is_taken() {
             ..Setup::default()
         };
         setup.pause.send = 0;
-        setup.queues[6] = QueueConfig {
+        setup.queues[6] = EgressQueueConfig {
             reserve: 4 * reserve,
-            ..QueueConfig::default()
+            ..EgressQueueConfig::default()
         };
         let mut rig = setup.build();
         rig.push(2, 1, 0, LEN, 4_000, 0);

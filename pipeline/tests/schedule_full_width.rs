@@ -10,13 +10,13 @@
 mod rig;
 
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
-use npcc_pipeline::egress::port::QueueConfig;
+use npcc_pipeline::egress::port::EgressQueueConfig;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{BitRate, Nanos, PortId};
 use rig::{GIG, Rig, Setup, prio, wire};
 
-fn queues(of: impl Fn(u8) -> QueueConfig) -> [QueueConfig; 8] {
+fn queues(of: impl Fn(u8) -> EgressQueueConfig) -> [EgressQueueConfig; 8] {
     std::array::from_fn(|n| of(n as u8))
 }
 
@@ -42,9 +42,9 @@ fn weighted(weights: [u8; 8]) -> Setup {
     Setup {
         rate: Some(BitRate(10 * GIG)),
         pool: 1 << 22,
-        queues: queues(|n| QueueConfig {
+        queues: queues(|n| EgressQueueConfig {
             discipline: Discipline::Dwrr(weights[usize::from(n)]),
-            ..QueueConfig::default()
+            ..EgressQueueConfig::default()
         }),
         ..Setup::default()
     }
@@ -93,9 +93,9 @@ fn dwrr_weight_change_at_run_time() {
     let even = serve(&mut rig, 0b1001, |_| 1000, 0, 10_000_000);
     assert_shares(even, [50; 8], 0b1001);
     let served_by = |rig: &mut Rig, discipline| {
-        let config = QueueConfig {
+        let config = EgressQueueConfig {
             discipline,
-            ..QueueConfig::default()
+            ..EgressQueueConfig::default()
         };
         rig.path.reconfigure_queue(PortId(1), prio(3), &config);
     };

@@ -1,6 +1,6 @@
 //! Common start of both measurements of the control core: its configuration, and packets whose fields change.
 
-use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
+use npcc_cnp::control::config::{ControlConfig, Settings, WatchedQueueConfig};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::policy::PolicyName;
@@ -32,7 +32,7 @@ pub(crate) const DEST_QP: usize = 47;
 pub(crate) fn config(flows: u32) -> ControlConfig {
     ControlConfig {
         settings: Settings {
-            queues: vec![QueueConfig::new(
+            queues: vec![WatchedQueueConfig::new(
                 (WAN, Priority::new(3)),
                 DetectorConfig {
                     shallow: 375_000,

@@ -4,7 +4,7 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
-use super::settings::{QueueConfig, Settings};
+use super::settings::{Settings, WatchedQueueConfig};
 use crate::action::Action;
 use crate::key::{FlowKey, Qpn};
 
@@ -83,14 +83,14 @@ impl ControlCore {
         if !new.queues.iter().all(|queue| is_watched(queue.place())) {
             return Err(Refused::UnknownQueue);
         }
-        let of = |old: &QueueConfig| {
+        let of = |old: &WatchedQueueConfig| {
             let same = new.queues.iter().find(|new| new.place() == old.place());
-            same.copied().unwrap_or(QueueConfig {
+            same.copied().unwrap_or(WatchedQueueConfig {
                 action: Action::Off,
                 ..*old
             })
         };
-        let queues: Vec<QueueConfig> = old.iter().map(of).collect();
+        let queues: Vec<WatchedQueueConfig> = old.iter().map(of).collect();
         for (index, to) in queues.iter().enumerate() {
             self.reconfigure_queue(index, to);
         }
@@ -109,7 +109,7 @@ impl ControlCore {
     }
 
     /// Applies to a watched queue whatever differs between `to` and its present configuration.
-    fn reconfigure_queue(&mut self, index: usize, to: &QueueConfig) {
+    fn reconfigure_queue(&mut self, index: usize, to: &WatchedQueueConfig) {
         let (Some(queue), Some(from), Some(status)) = (
             self.queues.get_mut(index),
             self.tracker.settings.queues.get(index),
@@ -241,7 +241,7 @@ mod tests {
         let elsewhere = rig.configure(|settings| {
             settings.cap = 7;
             let other = settings.queues[0];
-            settings.queues.push(QueueConfig {
+            settings.queues.push(WatchedQueueConfig {
                 port: PortId(7),
                 ..other
             });

@@ -2,7 +2,7 @@
 
 use npcc_pipeline::units::Nanos;
 
-pub use super::settings::{EcnMode, Gate, QueueConfig, Settings};
+pub use super::settings::{EcnMode, Gate, Settings, WatchedQueueConfig};
 
 npcc_pipeline::defaults! {
     /// Configuration of [`super::ControlCore`].

@@ -26,7 +26,7 @@ fn looks(rig: &Rig) -> Vec<u64> {
 fn ticks(count: u64, late: Nanos) -> Rig {
     let mut config = config(TICK);
     config.settings.queues = (0..8)
-        .map(|priority| config::QueueConfig {
+        .map(|priority| config::WatchedQueueConfig {
             priority: Priority::new(priority),
             ..queue(TICK)
         })

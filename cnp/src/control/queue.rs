@@ -2,7 +2,7 @@
 
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
-use super::config::QueueConfig;
+use super::config::WatchedQueueConfig;
 use super::drain_rate::DrainRate;
 use super::queue_state::{PauseBacklog, QueueState};
 use crate::detector::{Detector, Reading};
@@ -42,7 +42,7 @@ pub(super) struct WatchedQueue {
 }
 
 impl WatchedQueue {
-    pub(super) fn new(config: &QueueConfig) -> WatchedQueue {
+    pub(super) fn new(config: &WatchedQueueConfig) -> WatchedQueue {
         WatchedQueue {
             port: config.port,
             priority: config.priority,

@@ -18,7 +18,7 @@ use crate::source_check::{ANYWHERE, Sides};
 
 /// Settings of one watched queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueConfig {
+pub struct WatchedQueueConfig {
     /// Port of the egress queue.
     pub port: PortId,
     /// Priority of the queue.
@@ -31,15 +31,15 @@ pub struct QueueConfig {
     pub policy: PolicyKind,
 }
 
-impl QueueConfig {
+impl WatchedQueueConfig {
     /// Settings of a queue whose CNPs leave (action `send`).
     #[must_use]
     pub const fn new(
         (port, priority): (PortId, Priority),
         detector: DetectorConfig,
         policy: PolicyKind,
-    ) -> QueueConfig {
-        QueueConfig {
+    ) -> WatchedQueueConfig {
+        WatchedQueueConfig {
             port,
             priority,
             action: Action::Send,
@@ -105,7 +105,7 @@ npcc_pipeline::defaults! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Settings {
         /// Watched queues, at most 255. The set is fixed at the start; a queue that is left out of later settings is off.
-        pub queues: Vec<QueueConfig> = Vec::new(),
+        pub queues: Vec<WatchedQueueConfig> = Vec::new(),
         /// Action for decisions of the whole switch (default: CNPs are sent).
         pub action: Action = Action::Send,
         /// Hosts that may be signalled, are only observed, or are known to answer (default: all may be signalled).

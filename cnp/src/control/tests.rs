@@ -1,5 +1,5 @@
 use super::*;
-use crate::control::config::QueueConfig;
+use crate::control::config::WatchedQueueConfig;
 use crate::detector::Zone;
 use crate::key::Qpn;
 use crate::pair::Evidence;
@@ -104,7 +104,7 @@ fn every_cell_sends_what_the_table_says() {
 fn a_flow_whose_route_changes_keeps_the_state_of_its_sender() {
     let other = PortId(2);
     let mut setup = with(TICK, |settings| settings.port_rates.push(RATE));
-    let second = QueueConfig {
+    let second = WatchedQueueConfig {
         port: other,
         ..queue(TICK)
     };

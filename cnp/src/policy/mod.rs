@@ -5,7 +5,7 @@
 //!
 //! To add one, five files change, CHANGELOG among them, and code that is left out does not compile or fails a test:
 //!
-//! 1. the new file: its settings (`From<&QueueSettings>`), the table of its parameters, its state with `new`, `impl Policy`,
+//! 1. the new file: its settings (`From<&PolicyInputs>`), the table of its parameters, its state with `new`, `impl Policy`,
 //!    its tests;
 //! 2. here: `pub mod`, and a line in [`policies!`](self) below, from which come its name in the configuration and in its
 //!    schema, the slot, the parameters that `set` and the configuration take, and the simulator's schemes;
@@ -25,7 +25,7 @@ use npcc_pipeline::units::Nanos;
 pub use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
 pub use decision::{Amount, Choice, Decision, QueueContext, Reason, Round};
 pub use parameter::{BadParameter, PARAMETERS, Parameter, Parameters, Unit};
-pub use settings::{Mode, QueueSettings};
+pub use settings::{Mode, PolicyInputs};
 
 macro_rules! policies {
     ($( $(#[doc = $doc:literal])+ $Name:ident($law:ty, $config:ty) = $text:literal, )+) => {
@@ -52,14 +52,14 @@ macro_rules! policies {
 
         impl PolicyName {
             /// Makes the policy for a queue, in its initial state.
-            fn make(self, settings: &QueueSettings) -> Box<dyn Policy> {
+            fn make(self, settings: &PolicyInputs) -> Box<dyn Policy> {
                 match self { $( PolicyName::$Name => Box::new(<$law>::new(settings.into())), )+ }
             }
         }
 
         $( impl Default for $config {
             fn default() -> Self {
-                (&QueueSettings::default()).into()
+                (&PolicyInputs::default()).into()
             }
         } )+
     };
@@ -75,7 +75,7 @@ policies! {
 impl PolicyName {
     /// Kind of this policy with the parameters that follow from a queue's settings.
     #[must_use]
-    pub const fn for_queue(self, settings: &QueueSettings) -> PolicyKind {
+    pub const fn for_queue(self, settings: &PolicyInputs) -> PolicyKind {
         PolicyKind {
             which: self,
             settings: *settings,
@@ -87,7 +87,7 @@ impl PolicyName {
     /// Kind of this policy with the parameters that follow from [`QueueSettings::default`].
     #[must_use]
     pub fn defaults(self) -> PolicyKind {
-        self.for_queue(&QueueSettings::default())
+        self.for_queue(&PolicyInputs::default())
     }
 }
 
@@ -95,7 +95,7 @@ impl PolicyName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyKind {
     which: PolicyName,
-    settings: QueueSettings,
+    settings: PolicyInputs,
     /// Bit n is set if the n-th parameter is explicit. The others follow from the settings.
     written: u8,
     values: [u64; PARAMETERS],

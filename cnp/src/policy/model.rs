@@ -26,8 +26,8 @@ use super::in_flight::{InFlight, SHORTEST, per_second};
 use super::npcc::{Npcc, NpccConfig};
 use super::parameter::{self, Declared, per_mille, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, NIC_MIN_CNP_INTERVAL, Parameters, Policy, QueueContext,
-    QueueSettings, Reason, Round,
+    Amount, BadParameter, Choice, Decision, NIC_MIN_CNP_INTERVAL, Parameters, Policy, PolicyInputs,
+    QueueContext, Reason, Round,
 };
 
 /// Number of evaluations remembered.
@@ -55,8 +55,8 @@ pub struct ModelConfig {
     pub fallback: NpccConfig,
 }
 
-impl From<&QueueSettings> for ModelConfig {
-    fn from(settings: &QueueSettings) -> ModelConfig {
+impl From<&PolicyInputs> for ModelConfig {
+    fn from(settings: &PolicyInputs) -> ModelConfig {
         ModelConfig {
             look: Nanos(settings.tick.0 / 5).max(NIC_MIN_CNP_INTERVAL),
             set_point: settings.time_of(settings.shallow / 3 * 4),

@@ -26,8 +26,8 @@ use npcc_pipeline::units::Nanos;
 use super::in_flight::{InFlight, SHORTEST, per_second};
 use super::parameter::{self, Declared, per_mille, time};
 use super::{
-    Amount, BadParameter, Choice, Decision, NIC_MIN_CNP_INTERVAL, Parameters, Policy, QueueContext,
-    QueueSettings, Reason, Round,
+    Amount, BadParameter, Choice, Decision, NIC_MIN_CNP_INTERVAL, Parameters, Policy, PolicyInputs,
+    QueueContext, Reason, Round,
 };
 use crate::detector::{Reading, Trend, Zone};
 
@@ -46,8 +46,8 @@ pub struct NpccConfig {
     pub few: u16,
 }
 
-impl From<&QueueSettings> for NpccConfig {
-    fn from(settings: &QueueSettings) -> NpccConfig {
+impl From<&PolicyInputs> for NpccConfig {
+    fn from(settings: &PolicyInputs) -> NpccConfig {
         NpccConfig {
             tick: settings.tick,
             recovery: settings.recovery,

@@ -42,7 +42,7 @@ impl Mode {
 npcc_pipeline::defaults! {
     /// Settings of one watched queue that policies share; the defaults are those of a queue of 100G.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct QueueSettings {
+    pub struct PolicyInputs {
         /// Mode of the queue's port.
         pub mode: Mode = Mode::HighThroughput,
         /// Time between ticks.
@@ -60,7 +60,7 @@ npcc_pipeline::defaults! {
     }
 }
 
-impl QueueSettings {
+impl PolicyInputs {
     /// Time in which the queue drains this many bytes, rounded down.
     pub(super) fn time_of(&self, bytes: u64) -> Nanos {
         let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(self.drain.0.max(1));

@@ -11,13 +11,13 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::control::ControlCore;
 use crate::control::command::{ControlCommand, Refused};
-use crate::control::config::{ControlConfig, Gate, QueueConfig, Settings};
+use crate::control::config::{ControlConfig, Gate, Settings, WatchedQueueConfig};
 use crate::control::queue_state::QueueState;
 use crate::detector::DetectorConfig;
 use crate::flow_cache::{CacheShared, FlowCache};
 use crate::host_rules::HostRules;
 use crate::plan::CnpRequest;
-use crate::policy::{PolicyName, QueueSettings};
+use crate::policy::{PolicyInputs, PolicyName};
 
 /// Port toward the senders.
 pub(crate) const DC: PortId = PortId(0);
@@ -75,7 +75,7 @@ pub(crate) struct Rig {
 }
 
 /// Watched queue with thresholds of 100 KB (shallow), 400 KB (deep) and 800 KB (hard).
-pub(crate) fn queue(tick: Nanos) -> QueueConfig {
+pub(crate) fn queue(tick: Nanos) -> WatchedQueueConfig {
     let detector = DetectorConfig {
         shallow: 100_000,
         deep: 400_000,
@@ -86,11 +86,11 @@ pub(crate) fn queue(tick: Nanos) -> QueueConfig {
         drain: RATE,
         mtu: 1_100,
     };
-    let policy = PolicyName::Npcc.for_queue(&QueueSettings {
+    let policy = PolicyName::Npcc.for_queue(&PolicyInputs {
         tick,
-        ..QueueSettings::default()
+        ..PolicyInputs::default()
     });
-    QueueConfig::new((WAN, QUEUE), detector, policy)
+    WatchedQueueConfig::new((WAN, QUEUE), detector, policy)
 }
 
 pub(crate) fn config(tick: Nanos) -> ControlConfig {

@@ -6,7 +6,7 @@ pub use npcc_cnp::action::Action;
 pub use npcc_cnp::control::settings::Gate;
 pub use npcc_cnp::pair::Evidence;
 pub use npcc_cnp::plan::Unpaired;
-use npcc_cnp::policy::QueueSettings;
+use npcc_cnp::policy::PolicyInputs;
 pub use npcc_cnp::policy::{Mode, PolicyName};
 pub use npcc_pipeline::egress::marking::{EcnMode, UpstreamCe};
 use schemars::JsonSchema;
@@ -66,14 +66,14 @@ npcc_pipeline::defaults! {
 impl Npcc {
     /// Returns the settings that all policies of a queue share in this mode. Its depths and its drain rate are those of a queue of 100G.
     #[must_use]
-    pub fn queue(&self, mode: Mode) -> QueueSettings {
-        QueueSettings {
+    pub fn queue(&self, mode: Mode) -> PolicyInputs {
+        PolicyInputs {
             mode,
             tick: self.tick,
             recovery: self.recovery,
             min_cnp_interval: self.min_cnp_interval,
             feedback: self.feedback,
-            ..QueueSettings::default()
+            ..PolicyInputs::default()
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::capture::Capture;
 use crate::classify::Classifier;
 use crate::counters::{Counters, PortCounters};
 use crate::drop::DropReason;
-use crate::egress::port::{EcnConfig, EgressConfig, QueueConfig};
+use crate::egress::port::{EcnConfig, EgressConfig, EgressQueueConfig};
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued};
 use crate::handoff::Channels;
 use crate::parse::digest::AddressDigest;
@@ -186,7 +186,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 
     /// Changes a queue's configuration, except that `lossless` stays.
-    pub fn reconfigure_queue(&mut self, port: PortId, priority: Priority, config: &QueueConfig) {
+    pub fn reconfigure_queue(
+        &mut self,
+        port: PortId,
+        priority: Priority,
+        config: &EgressQueueConfig,
+    ) {
         self.side.ports[port].reconfigure(priority, config);
     }
 

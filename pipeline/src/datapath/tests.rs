@@ -5,7 +5,7 @@ use crate::classify::{Classifier, Trust};
 use crate::counters::Counter;
 use crate::craft::Craft;
 use crate::egress::ecn::{CERTAIN, Red};
-use crate::egress::port::QueueConfig;
+use crate::egress::port::EgressQueueConfig;
 use crate::egress::scheduler::Discipline;
 use crate::frame::{FrameVec, HeapFrame, wire_len};
 use crate::parse;
@@ -49,7 +49,7 @@ fn port(id: u8, rate: Option<BitRate>) -> PortConfig {
     let mut classifier = Classifier::all(Priority::new(0));
     classifier.trust = Trust::Dscp;
     classifier.dscp[26] = Priority::new(3);
-    let mut queues: [QueueConfig; 8] = std::array::from_fn(|_| QueueConfig::default());
+    let mut queues: [EgressQueueConfig; 8] = std::array::from_fn(|_| EgressQueueConfig::default());
     queues[3].lossless = true;
     queues[3].discipline = Discipline::Dwrr(50);
     queues[3].ecn = Some(Red {
@@ -535,7 +535,7 @@ fn queues_maps_and_marking_change_while_running() {
     }
     assert_eq!((depth(&path, 3), depth(&path, 5)), (wire, 40 * wire));
     // Marked from the first byte on, at a tenth of the port's rate, and before its lossless neighbour.
-    let settings = QueueConfig {
+    let settings = EgressQueueConfig {
         discipline: Discipline::Strict,
         max_rate: Some(BitRate(RATE.0 / 10)),
         ecn: Some(Red {
@@ -543,11 +543,11 @@ fn queues_maps_and_marking_change_while_running() {
             kmax: 0,
             pmax: CERTAIN,
         }),
-        ..QueueConfig::default()
+        ..EgressQueueConfig::default()
     };
     path.reconfigure_queue(WAN, Priority::new(5), &settings);
     // The `lossless` setting of a queue does not change.
-    path.reconfigure_queue(WAN, Priority::new(3), &QueueConfig::default());
+    path.reconfigure_queue(WAN, Priority::new(3), &EgressQueueConfig::default());
     let three = path.side.ports[WAN].queue_config(Priority::new(3));
     assert!(three.lossless && three.ecn.is_none());
     let mut out = Vec::new();

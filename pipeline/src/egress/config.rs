@@ -7,7 +7,7 @@ use crate::units::{BitRate, Nanos, PRIORITIES};
 crate::defaults! {
     /// Configuration of one queue.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct QueueConfig {
+    pub struct EgressQueueConfig {
         /// Scheduling discipline.
         pub discipline: Discipline = Discipline::Dwrr(1),
         /// Maximum rate on the wire, if any.
@@ -40,7 +40,7 @@ pub struct EgressConfig {
     /// credit for this long, and at least for [`SHAPER_BURST`](super::port::SHAPER_BURST).
     pub away: Nanos,
     /// Configuration of the queues, priority 0 first.
-    pub queues: [QueueConfig; PRIORITIES],
+    pub queues: [EgressQueueConfig; PRIORITIES],
 }
 
 impl EgressConfig {

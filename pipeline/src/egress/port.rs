@@ -1,6 +1,6 @@
 //! One port's egress side: queues, scheduler, shapers and marking put together.
 
-pub use super::config::{EgressConfig, QueueConfig};
+pub use super::config::{EgressConfig, EgressQueueConfig};
 use super::fifo::FifoStore;
 pub use super::marking::{EcnConfig, EcnMode, Marking, UpstreamCe};
 pub use super::queue::SHAPER_BURST;
@@ -175,7 +175,7 @@ impl EgressPort {
 
     /// Changes a queue's configuration, except that `lossless` stays, because the buffer depends on it. The shapers start with
     /// full credit.
-    pub fn reconfigure(&mut self, priority: Priority, config: &QueueConfig) {
+    pub fn reconfigure(&mut self, priority: Priority, config: &EgressQueueConfig) {
         let queue = &mut self.queues[priority];
         queue.reconfigure(config, self.max_frame, self.away);
         for (set, limited) in [
@@ -216,7 +216,7 @@ impl EgressPort {
     /// Returns a queue's configuration.
     #[inline]
     #[must_use]
-    pub fn queue_config(&self, priority: Priority) -> &QueueConfig {
+    pub fn queue_config(&self, priority: Priority) -> &EgressQueueConfig {
         &self.queues[priority].config
     }
 

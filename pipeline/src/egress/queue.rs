@@ -1,6 +1,6 @@
 //! One egress queue of a port: its frames, its depth and the thresholds watched, its shapers.
 
-use super::config::QueueConfig;
+use super::config::EgressQueueConfig;
 use super::fifo::Fifo;
 use super::shaper::Shaper;
 use crate::buffer::Amount;
@@ -23,7 +23,7 @@ pub(super) struct EgressQueue {
     pub(super) shaper: Shaper,
     /// Token bucket of the minimum rate: positive credit is what the queue was due by it and has not sent.
     pub(super) floor: Shaper,
-    pub(super) config: QueueConfig,
+    pub(super) config: EgressQueueConfig,
 }
 
 /// Time a polling worker is often away: the least that a shaper saves up.
@@ -40,7 +40,7 @@ pub(super) fn shaper(rate: Option<BitRate>, max_frame: u16, away: Nanos) -> Shap
 
 impl EgressQueue {
     /// Returns an empty queue; the two lengths are those of [`EgressConfig`](super::config::EgressConfig).
-    pub(super) fn new(config: QueueConfig, max_frame: u16, away: Nanos) -> EgressQueue {
+    pub(super) fn new(config: EgressQueueConfig, max_frame: u16, away: Nanos) -> EgressQueue {
         EgressQueue {
             fifo: Fifo::default(),
             waiting: Amount::ZERO,
@@ -55,10 +55,10 @@ impl EgressQueue {
     }
 
     /// Changes the configuration, except `lossless`.
-    pub(super) fn reconfigure(&mut self, config: &QueueConfig, max_frame: u16, away: Nanos) {
+    pub(super) fn reconfigure(&mut self, config: &EgressQueueConfig, max_frame: u16, away: Nanos) {
         self.shaper = shaper(config.max_rate, max_frame, away);
         self.floor = shaper(config.min_rate, max_frame, away);
-        self.config = QueueConfig {
+        self.config = EgressQueueConfig {
             lossless: self.config.lossless,
             ..config.clone()
         };

@@ -20,7 +20,7 @@ use npcc_pipeline::counters::PortCounters;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, Outgoing, PortConfig, Sent};
 use npcc_pipeline::drop::DropReason;
-use npcc_pipeline::egress::port::{EcnConfig, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, EgressConfig, EgressQueueConfig};
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame, Queued, wire_len};
 use npcc_pipeline::pause::{PauseConfig, PfcFrame};
 use npcc_pipeline::punt::FrameReceiver;
@@ -57,7 +57,7 @@ pub(crate) struct Setup {
     pub(crate) shared_headroom: Option<u64>,
     pub(crate) pause: PauseConfig,
     pub(crate) rate: Option<BitRate>,
-    pub(crate) queues: [QueueConfig; 8],
+    pub(crate) queues: [EgressQueueConfig; 8],
     /// Port whose peer is never paused.
     pub(crate) unpausable: Option<u8>,
     pub(crate) control: ControlReserve,
@@ -65,9 +65,9 @@ pub(crate) struct Setup {
 
 impl Default for Setup {
     fn default() -> Setup {
-        let queues = std::array::from_fn(|n| QueueConfig {
+        let queues = std::array::from_fn(|n| EgressQueueConfig {
             lossless: LOSSLESS & 1 << n != 0,
-            ..QueueConfig::default()
+            ..EgressQueueConfig::default()
         });
         Setup {
             ports: 3,

@@ -15,7 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use npcc_cnp::control::config::EcnMode;
-use npcc_cnp::policy::{Mode, PolicyKind, PolicyName, QueueSettings};
+use npcc_cnp::policy::{Mode, PolicyInputs, PolicyKind, PolicyName};
 use serde::{Deserialize, Deserializer};
 
 /// Congestion scheme of the switches of a case.
@@ -65,9 +65,9 @@ impl Scheme {
     /// Returns the policy, if any, with the default parameters of this scheme's mode.
     #[must_use]
     pub fn policy_kind(&self) -> Option<PolicyKind> {
-        let settings = QueueSettings {
+        let settings = PolicyInputs {
             mode: self.mode(),
-            ..QueueSettings::default()
+            ..PolicyInputs::default()
         };
         self.policy.map(|policy| policy.for_queue(&settings))
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use npcc_cnp::control::settings::Settings;
 use npcc_config::{Config, parse};
 use npcc_pipeline::classify::Classifier;
-use npcc_pipeline::egress::port::{EcnConfig, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, EgressQueueConfig};
 use npcc_pipeline::units::{BitRate, Mac};
 use proptest::prelude::*;
 
@@ -98,7 +98,7 @@ struct Port {
     up: bool,
     rate: Option<BitRate>,
     link: BitRate,
-    queues: [QueueConfig; 8],
+    queues: [EgressQueueConfig; 8],
     classifier: Classifier,
     ecn: EcnConfig,
 }

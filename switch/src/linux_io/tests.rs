@@ -9,7 +9,7 @@ use std::time::Duration;
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, PortConfig};
-use npcc_pipeline::egress::port::{EcnConfig, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, EgressConfig, EgressQueueConfig};
 use npcc_pipeline::frame::{FrameVec, HeapFrame};
 use npcc_pipeline::punt::{Place, Punt, PuntClass, PuntConfig, PuntHost, PuntPort, PuntRates};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
@@ -204,7 +204,7 @@ fn path() -> (Datapath<HeapFrame, NoTap>, PuntHost) {
             rate: None,
             max_frame: 1_522,
             away: Nanos::ZERO,
-            queues: std::array::from_fn(|_| QueueConfig::default()),
+            queues: std::array::from_fn(|_| EgressQueueConfig::default()),
         },
         ecn: EcnConfig::OFF,
     };

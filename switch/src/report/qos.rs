@@ -61,17 +61,18 @@ pub fn effective(config: &Config, ports: &[PortConfig]) -> Qos {
             .map(|(from, to)| (from, *to))
             .collect()
     };
-    let curves = |n: usize, of: fn(&npcc_pipeline::egress::port::QueueConfig) -> Option<Red>| {
-        config
-            .ports
-            .iter()
-            .zip(ports)
-            .filter_map(|(resolved, port)| {
-                let red = of(port.egress.queues.get(n)?)?;
-                Some((resolved.name.clone(), [red.kmin, red.kmax]))
-            })
-            .collect()
-    };
+    let curves =
+        |n: usize, of: fn(&npcc_pipeline::egress::port::EgressQueueConfig) -> Option<Red>| {
+            config
+                .ports
+                .iter()
+                .zip(ports)
+                .filter_map(|(resolved, port)| {
+                    let red = of(port.egress.queues.get(n)?)?;
+                    Some((resolved.name.clone(), [red.kmin, red.kmax]))
+                })
+                .collect()
+        };
     let priority = |(n, resolved): (u8, &npcc_config::resolved::ResolvedPriority)| QosPriority {
         priority: n,
         lossless: resolved.lossless,

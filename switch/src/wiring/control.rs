@@ -2,10 +2,10 @@
 
 use npcc_cnp::action::{Action, HostSet};
 use npcc_cnp::build::CnpHeader;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
+use npcc_cnp::control::config::{ControlConfig, Settings, WatchedQueueConfig};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::host_rules::HostRules;
-use npcc_cnp::policy::{PolicyKind, QueueSettings};
+use npcc_cnp::policy::{PolicyInputs, PolicyKind};
 use npcc_cnp::source_check::Sides;
 use npcc_config::resolved::ResolvedPortNpcc;
 use npcc_config::units::{Percent, Prefix};
@@ -90,12 +90,12 @@ fn queue(
     (id, port, watch): (PortId, &npcc_config::resolved::Port, &ResolvedPortNpcc),
     priority: u8,
     rate: Option<BitRate>,
-) -> QueueConfig {
+) -> WatchedQueueConfig {
     let drain = drain(port, priority, rate);
     let at = usize::from(priority);
-    QueueConfig {
+    WatchedQueueConfig {
         action: watch.actions.get(at).copied().unwrap_or_default(),
-        ..QueueConfig::new(
+        ..WatchedQueueConfig::new(
             (id, Priority::new(priority)),
             detector(config, watch, port.mtu, drain),
             policy(config, watch, port.mtu, (priority, drain)),
@@ -214,7 +214,7 @@ fn policy(
     let [shallow, _, _] = thresholds(watch, mtu, drain);
     let at = usize::from(priority);
     let which = watch.policies.get(at).copied().unwrap_or_default();
-    let mut kind = which.for_queue(&QueueSettings {
+    let mut kind = which.for_queue(&PolicyInputs {
         shallow,
         drain,
         ..config.npcc.queue(watch.mode)

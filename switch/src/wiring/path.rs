@@ -8,7 +8,7 @@ use npcc_config::{Config, resolved};
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
-use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, EgressQueueConfig};
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::parse::IngressConfig;
@@ -24,7 +24,7 @@ const LONGEST_AWAY: Nanos = Nanos::from_millis(1);
 #[must_use]
 pub fn port(config: &Config, port: &resolved::Port, mac: Mac, rate: Option<BitRate>) -> PortConfig {
     let qos = &port.qos;
-    let mut queues = std::array::from_fn(|_| QueueConfig::default());
+    let mut queues = std::array::from_fn(|_| EgressQueueConfig::default());
     for (queue, resolved) in queues.iter_mut().zip(&qos.priorities) {
         *queue = self::queue(resolved, rate, port.mtu);
     }
@@ -94,7 +94,7 @@ pub fn control_priorities(config: &Config, qos: &EffectiveQos) -> u8 {
     own.fold(0, |mask, (priority, _)| mask | priority.bit())
 }
 
-fn queue(resolved: &ResolvedPriority, rate: Option<BitRate>, mtu: u16) -> QueueConfig {
+fn queue(resolved: &ResolvedPriority, rate: Option<BitRate>, mtu: u16) -> EgressQueueConfig {
     // Without a rate no queue forms, and a time at the drain rate has no meaning; byte thresholds are kept.
     let drain = resolved.drain(rate);
     let bytes = |threshold: Threshold| match (threshold, drain) {
@@ -109,7 +109,7 @@ fn queue(resolved: &ResolvedPriority, rate: Option<BitRate>, mtu: u16) -> QueueC
             pmax: share.of(CERTAIN),
         })
     };
-    QueueConfig {
+    EgressQueueConfig {
         discipline: match resolved.scheduler {
             Scheduler::Strict => Discipline::Strict,
             Scheduler::Dwrr => Discipline::Dwrr(resolved.weight),

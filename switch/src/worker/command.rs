@@ -10,7 +10,7 @@ use npcc_pipeline::buffer::BufferConfig;
 use npcc_pipeline::capture::CaptureOrder;
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
-use npcc_pipeline::egress::port::{EcnConfig, QueueConfig};
+use npcc_pipeline::egress::port::{EcnConfig, EgressQueueConfig};
 use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::{BitRate, PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -33,7 +33,7 @@ pub enum WorkerCommand {
         /// Priority of the queue.
         priority: Priority,
         /// New settings.
-        config: QueueConfig,
+        config: EgressQueueConfig,
     },
     /// Change the maps that classify received frames.
     Classifier {

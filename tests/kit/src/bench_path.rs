@@ -7,7 +7,7 @@ use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, PortConfig, Sent};
 use npcc_pipeline::egress::ecn::Red;
-use npcc_pipeline::egress::port::QueueConfig;
+use npcc_pipeline::egress::port::EgressQueueConfig;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
 use npcc_pipeline::handoff::{WorkerPlan, links};
@@ -228,7 +228,7 @@ pub(crate) fn port() -> PortConfig {
     classifier.trust = Trust::Dscp;
     classifier.dscp[26] = Priority::new(3);
     classifier.dscp[48] = Priority::new(6);
-    let mut queues: [QueueConfig; 8] = std::array::from_fn(|_| QueueConfig::default());
+    let mut queues: [EgressQueueConfig; 8] = std::array::from_fn(|_| EgressQueueConfig::default());
     queues[3].discipline = Discipline::Dwrr(50);
     queues[3].ecn = Some(Red {
         kmin: 750_000,

@@ -1,7 +1,7 @@
 //! Hosts on both sides of a switch, as NPCC sees them: frames through the real parser, a worker's flow cache and the control core.
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, QueueConfig, Settings};
+use npcc_cnp::control::config::{ControlConfig, Settings, WatchedQueueConfig};
 use npcc_cnp::control::queue_state::QueueState;
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
@@ -34,7 +34,7 @@ pub fn settings(depths: [u64; 3], drain: BitRate, policy: PolicyKind) -> Setting
         mtu: 4_200,
     };
     Settings {
-        queues: vec![QueueConfig::new((WAN, QUEUE), detector, policy)],
+        queues: vec![WatchedQueueConfig::new((WAN, QUEUE), detector, policy)],
         port_rates: vec![drain, drain],
         ..Settings::default()
     }

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::PortConfig;
-use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, QueueConfig, UpstreamCe};
+use npcc_pipeline::egress::port::{
+    EcnConfig, EcnMode, EgressConfig, EgressQueueConfig, UpstreamCe,
+};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
@@ -60,7 +62,7 @@ pub fn routes(prefixes: &[(IpAddr, u8)], workers: usize) -> (RouteWriter, Vec<Fi
 pub fn port(
     classifier: Classifier,
     rate: Option<BitRate>,
-    queues: [QueueConfig; PRIORITIES],
+    queues: [EgressQueueConfig; PRIORITIES],
 ) -> PortConfig {
     PortConfig {
         intake: IngressConfig {

@@ -1,14 +1,16 @@
 //! Settings of one switch, as `npcc-switch run` derives them from its configuration with the profile `roce-lossless`.
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::control::config::{ControlConfig, Gate, QueueConfig as Watched, Settings};
+use npcc_cnp::control::config::{ControlConfig, Gate, Settings, WatchedQueueConfig as Watched};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, PortConfig};
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
-use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, QueueConfig, UpstreamCe};
+use npcc_pipeline::egress::port::{
+    EcnConfig, EcnMode, EgressConfig, EgressQueueConfig, UpstreamCe,
+};
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::frame::{Meta, Queued, wire_len};
 use npcc_pipeline::pause::PauseConfig;
@@ -179,12 +181,12 @@ fn port_config(
         pmax: thresholds.pmax.of(CERTAIN),
     };
     let marks = case.scheme.ecn != EcnMode::Off;
-    let mut queues: [QueueConfig; 8] = std::array::from_fn(|_| QueueConfig::default());
-    queues[usize::from(DATA)] = QueueConfig {
+    let mut queues: [EgressQueueConfig; 8] = std::array::from_fn(|_| EgressQueueConfig::default());
+    queues[usize::from(DATA)] = EgressQueueConfig {
         discipline: Discipline::Dwrr(50),
         ecn: marks.then_some(red),
         lossless: true,
-        ..QueueConfig::default()
+        ..EgressQueueConfig::default()
     };
     if watched {
         queues[usize::from(DATA)].watch = [thresholds.shallow, thresholds.hard].map(bytes);
