@@ -223,7 +223,7 @@ impl Changes {
     fn of(view: &View) -> Changes {
         Changes {
             version: view.version.clone(),
-            pending: view.pending().map(Pending::shown),
+            pending: view.pending_reload().map(Pending::shown),
             changes: view.journal().changes(),
         }
     }

@@ -130,7 +130,7 @@ impl View {
     }
 
     /// Locks the place for the reload that waits for its commit, with its deadline; `None` if no reload waits.
-    pub(super) fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
+    pub(super) fn pending_reload(&self) -> MutexGuard<'_, Option<Pending>> {
         lock(&self.operators.pending)
     }
 
@@ -140,7 +140,7 @@ impl View {
     }
 
     /// Returns the lock that a reload holds while it reads the file and applies it.
-    pub(super) const fn reload(&self) -> &Mutex<()> {
+    pub(super) const fn reload_lock(&self) -> &Mutex<()> {
         &self.operators.reading
     }
 

@@ -38,7 +38,7 @@ impl Management {
             Some(within) => Some((within, Instant::now() + within)),
         };
         // Reloads are serialised, so that none applies a file older than the last one's; other changes do not wait meanwhile.
-        let _reading = self.reading()?;
+        let _reading = self.lock_reload()?;
         fault::waits("reload-reads");
         let loaded = npcc_config::load(self.view.path());
         let loaded = loaded.map_err(|report| ApplyError::Invalid(report.to_string()))?;
@@ -53,7 +53,7 @@ impl Management {
             }
             running.reload(effective, deadline.is_some(), links, targets)?;
             if let Some((within, deadline)) = deadline {
-                *self.view.pending() = Some(Pending { deadline });
+                *self.view.pending_reload() = Some(Pending { deadline });
                 outcome.commit_within_s = Some(seconds(within));
             }
             Ok(outcome)
@@ -64,10 +64,10 @@ impl Management {
     ///
     /// # Errors
     /// Fails if another reload takes too long, as when it reads from a network that does not answer.
-    fn reading(&self) -> Result<MutexGuard<'_, ()>, ApplyError> {
+    fn lock_reload(&self) -> Result<MutexGuard<'_, ()>, ApplyError> {
         let deadline = Instant::now() + READING;
         loop {
-            match self.view.reload().try_lock() {
+            match self.view.reload_lock().try_lock() {
                 Ok(reading) => return Ok(reading),
                 // The lock guards no data, so a panic left nothing inconsistent.
                 Err(TryLockError::Poisoned(reading)) => return Ok(reading.into_inner()),
@@ -89,7 +89,7 @@ impl Management {
     /// Fails if no reload is pending.
     pub fn commit(&self) -> Result<(), ApplyError> {
         self.with_running(|running, _, _| {
-            *self.view.pending() = None;
+            *self.view.pending_reload() = None;
             running.commit().then_some(()).ok_or_else(nothing_waits)
         })
     }
@@ -126,14 +126,14 @@ impl Management {
             return Ok(None);
         };
         let deadline = Instant::now() + AGAIN;
-        *self.view.pending() = done.is_err().then_some(Pending { deadline });
+        *self.view.pending_reload() = done.is_err().then_some(Pending { deadline });
         done.map(Some)
     }
 
     /// Returns true if a reload was not committed in time.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
-        let pending = *self.view.pending();
+        let pending = *self.view.pending_reload();
         pending.is_some_and(|pending| Instant::now() >= pending.deadline)
     }
 }
