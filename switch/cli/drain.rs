@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 
 use super::socket::SocketArg;
-use super::{Failure, clear, say, say_error};
+use super::{Failure, change, say, say_error};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::model::Snapshot;
@@ -54,11 +54,11 @@ pub(super) fn drain(args: &DrainArgs) -> Result<(), Failure> {
         args.by.as_deref(),
         "bgp graceful-shutdown",
     )?;
-    clear::ask(&args.socket.path, &Request::Drain { on: true })?;
+    change::ask(&args.socket.path, &Request::Drain { on: true })?;
     let took = wait(args)?;
     say(&format!("drained after {} s\n", took.as_secs()))?;
     if args.stop {
-        clear::ask(&args.socket.path, &Request::Stop)?;
+        change::ask(&args.socket.path, &Request::Stop)?;
     }
     Ok(())
 }
@@ -69,7 +69,7 @@ pub(super) fn undrain(args: &UndrainArgs) -> Result<(), Failure> {
         args.by.as_deref(),
         "no bgp graceful-shutdown",
     )?;
-    clear::ask(&args.socket.path, &Request::Drain { on: false })
+    change::ask(&args.socket.path, &Request::Drain { on: false })
 }
 
 /// Runs the operator's command, or has FRR change this.

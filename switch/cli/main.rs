@@ -7,8 +7,8 @@
 mod bench;
 mod bundle;
 mod capture;
+mod change;
 mod check;
-mod clear;
 mod core_file;
 mod doctor;
 mod drain;
@@ -62,13 +62,13 @@ enum Command {
     /// Watch a running switch on a terminal screen: ports, queues with their zones, flows, CNPs a second
     Top(top::TopArgs),
     /// Start counters or watermarks anew
-    Clear(clear::ClearArgs),
+    Clear(change::ClearArgs),
     /// Change a value of a running switch, as its configuration has it; until `unset` or a restart
-    Set(clear::SetArgs),
+    Set(change::SetArgs),
     /// Have what `set` changed be as in the configuration file again
-    Unset(clear::UnsetArgs),
+    Unset(change::UnsetArgs),
     /// Have the switch read its configuration file again: says what was applied and what needs a restart
-    Reload(clear::ReloadArgs),
+    Reload(change::ReloadArgs),
     /// Take a port of a running switch up or down
     Port(port::PortArgs),
     /// Capture frames of a running switch, dropped ones with the reason, as pcapng for tshark and Wireshark
@@ -80,9 +80,9 @@ enum Command {
     /// Have the neighbours send their traffic this way again
     Undrain(drain::UndrainArgs),
     /// Keep what `reload --confirm` applied
-    Commit(clear::CommitArgs),
+    Commit(change::CommitArgs),
     /// Take back what `reload --confirm` applied, now
-    Rollback(clear::RollbackArgs),
+    Rollback(change::RollbackArgs),
     /// Add, delete or import queue pairs known by other means
     Pair(pair::PairArgs),
     /// Run a scenario in simulated time; print a table, write CSV and HTML
@@ -176,17 +176,17 @@ fn main() -> ExitCode {
 fn carry_out(command: Command, handed: Vec<(String, OwnedFd)>) -> Result<ExitCode, Failure> {
     match command {
         Command::Doctor(args) => return doctor::run(&args),
-        Command::Reload(args) => return clear::reload(&args),
+        Command::Reload(args) => return change::reload(&args),
         Command::Run(args) => run::run(&args, handed),
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
-        Command::Clear(args) => clear::clear(&args),
-        Command::Set(args) => clear::set(&args),
-        Command::Unset(args) => clear::unset(&args),
+        Command::Clear(args) => change::clear(&args),
+        Command::Set(args) => change::set(&args),
+        Command::Unset(args) => change::unset(&args),
         Command::Drain(args) => drain::drain(&args),
         Command::Undrain(args) => drain::undrain(&args),
-        Command::Commit(args) => clear::commit(&args),
-        Command::Rollback(args) => clear::rollback(&args),
+        Command::Commit(args) => change::commit(&args),
+        Command::Rollback(args) => change::rollback(&args),
         Command::Top(args) => top::run(&args),
         Command::Port(args) => port::run(&args),
         Command::Trace(args) => trace::run(&args),

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::socket::SocketArg;
-use super::{Failure, clear};
+use super::{Failure, change};
 use npcc_appliance::manage::protocol::Request;
 
 /// Administrative state of a port.
@@ -30,5 +30,5 @@ pub(super) fn run(args: &PortArgs) -> Result<(), Failure> {
         name: args.name.clone(),
         up: args.state == State::Up,
     };
-    clear::ask(&args.socket.path, &request)
+    change::ask(&args.socket.path, &request)
 }

@@ -69,8 +69,8 @@ impl DerivedState {
         let buffer = wiring::pfc::buffer(config, &speeds, &mut pfc);
         let shapers: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
         DerivedState {
-            control: wiring::control::settings(config, &shapers),
-            cnp_header: wiring::control::cnp_header(config),
+            control: wiring::npcc::settings(config, &shapers),
+            cnp_header: wiring::npcc::cnp_header(config),
             ports,
             pfc,
             buffer,

@@ -117,7 +117,7 @@ ports: [ { name: wan0, device: net_null0, speed: 10G, npcc: { queues: [3], polic
     #[test]
     fn a_bare_number_has_the_unit_of_its_parameter() {
         let config = npcc_config::parse("t.yaml", TEXT).unwrap().config;
-        let settings = crate::wiring::control::settings(&config, &[None]);
+        let settings = crate::wiring::npcc::settings(&config, &[None]);
         let of =
             |key: &str, text: &str| value(&path(key, &config).unwrap(), text, &settings, &config);
         assert_eq!(of("npcc.wan0.3.recovery", "500000"), "500us");

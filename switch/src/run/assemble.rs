@@ -109,11 +109,11 @@ pub(super) fn assemble<P: Probe>(
 
     let running = RunningConfig::new(source.path.clone(), &source.loaded, derived);
     let (npcc, inbox) = commands::ring();
-    let (header, priority) = wiring::control::cnp_header(config);
+    let (header, priority) = wiring::npcc::cnp_header(config);
     let control = ControlLoop {
         injector: Injector::new(routes.control, header, priority, peers.injections, owners),
         crossings: AnsweredCrossings::default(),
-        alarms: Alarms::new(&peers.published.counters, wiring::control::ports(config)),
+        alarms: Alarms::new(&peers.published.counters, wiring::npcc::ports(config)),
         counters: peers.published.counters.clone(),
         inbox,
         clock,
@@ -232,7 +232,7 @@ fn control_core(
 ) -> ControlCore {
     let settings = derived.control.clone();
     let logs = recorder.map(Recorder::decisions).unwrap_or_default();
-    let config = wiring::control::control_config(config, settings, seed);
+    let config = wiring::npcc::control_config(config, settings, seed);
     let mut core = ControlCore::logging(&config, logs);
     core.know_routes(Box::new(SourceRoutes(sources)));
     core.touch_memory();

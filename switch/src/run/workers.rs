@@ -128,8 +128,8 @@ impl WorkerPeers {
         let config = shared.config;
         let (cache, reader) = FlowCache::new(
             config.npcc.flows.size(),
-            wiring::control::ports(config),
-            wiring::control::RING,
+            wiring::npcc::ports(config),
+            wiring::npcc::RING,
             parts.seed,
         );
         self.published.caches.push(reader.shared());

@@ -1,12 +1,12 @@
 //! Construction from a checked configuration: EAL arguments, ports, routes, the pipeline's and NPCC's settings.
 
 pub mod backend;
-pub mod control;
 pub mod eal;
 pub mod hosts;
 pub mod kernel;
 pub mod kernel_fib;
 pub mod live_routes;
+pub mod npcc;
 pub mod path;
 pub mod pfc;
 pub mod pools;

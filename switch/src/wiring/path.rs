@@ -49,13 +49,13 @@ pub fn port(config: &Config, port: &resolved::Port, mac: Mac, rate: Option<BitRa
         let action = port
             .npcc
             .as_ref()
-            .map(|npcc| super::control::action(config, npcc, priority));
+            .map(|npcc| super::npcc::action(config, npcc, priority));
         // Where CNPs are not sent, marks are the senders' only signal.
         if config.npcc.ecn == EcnMode::Off && action == Some(Action::Send) {
             queue.ecn = None;
         }
         if let (Some(npcc), Some(drain)) = (&port.npcc, resolved.drain(rate)) {
-            let [shallow, _, hard] = super::control::thresholds(npcc, port.mtu, drain);
+            let [shallow, _, hard] = super::npcc::thresholds(npcc, port.mtu, drain);
             queue.watch = [shallow, hard];
         }
     }

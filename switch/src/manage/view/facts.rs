@@ -94,7 +94,7 @@ impl Operators {
     /// Starts with this configuration, before any change.
     #[must_use]
     pub fn new(started: EffectiveConfig, path: PathBuf) -> Operators {
-        let hosts = wiring::control::host_rules(&started.config.npcc.hosts);
+        let hosts = wiring::npcc::host_rules(&started.config.npcc.hosts);
         Operators {
             pending: Mutex::default(),
             hosts: Mutex::new(hosts),

@@ -57,12 +57,12 @@ pub fn control_config(config: &Config, settings: Settings, hash_seed: u64) -> Co
 #[must_use]
 pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
     let npcc = &config.npcc;
-    let queues = watched(config).flat_map(|(id, port, watch)| {
+    let queues = watched(config).flat_map(|(id, port, port_npcc)| {
         // Known for every watched port: a virtual device must have `speed` there, and a physical one is always shaped.
         let rate = rates.get(id.index()).copied().flatten();
-        watch
+        port_npcc
             .priorities()
-            .map(move |priority| queue(config, (id, port, watch), priority, rate))
+            .map(move |priority| queue(config, (id, port, port_npcc), priority, rate))
     });
     Settings {
         queues: queues.collect(),
@@ -87,18 +87,18 @@ pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
 /// Returns the settings of a watched queue on a port whose egress side is shaped to `rate`.
 fn queue(
     config: &Config,
-    (id, port, watch): (PortId, &npcc_config::resolved::Port, &ResolvedPortNpcc),
+    (id, port, port_npcc): (PortId, &npcc_config::resolved::Port, &ResolvedPortNpcc),
     priority: u8,
     rate: Option<BitRate>,
 ) -> WatchedQueueConfig {
     let drain = drain(port, priority, rate);
     let at = usize::from(priority);
     WatchedQueueConfig {
-        action: watch.actions.get(at).copied().unwrap_or_default(),
+        action: port_npcc.actions.get(at).copied().unwrap_or_default(),
         ..WatchedQueueConfig::new(
             (id, Priority::new(priority)),
-            detector(config, watch, port.mtu, drain),
-            policy(config, watch, port.mtu, (priority, drain)),
+            detector(config, port_npcc, port.mtu, drain),
+            policy(config, port_npcc, port.mtu, (priority, drain)),
         )
     }
 }
@@ -130,8 +130,8 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
 
 /// Returns the action for decisions about a port's queue: the weakest of those configured for the switch, the port and the queue.
 #[must_use]
-pub fn action(config: &Config, watch: &ResolvedPortNpcc, priority: Priority) -> Action {
-    let own = watch.actions.get(priority.index()).copied();
+pub fn action(config: &Config, port_npcc: &ResolvedPortNpcc, priority: Priority) -> Action {
+    let own = port_npcc.actions.get(priority.index()).copied();
     own.unwrap_or_default().min(config.npcc.action)
 }
 
@@ -171,7 +171,11 @@ fn watched(
     config: &Config,
 ) -> impl Iterator<Item = (PortId, &npcc_config::resolved::Port, &ResolvedPortNpcc)> {
     let ports = config.ports.iter().zip(0u8..);
-    ports.filter_map(|(port, id)| port.npcc.as_ref().map(|watch| (PortId(id), port, watch)))
+    ports.filter_map(|(port, id)| {
+        port.npcc
+            .as_ref()
+            .map(|port_npcc| (PortId(id), port, port_npcc))
+    })
 }
 
 /// Returns the drain rate of a watched queue.
@@ -182,8 +186,13 @@ fn drain(port: &npcc_config::resolved::Port, priority: u8, rate: Option<BitRate>
         .unwrap_or(UNLIMITED)
 }
 
-fn detector(config: &Config, watch: &ResolvedPortNpcc, mtu: u16, drain: BitRate) -> DetectorConfig {
-    let [shallow, deep, hard] = thresholds(watch, mtu, drain);
+fn detector(
+    config: &Config,
+    port_npcc: &ResolvedPortNpcc,
+    mtu: u16,
+    drain: BitRate,
+) -> DetectorConfig {
+    let [shallow, deep, hard] = thresholds(port_npcc, mtu, drain);
     DetectorConfig {
         shallow,
         deep,
@@ -198,28 +207,28 @@ fn detector(config: &Config, watch: &ResolvedPortNpcc, mtu: u16, drain: BitRate)
 
 /// Returns the depths from which a watched queue is shallow, deep and hard, in bytes, as the port's mode uses them.
 #[must_use]
-pub fn thresholds(watch: &ResolvedPortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
-    let [shallow, deep, hard] = watch.thresholds.bytes(drain, mtu);
-    let (shallow, deep) = watch.mode.thresholds(shallow, deep, mtu.into());
+pub fn thresholds(port_npcc: &ResolvedPortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
+    let [shallow, deep, hard] = port_npcc.thresholds.bytes(drain, mtu);
+    let (shallow, deep) = port_npcc.mode.thresholds(shallow, deep, mtu.into());
     [shallow, deep, hard]
 }
 
 /// Returns the policy of a watched queue, with the parameters configured for it.
 fn policy(
     config: &Config,
-    watch: &ResolvedPortNpcc,
+    port_npcc: &ResolvedPortNpcc,
     mtu: u16,
     (priority, drain): (u8, BitRate),
 ) -> PolicyKind {
-    let [shallow, _, _] = thresholds(watch, mtu, drain);
+    let [shallow, _, _] = thresholds(port_npcc, mtu, drain);
     let at = usize::from(priority);
-    let which = watch.policies.get(at).copied().unwrap_or_default();
+    let which = port_npcc.policies.get(at).copied().unwrap_or_default();
     let mut kind = which.for_queue(&PolicyInputs {
         shallow,
         drain,
-        ..config.npcc.queue(watch.mode)
+        ..config.npcc.queue(port_npcc.mode)
     });
-    for (name, value) in watch.parameters.get(at).into_iter().flatten() {
+    for (name, value) in port_npcc.parameters.get(at).into_iter().flatten() {
         // The configuration has checked the value.
         let _ = kind.set(name, *value);
     }
