@@ -70,7 +70,7 @@ fn port(ecn: EcnConfig, hard: u64) -> PortConfig {
     };
     let queue = EgressQueueConfig {
         ecn: (ecn.mode != EcnMode::Off).then_some(always),
-        watch: [u64::MAX, hard],
+        watched_depths: [u64::MAX, hard],
         ..EgressQueueConfig::default()
     };
     PortConfig {
@@ -83,7 +83,7 @@ fn port(ecn: EcnConfig, hard: u64) -> PortConfig {
         egress: EgressConfig {
             rate: None,
             max_frame: 4_222,
-            away: Nanos::ZERO,
+            max_absence: Nanos::ZERO,
             queues: std::array::from_fn(|_| queue.clone()),
         },
         ecn,

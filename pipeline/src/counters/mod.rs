@@ -97,7 +97,7 @@ counters! {
     pub struct Level => LevelCount {
         /// Wire bytes that wait in the egress queue.
         depth: Gauge => metric("npcc_queue_depth_bytes"),
-        /// Times at which the depth last rose to each of the watched depths ([`crate::egress::port::QueueConfig::watch`]), in
+        /// Times at which the depth last rose to each of the watched depths ([`crate::egress::port::EgressQueueConfig::watched_depths`]), in
         /// ns.
         #[serde(skip)] crossed: [Highest; 2] => no_metric(),
     }

@@ -433,7 +433,7 @@ fn each_lane_gives_back_its_own() {
 fn a_port_keeps_its_rate_over_turns_of_fifty_microseconds() {
     let rate = crate::units::BitRate(100_000_000_000);
     let mut config = super::port(1, Some(rate)).egress;
-    config.away = Nanos::from_micros(50);
+    config.max_absence = Nanos::from_micros(50);
     config.queues[3].ecn = None;
     let mut path = path(PoolConfig {
         bytes: 8 << 20,

@@ -68,7 +68,7 @@ fn port(id: u8, rate: Option<BitRate>) -> PortConfig {
         egress: EgressConfig {
             rate,
             max_frame: 4248,
-            away: Nanos::ZERO,
+            max_absence: Nanos::ZERO,
             queues,
         },
         ecn: EcnConfig::MARK,

@@ -25,7 +25,7 @@ crate::defaults! {
         /// Watched depths in wire bytes, shallow and hard; `u64::MAX` for none. The time of each crossing is published.
         /// Crossing the second also raises the port's alarm, and from it on only senders that are believed to respond may
         /// be owed a CNP.
-        pub watch: [u64; 2] = [u64::MAX; 2],
+        pub watched_depths: [u64; 2] = [u64::MAX; 2],
     }
 }
 
@@ -38,7 +38,7 @@ pub struct EgressConfig {
     pub max_frame: u16,
     /// Longest interval between two visits of the worker after which the port still reaches its rate: the shapers save up
     /// credit for this long, and at least for [`SHAPER_BURST`](super::port::SHAPER_BURST).
-    pub away: Nanos,
+    pub max_absence: Nanos,
     /// Configuration of the queues, priority 0 first.
     pub queues: [EgressQueueConfig; PRIORITIES],
 }
@@ -49,7 +49,7 @@ impl EgressConfig {
         EgressConfig {
             rate: None,
             max_frame: 0,
-            away: Nanos::ZERO,
+            max_absence: Nanos::ZERO,
             queues: Default::default(),
         }
     }

@@ -37,8 +37,8 @@ pub struct EgressPort {
     pub(super) rng: Xorshift,
     /// Length of the longest frame in bytes, which shapers let pass whole.
     max_frame: u16,
-    /// Longest interval between two visits of the worker: [`EgressConfig::away`].
-    away: Nanos,
+    /// Longest interval between two visits of the worker: [`EgressConfig::max_absence`].
+    max_absence: Nanos,
     /// Queues whose gauges are stale.
     dirty: u8,
     /// Time at which a queue rose to its second watched depth, until it is published; zero if there is none.
@@ -49,9 +49,10 @@ impl EgressPort {
     /// Returns an empty port. `seed` makes its random decisions repeatable.
     #[must_use]
     pub fn new(config: &EgressConfig, seed: u64) -> EgressPort {
-        let (max_frame, away) = (config.max_frame, config.away);
+        let (max_frame, max_absence) = (config.max_frame, config.max_absence);
         let queues = config.queues.clone();
-        let queues = PerPriority(queues.map(|queue| EgressQueue::new(queue, max_frame, away)));
+        let queues =
+            PerPriority(queues.map(|queue| EgressQueue::new(queue, max_frame, max_absence)));
         let (mut limited, mut floored) = (0, 0);
         for (priority, queue) in queues.iter() {
             if queue.shaper.is_limited() {
@@ -63,7 +64,7 @@ impl EgressPort {
         }
         EgressPort {
             scheduler: Scheduler::new(&config.queues.each_ref().map(|queue| queue.discipline)),
-            shaper: shaper(config.rate, config.max_frame, config.away),
+            shaper: shaper(config.rate, config.max_frame, config.max_absence),
             queues,
             backlog: 0,
             limited,
@@ -73,7 +74,7 @@ impl EgressPort {
             down: false,
             rng: Xorshift::new(seed),
             max_frame: config.max_frame,
-            away: config.away,
+            max_absence: config.max_absence,
             dirty: u8::MAX,
             alarm: Nanos::ZERO,
         }
@@ -170,14 +171,14 @@ impl EgressPort {
 
     /// Changes the rate the port is shaped to.
     pub fn set_rate(&mut self, rate: Option<BitRate>) {
-        self.shaper = shaper(rate, self.max_frame, self.away);
+        self.shaper = shaper(rate, self.max_frame, self.max_absence);
     }
 
     /// Changes a queue's configuration, except that `lossless` stays, because the buffer depends on it. The shapers start with
     /// full credit.
     pub fn reconfigure(&mut self, priority: Priority, config: &EgressQueueConfig) {
         let queue = &mut self.queues[priority];
-        queue.reconfigure(config, self.max_frame, self.away);
+        queue.reconfigure(config, self.max_frame, self.max_absence);
         for (set, limited) in [
             (&mut self.limited, queue.shaper.is_limited()),
             (&mut self.floored, queue.floor.is_limited()),

@@ -8,7 +8,7 @@ fn the_level_of_a_queue_is_written_only_when_it_is_another() {
     let config = EgressConfig {
         rate: None,
         max_frame: 1_522,
-        away: Nanos::ZERO,
+        max_absence: Nanos::ZERO,
         queues: Default::default(),
     };
     let (mut port, counters) = (EgressPort::new(&config, 1), PortCounters::default());
@@ -31,11 +31,11 @@ fn the_level_of_a_queue_is_written_only_when_it_is_another() {
 #[test]
 fn a_rise_to_the_second_watched_depth_is_told_with_that_depth() {
     let mut queues: [EgressQueueConfig; crate::units::PRIORITIES] = Default::default();
-    queues[3].watch = [1_000, 2_000];
+    queues[3].watched_depths = [1_000, 2_000];
     let config = EgressConfig {
         rate: None,
         max_frame: 1_522,
-        away: Nanos::ZERO,
+        max_absence: Nanos::ZERO,
         queues,
     };
     let (mut port, counters) = (EgressPort::new(&config, 1), PortCounters::default());

@@ -30,17 +30,21 @@ pub(super) struct EgressQueue {
 pub const SHAPER_BURST: Nanos = Nanos::from_micros(20);
 
 /// Returns the shaper of a rate: it saves up what a polling worker misses while away, and at least two frames.
-pub(super) fn shaper(rate: Option<BitRate>, max_frame: u16, away: Nanos) -> Shaper {
+pub(super) fn shaper(rate: Option<BitRate>, max_frame: u16, max_absence: Nanos) -> Shaper {
     rate.map_or_else(Shaper::unlimited, |rate| {
-        let away = away.max(SHAPER_BURST);
-        let burst = rate.bytes_in(away).max(2 * u64::from(max_frame));
+        let max_absence = max_absence.max(SHAPER_BURST);
+        let burst = rate.bytes_in(max_absence).max(2 * u64::from(max_frame));
         Shaper::new(rate, u32::try_from(burst).unwrap_or(u32::MAX))
     })
 }
 
 impl EgressQueue {
     /// Returns an empty queue; the two lengths are those of [`EgressConfig`](super::config::EgressConfig).
-    pub(super) fn new(config: EgressQueueConfig, max_frame: u16, away: Nanos) -> EgressQueue {
+    pub(super) fn new(
+        config: EgressQueueConfig,
+        max_frame: u16,
+        max_absence: Nanos,
+    ) -> EgressQueue {
         EgressQueue {
             fifo: Fifo::default(),
             waiting: Amount::ZERO,
@@ -48,16 +52,21 @@ impl EgressQueue {
             crossed: [Nanos::ZERO; 2],
             reported: (0, [Nanos::ZERO; 2]),
             waiting_since: Nanos::ZERO,
-            shaper: shaper(config.max_rate, max_frame, away),
-            floor: shaper(config.min_rate, max_frame, away),
+            shaper: shaper(config.max_rate, max_frame, max_absence),
+            floor: shaper(config.min_rate, max_frame, max_absence),
             config,
         }
     }
 
     /// Changes the configuration, except `lossless`.
-    pub(super) fn reconfigure(&mut self, config: &EgressQueueConfig, max_frame: u16, away: Nanos) {
-        self.shaper = shaper(config.max_rate, max_frame, away);
-        self.floor = shaper(config.min_rate, max_frame, away);
+    pub(super) fn reconfigure(
+        &mut self,
+        config: &EgressQueueConfig,
+        max_frame: u16,
+        max_absence: Nanos,
+    ) {
+        self.shaper = shaper(config.max_rate, max_frame, max_absence);
+        self.floor = shaper(config.min_rate, max_frame, max_absence);
         self.config = EgressQueueConfig {
             lossless: self.config.lossless,
             ..config.clone()
@@ -74,7 +83,7 @@ impl EgressQueue {
         self.waiting = self.waiting.plus(frames);
         let rose = self
             .config
-            .watch
+            .watched_depths
             .map(|watch| before < watch && self.waiting.bytes >= watch);
         for (crossed, rose) in self.crossed.iter_mut().zip(rose) {
             if rose {

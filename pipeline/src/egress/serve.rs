@@ -275,7 +275,7 @@ impl EgressPort {
         };
         let limits = self.limits(turn, out);
         let queue = &mut self.queues[priority];
-        let [_, hard] = queue.config.watch;
+        let [_, hard] = queue.config.watched_depths;
         let scope = marking.scope(queue.config.ecn.as_ref(), hard);
         let mut depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
         let concerned = scope.concerns_any(depth);

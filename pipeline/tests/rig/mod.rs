@@ -140,7 +140,7 @@ impl Setup {
             egress: EgressConfig {
                 rate: self.rate,
                 max_frame: 9220,
-                away: Nanos::ZERO,
+                max_absence: Nanos::ZERO,
                 queues: self.queues.clone(),
             },
             ecn: EcnConfig::MARK,

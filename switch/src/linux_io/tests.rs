@@ -203,7 +203,7 @@ fn path() -> (Datapath<HeapFrame, NoTap>, PuntHost) {
         egress: EgressConfig {
             rate: None,
             max_frame: 1_522,
-            away: Nanos::ZERO,
+            max_absence: Nanos::ZERO,
             queues: std::array::from_fn(|_| EgressQueueConfig::default()),
         },
         ecn: EcnConfig::OFF,

@@ -331,7 +331,7 @@ mod tests {
         let mac = npcc_pipeline::units::Mac([2, 0, 0, 0, 0, 1]);
         let port = super::super::path::port(&config, &config.ports[0], mac, rate);
         let queue = &port.egress.queues[3];
-        assert_eq!(queue.watch, [detector.shallow, detector.hard]);
+        assert_eq!(queue.watched_depths, [detector.shallow, detector.hard]);
         assert!(
             queue
                 .ecn

@@ -56,7 +56,7 @@ pub fn port(config: &Config, port: &resolved::Port, mac: Mac, rate: Option<BitRa
         }
         if let (Some(npcc), Some(drain)) = (&port.npcc, resolved.drain(rate)) {
             let [shallow, _, hard] = super::npcc::thresholds(npcc, port.mtu, drain);
-            queue.watch = [shallow, hard];
+            queue.watched_depths = [shallow, hard];
         }
     }
     PortConfig {
@@ -69,7 +69,7 @@ pub fn port(config: &Config, port: &resolved::Port, mac: Mac, rate: Option<BitRa
         egress: EgressConfig {
             rate,
             max_frame: port.mtu + L2,
-            away: config.buffer.loop_time.min(LONGEST_AWAY),
+            max_absence: config.buffer.loop_time.min(LONGEST_AWAY),
             queues,
         },
         // Without a watched queue no sender is signalled, and curves that `off` takes away are gone already.
@@ -124,7 +124,7 @@ fn queue(resolved: &ResolvedPriority, rate: Option<BitRate>, mtu: u16) -> Egress
             .and_then(|wred| red(wred.min, wred.max, wred.prob)),
         lossless: resolved.lossless,
         reserve: 0,
-        watch: [u64::MAX; 2],
+        watched_depths: [u64::MAX; 2],
     }
 }
 

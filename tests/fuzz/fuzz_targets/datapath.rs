@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
-use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, QueueConfig, UpstreamCe};
+use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, EgressQueueConfig, UpstreamCe};
 use npcc_pipeline::frame::{FrameBuf, HeapFrame, FrameVec};
 use npcc_pipeline::punt::{Punt, PuntClass, PuntConfig, PuntHost, PuntInterface, PuntPort, PuntRates};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
@@ -21,7 +21,7 @@ use npcc_pipeline::units::{Mac, Nanos, PortId, Priority};
 fn port() -> PortConfig {
     PortConfig {
         intake: IngressConfig { mac: Mac([2, 0, 0, 0, 1, 1]), mtu: 1500, vlans: Box::new([100]), classifier: Classifier::all(Priority::new(3)) },
-        egress: EgressConfig { rate: None, max_frame: 1522, away: Nanos::ZERO, queues: std::array::from_fn(|_| QueueConfig::default()) },
+        egress: EgressConfig { rate: None, max_frame: 1522, max_absence: Nanos::ZERO, queues: std::array::from_fn(|_| EgressQueueConfig::default()) },
         ecn: EcnConfig { mode: EcnMode::Divert, upstream_ce: UpstreamCe::Answer },
     }
 }

@@ -236,7 +236,7 @@ pub(crate) fn port() -> PortConfig {
         pmax: 1 << 28,
     });
     queues[3].lossless = true;
-    queues[3].watch = [375_000, 3_000_000];
+    queues[3].watched_depths = [375_000, 3_000_000];
     queues[6].discipline = Discipline::Strict;
     two_ports::port(classifier, Some(BitRate(400_000_000_000)), queues)
 }

@@ -74,7 +74,7 @@ pub fn port(
         egress: EgressConfig {
             rate,
             max_frame: 4222,
-            away: Nanos::ZERO,
+            max_absence: Nanos::ZERO,
             queues,
         },
         ecn: EcnConfig {

@@ -189,7 +189,7 @@ fn port_config(
         ..EgressQueueConfig::default()
     };
     if watched {
-        queues[usize::from(DATA)].watch = [thresholds.shallow, thresholds.hard].map(bytes);
+        queues[usize::from(DATA)].watched_depths = [thresholds.shallow, thresholds.hard].map(bytes);
     }
     queues[usize::from(CONTROL)].discipline = Discipline::Strict;
     let mut dscp = [Priority::new(0); 64];
@@ -211,7 +211,7 @@ fn port_config(
         egress: EgressConfig {
             rate: None,
             max_frame: mtu + 14,
-            away: Nanos::ZERO,
+            max_absence: Nanos::ZERO,
             queues,
         },
         ecn: match case.scheme.ecn {
