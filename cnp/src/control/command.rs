@@ -121,7 +121,7 @@ impl ControlCore {
             queue.detector.reconfigure(to.detector);
             status.show_thresholds(&to.detector);
         }
-        if !from.policy.is_like(&to.policy) {
+        if !from.policy.keeps_state_of(&to.policy) {
             // It may look more or less often than the one before.
             queue.next_evaluation = Nanos::ZERO;
             queue.policy = to.policy.slot();

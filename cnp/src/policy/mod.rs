@@ -75,7 +75,7 @@ policies! {
 impl PolicyName {
     /// Kind of this policy with the parameters that follow from a queue's settings.
     #[must_use]
-    pub const fn for_queue(self, settings: &PolicyInputs) -> PolicyKind {
+    pub const fn new_policy(self, settings: &PolicyInputs) -> PolicyKind {
         PolicyKind {
             which: self,
             settings: *settings,
@@ -84,10 +84,10 @@ impl PolicyName {
         }
     }
 
-    /// Kind of this policy with the parameters that follow from [`QueueSettings::default`].
+    /// Kind of this policy with the parameters that follow from [`PolicyInputs::default`].
     #[must_use]
     pub fn defaults(self) -> PolicyKind {
-        self.for_queue(&PolicyInputs::default())
+        self.new_policy(&PolicyInputs::default())
     }
 }
 
@@ -110,7 +110,7 @@ impl PolicyKind {
 
     /// Returns true if it is the same policy with the same settings of its queue: only explicit parameters may differ.
     #[must_use]
-    pub fn is_like(&self, other: &PolicyKind) -> bool {
+    pub fn keeps_state_of(&self, other: &PolicyKind) -> bool {
         (self.which, self.settings) == (other.which, other.settings)
     }
 

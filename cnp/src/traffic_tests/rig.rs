@@ -86,7 +86,7 @@ pub(crate) fn queue(tick: Nanos) -> WatchedQueueConfig {
         drain: RATE,
         mtu: 1_100,
     };
-    let policy = PolicyName::Npcc.for_queue(&PolicyInputs {
+    let policy = PolicyName::Npcc.new_policy(&PolicyInputs {
         tick,
         ..PolicyInputs::default()
     });

@@ -233,7 +233,7 @@ fn parameters(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
     let at = port_path(i).key("npcc");
     for (queue, written) in &npcc.parameters {
         let policy = npcc.policy_of(queue.index());
-        let mut kind = policy.for_queue(&check.file.npcc.queue(npcc.mode));
+        let mut kind = policy.new_policy(&check.file.npcc.queue(npcc.mode));
         let (policy, declared) = (policy.name(), kind.parameters());
         let at_queue = at.key("parameters").key(queue);
         if !npcc.queues.contains(queue) && check.certain(&at.key("queues")) {

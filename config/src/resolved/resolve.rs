@@ -92,7 +92,7 @@ fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
                     return Vec::new();
                 };
                 let policy = own.policy_of(priority);
-                let declared = policy.for_queue(&general.queue(own.mode)).parameters();
+                let declared = policy.new_policy(&general.queue(own.mode)).parameters();
                 let value = |one: &Parameter| {
                     let text = &written.get(one.name)?.0;
                     Some((one.name, one.unit.parse(text).ok()?))

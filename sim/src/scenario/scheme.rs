@@ -69,7 +69,7 @@ impl Scheme {
             mode: self.mode(),
             ..PolicyInputs::default()
         };
-        self.policy.map(|policy| policy.for_queue(&settings))
+        self.policy.map(|policy| policy.new_policy(&settings))
     }
 
     /// Returns Huawei's mode of this scheme.

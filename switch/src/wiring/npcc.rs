@@ -223,7 +223,7 @@ fn policy(
     let [shallow, _, _] = thresholds(port_npcc, mtu, drain);
     let at = usize::from(priority);
     let which = port_npcc.policies.get(at).copied().unwrap_or_default();
-    let mut kind = which.for_queue(&PolicyInputs {
+    let mut kind = which.new_policy(&PolicyInputs {
         shallow,
         drain,
         ..config.npcc.queue(port_npcc.mode)
