@@ -237,6 +237,19 @@ impl Ring {
         read(self.memory.words(), self.place)
     }
 
+    /// Returns the record of this number, if it is still there and whole.
+    #[must_use]
+    pub fn record(&self, number: u64) -> Option<Record> {
+        let record = whole(self.place.slot(self.memory.words(), number)?)?;
+        (record.number == number).then_some(record)
+    }
+
+    /// Number of records that it keeps.
+    #[must_use]
+    pub const fn kept(&self) -> usize {
+        self.place.slots
+    }
+
     /// Returns the newest whole record.
     #[must_use]
     pub fn newest(&self) -> Option<Record> {
