@@ -95,6 +95,11 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         self.len
     }
 
+    /// Returns one more than the largest index that was ever used.
+    pub(crate) fn places(&self) -> u32 {
+        u32::try_from(self.slots.len()).unwrap_or(NONE)
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.len >= self.capacity
     }

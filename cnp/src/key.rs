@@ -175,6 +175,19 @@ impl FlowKey {
         }
     }
 
+    /// Key of packets to the same queue pair whose source is not known: the unspecified address.
+    #[must_use]
+    pub(crate) const fn sourceless(&self) -> FlowKey {
+        let src = if self.is_ipv6() { [0; 2] } else { [0, MAPPED] };
+        FlowKey { src, ..*self }
+    }
+
+    /// Returns true if the source is the unspecified address.
+    #[must_use]
+    pub(crate) fn is_sourceless(&self) -> bool {
+        self.src == self.sourceless().src
+    }
+
     fn address(&self, bits: Bits) -> IpAddr {
         let [high, low] = bits;
         if self.is_ipv6() {

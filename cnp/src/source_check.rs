@@ -90,7 +90,7 @@ impl SourceCheck {
     }
 
     /// Ports behind which the source of a key lies; `None` without routes.
-    fn ports_of(&mut self, key: &FlowKey) -> Option<u32> {
+    pub(crate) fn ports_of(&mut self, key: &FlowKey) -> Option<u32> {
         let routes = self.routes.as_ref()?;
         let stamp = self.version << 1 | if key.is_ipv6() { V6 } else { 0 };
         let place = low32(self.hasher.hash(&key.src)) as usize % SOURCES;

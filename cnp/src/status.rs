@@ -11,6 +11,7 @@ use crate::host_response::HostResponseView;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
 use crate::pair::Evidence;
+use crate::pair::foreign::view::PeerView;
 use crate::plan::Suppressed;
 use crate::policy::PolicyName;
 use crate::uncounted::{Uncounted, UncountedCounters};
@@ -104,6 +105,8 @@ pub struct NpccStatus {
     pub hosts: HostView,
     /// Responsiveness of hosts to CNPs.
     pub responses: HostResponseView,
+    /// Counters of peers that report ends.
+    pub peers: PeerView,
 }
 
 impl NpccStatus {

@@ -1,12 +1,17 @@
 //! Commands to the control core while it runs. One at a time, between two ticks; nothing here allocates but
 //! [`ControlCommand::Configure`].
 
+use std::sync::Arc;
+
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
 use super::settings::{Settings, WatchedQueueConfig};
 use crate::action::Action;
 use crate::key::{FlowKey, Qpn};
+use crate::pair::export::EndFeed;
+use crate::pair::foreign::PeerId;
+use crate::pair::foreign::view::Reports;
 
 /// A command to the control core.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +39,10 @@ pub enum ControlCommand {
         /// Addresses of either direction and the destination's queue pair.
         flow: FlowKey,
     },
+    /// Believes nothing of a peer from now on: its ends are forgotten, and its reports refused.
+    Distrust(PeerId),
+    /// Believes a distrusted peer's reports again.
+    Trust(PeerId),
     /// Replaces the settings. A queue whose policy changes, or follows from other settings of its queue, starts with its state
     /// cleared; a queue whose policy only gets other explicit parameters keeps its state. A queue that is left out is off.
     Configure(Box<Settings>),
@@ -72,8 +81,27 @@ impl ControlCore {
                 let gone = self.tracker.connections.delete_pair(&flow);
                 gone.then_some(()).ok_or(Refused::UnknownPair)
             }
+            ControlCommand::Distrust(peer) => {
+                self.tracker.distrust(peer, true);
+                Ok(())
+            }
+            ControlCommand::Trust(peer) => {
+                self.tracker.distrust(peer, false);
+                Ok(())
+            }
             ControlCommand::Configure(settings) => self.configure(*settings, now),
         }
+    }
+
+    /// Takes report `at` of a peer's list, and counts in the list what became of it; returns `false` if there is none.
+    pub fn take_report(&mut self, reports: &Reports, at: usize, now: Nanos) -> bool {
+        self.tracker.take_report(reports, at, now)
+    }
+
+    /// Export of ends, for readers on other threads.
+    #[must_use]
+    pub fn feed(&self) -> Arc<EndFeed> {
+        self.tracker.connections.feed()
     }
 
     /// Validates all settings, then applies them.

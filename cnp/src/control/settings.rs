@@ -154,6 +154,12 @@ impl Settings {
         evidence >= self.evidence && evidence != Evidence::None
     }
 
+    /// Ports with a watched queue.
+    pub(crate) fn watched_ports(&self) -> u32 {
+        let ports = self.queues.iter().map(|queue| queue.port.bit());
+        ports.fold(0, |set, port| set | port)
+    }
+
     /// Returns true if packets that came by this port are believed.
     pub(crate) const fn trusts(&self, ingress: PortId) -> bool {
         self.trusted_ports & ingress.bit() != 0

@@ -131,6 +131,8 @@ impl ControlCore {
             .inspect_err(|_| self.planner.refund(port, candidate.ipv6))?;
         let hosts = &mut self.tracker.hosts;
         hosts.record_cnp_sent(&key.key, cause.now, &self.status.hosts);
+        let known = (sender_qpn, evidence);
+        self.tracker.count_reported_cnp(&key.key, known);
         self.log(index, (sender_qpn, evidence), cause, Outcome::Sent);
         Ok(())
     }

@@ -7,8 +7,9 @@
 
 use npcc_pipeline::units::Nanos;
 
+use super::endpoints::LIVE;
 use super::endpoints::psns::Fingerprint;
-use super::endpoints::{LIVE, Transport};
+use super::transport::Transport;
 use crate::fixed_map::{FixedMap, MapKey};
 use crate::key::{FlowKey, Qpn};
 use crate::links::NONE;

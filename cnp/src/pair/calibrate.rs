@@ -1,17 +1,19 @@
 //! Compares the UDP source port of endpoints with the hash of both queue pairs, anew whenever an endpoint with the port comes or goes. For each
 //! address pair it counts the endpoints that follow the hash and those that do not.
 
+use npcc_pipeline::units::Nanos;
+
 use super::endpoints::Endpoints;
 use super::pair_state::Verdict;
 use super::port_hash::port_of;
 use crate::fixed_map::NONE;
 
 /// Number of endpoints on one port above which they are not compared: whoever puts them there does not follow the hash.
-const CROWD: u32 = 8;
+pub(super) const CROWD: u32 = 8;
 
 impl Endpoints {
     /// Renews the verdicts of a group and of its opposite, and starts their count of steady packets anew.
-    pub(super) fn update_verdicts(&mut self, group: u32) {
+    pub(super) fn update_verdicts(&mut self, group: u32, now: Nanos) {
         let opposite = self.opposite_index(group);
         let size = |index: Option<u32>| {
             index
@@ -37,6 +39,9 @@ impl Endpoints {
                     state.fits = fits;
                     state.packets_at_change = state.packets;
                 }
+                if self.has_foreign() {
+                    self.update_shared(at, now);
+                }
                 at = next;
             }
         }
@@ -53,7 +58,7 @@ impl Endpoints {
             return;
         }
         if let Some(pair) = self.pair_mut(pair) {
-            pair.count(old, verdict);
+            pair.own.count(old, verdict);
         }
     }
 

@@ -21,8 +21,9 @@ use npcc_pipeline::units::{Nanos, PortId};
 use connection::{AlternatePath, Connection};
 
 use super::bindings::{Binding, BindingSource, Bindings, ConnectionId, Owner};
+use super::endpoints::Activity;
 use super::endpoints::psns::Fingerprint;
-use super::endpoints::{Activity, Transport};
+use super::transport::Transport;
 use crate::cm::message::Message;
 use crate::fixed_map::FixedMap;
 use crate::holdings::Holdings;

@@ -6,7 +6,9 @@ use npcc_pipeline::wire::bth::RoceClass;
 
 use super::bindings::BindingSource;
 use super::cm::{Change, CmTable};
-use super::endpoints::{Endpoint, Endpoints, Transport};
+use super::endpoints::{Endpoint, Endpoints};
+use super::foreign::{PeerId, RefusedEnd, ReportedEnd};
+use super::transport::Transport;
 use super::{port_hash, psn};
 use crate::cm::message::Message;
 use crate::fixed_map::{Hints, NONE, TOGETHER};
@@ -185,6 +187,7 @@ impl ConnectionTable {
                 .observe_psn(endpoint, record, reader, &read_psn);
             self.cm.check(&record.key, record.udp_port, request, time);
         }
+        self.endpoints.export_seen(endpoint, record);
         Some(EndpointId(endpoint))
     }
 
@@ -192,6 +195,7 @@ impl ConnectionTable {
     pub fn observe_message(&mut self, path: (&FlowKey, PortId), message: &Message, now: Nanos) {
         let endpoints = &self.endpoints;
         let activity = |key: &FlowKey| endpoints.activity(key, now);
+        self.export_message(path.0, message, now);
         match self.cm.observe(path, message, now, &activity) {
             Change::Paired(one, other, _) if self.is_refuted(&one, &other, now) => {
                 self.cm.refute(&one);
@@ -339,5 +343,45 @@ impl ConnectionTable {
     /// Forgets a few endpoints that are not paired and long unseen. Bounded work.
     pub fn age(&mut self, now: Nanos) {
         self.endpoints.forget(now, 8);
+        self.endpoints.age_foreign(now);
+    }
+
+    /// Takes a peer's report of an end whose addresses were checked. Returns the number of ends that made room for it.
+    ///
+    /// # Errors
+    /// [`RefusedEnd::Disputed`].
+    pub fn take_end(
+        &mut self,
+        peer: PeerId,
+        end: &ReportedEnd,
+        now: Nanos,
+    ) -> Result<u64, RefusedEnd> {
+        self.endpoints.take_end(peer, end, now)
+    }
+
+    /// Forgets an end that its own peer says is gone.
+    pub fn forget_end(&mut self, peer: PeerId, key: &FlowKey, now: Nanos) {
+        self.endpoints.forget_end(peer, key, now);
+    }
+
+    /// Believes nothing of a peer from now on, or again.
+    pub fn distrust(&mut self, peer: PeerId, distrusted: bool) {
+        self.endpoints.distrust(peer, distrusted);
+    }
+
+    /// Returns why a peer's next report is refused, whatever it says: it is distrusted, or reports too many.
+    pub(crate) fn refuses(&mut self, peer: PeerId, now: Nanos) -> Option<RefusedEnd> {
+        self.endpoints.refuses(peer, now)
+    }
+
+    /// Number of ends that a peer holds.
+    #[must_use]
+    pub fn held_by(&self, peer: PeerId) -> usize {
+        self.endpoints.foreign.held_by(peer)
+    }
+
+    /// Peer that reported that this queue pair sends to the receiver of `flow`.
+    pub(crate) fn teller(&self, flow: &FlowKey, sender: Qpn) -> Option<PeerId> {
+        self.endpoints.foreign.teller(flow, sender)
     }
 }

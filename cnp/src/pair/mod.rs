@@ -13,17 +13,23 @@ pub(crate) mod cm;
 pub mod connections;
 mod datagram;
 pub(crate) mod endpoints;
+pub mod export;
+mod exporter;
+pub mod foreign;
 mod pair_state;
 mod port;
 pub mod port_hash;
+mod port_key;
 pub(crate) mod psn;
 mod resolve;
 mod senders;
+mod transport;
 
 use npcc_pipeline::named;
 
 use crate::key::Qpn;
 pub(crate) use resolve::Resolution;
+pub use transport::Transport;
 
 named! {
     /// Evidence for a sender's queue pair, worst first: a better one compares greater.
@@ -38,6 +44,8 @@ named! {
         #[default]
         #[cfg_attr(feature = "config", serde(skip))]
         None = "none",
+        /// An end that another box or a host's agent reported, which the flow's own packets confirm.
+        Foreign = "foreign",
         /// One queue pair in each direction on this UDP source port, unchanged.
         Port = "port",
         /// Acknowledged sequence numbers agree.

@@ -72,13 +72,45 @@ pub(crate) enum Verdict {
     Ambiguous,
 }
 
+/// Endpoints of an address pair that follow the hash, and that do not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Score {
+    agree: u32,
+    disagree: u32,
+}
+
+impl Score {
+    pub(crate) fn count(&mut self, old: Verdict, new: Verdict) {
+        for (verdict, step) in [(old, -1), (new, 1)] {
+            let counter = match verdict {
+                Verdict::Agree => &mut self.agree,
+                Verdict::Disagree => &mut self.disagree,
+                Verdict::Silent | Verdict::Ambiguous => continue,
+            };
+            *counter = counter.saturating_add_signed(step);
+        }
+    }
+
+    /// Returns true if more than 99 % of the endpoints that can be judged agree.
+    pub(crate) const fn holds(self) -> bool {
+        self.agree > self.disagree.saturating_mul(99)
+    }
+
+    /// Returns true if more endpoints follow the hash than not: enough for one that is alone with its partner on their port.
+    pub(crate) const fn is_usual(self) -> bool {
+        self.agree > self.disagree
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PairState {
     /// Endpoints of each direction, the latest first.
     up: List,
     down: List,
-    agree: u32,
-    disagree: u32,
+    /// Endpoints that follow the hash and that do not, by own ends alone.
+    pub(crate) own: Score,
+    /// The same by own ends and reported ones together.
+    pub(crate) shared: Score,
     /// Number of UDP source ports of RC seen in any direction.
     pub(crate) ports: u32,
     /// Number of UDP source ports of RC seen in one direction only.
@@ -104,27 +136,6 @@ impl PairState {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.up.len == 0 && self.down.len == 0
-    }
-
-    pub(crate) fn count(&mut self, old: Verdict, new: Verdict) {
-        for (verdict, step) in [(old, -1), (new, 1)] {
-            let counter = match verdict {
-                Verdict::Agree => &mut self.agree,
-                Verdict::Disagree => &mut self.disagree,
-                Verdict::Silent | Verdict::Ambiguous => continue,
-            };
-            *counter = counter.saturating_add_signed(step);
-        }
-    }
-
-    /// Returns true if more than 99 % of the endpoints that can be judged agree.
-    pub(crate) fn hash_holds(&self) -> bool {
-        self.agree > self.disagree.saturating_mul(99)
-    }
-
-    /// Returns true if more endpoints follow the hash than not: enough for one that is alone with its partner on their port.
-    pub(crate) fn hash_usual(&self) -> bool {
-        self.agree > self.disagree
     }
 
     /// Returns true if two endpoints of opposite directions with the same UDP source port can only belong to one connection (see [`super::port`]).

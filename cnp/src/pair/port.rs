@@ -20,7 +20,7 @@ pub(crate) const STEADY_PACKETS: u64 = 64;
 pub(super) fn partner(endpoints: &Endpoints, endpoint: u32, now: Nanos) -> Option<u32> {
     let state = endpoints.endpoint(endpoint)?;
     let pair = endpoints.pair(state.pair)?;
-    let refuted = pair.hash_usual() && state.verdict == Verdict::Disagree;
+    let refuted = pair.own.is_usual() && state.verdict == Verdict::Disagree;
     if state.transport.is_uc() || refuted || !pair.ports_match() {
         return None;
     }

@@ -31,7 +31,7 @@ pub(super) fn partner(endpoints: &Endpoints, endpoint: u32) -> Option<u32> {
         return None;
     }
     let pair = endpoints.pair(state.pair)?;
-    if !(pair.hash_holds() || pair.hash_usual() && endpoints.is_alone(endpoint)) {
+    if !(pair.own.holds() || pair.own.is_usual() && endpoints.is_alone(endpoint)) {
         return None;
     }
     (endpoints.endpoint(state.fits)?.verdict == Verdict::Agree).then_some(state.fits)

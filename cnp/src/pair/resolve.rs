@@ -6,7 +6,8 @@
 use npcc_pipeline::units::Nanos;
 
 use super::connections::{ConnectionTable, EndpointId};
-use super::endpoints::{Endpoint, Transport};
+use super::endpoints::Endpoint;
+use super::transport::Transport;
 use super::{Evidence, Pairing, port, port_hash, psn};
 use crate::key::{FlowKey, Qpn};
 
@@ -51,7 +52,7 @@ impl ConnectionTable {
                 pairing: Pairing::Paired(sender, Evidence::Cm),
                 partner: bound.map(|partner| (partner, Evidence::Cm)),
             },
-            None => self.resolve_seen(endpoint, seen),
+            None => self.resolve_seen(endpoint, seen, &key, now),
         }
     }
 
@@ -80,21 +81,35 @@ impl ConnectionTable {
         counts.then_some((binding.sender, partner))
     }
 
-    /// Resolution by the partner that packets show.
+    /// Resolution by the partner that packets show, or by what others reported where they show none.
     fn resolve_seen(
         &self,
         endpoint: EndpointId,
         partner: Option<(EndpointId, Evidence)>,
+        key: &FlowKey,
+        now: Nanos,
     ) -> Resolution {
         let pairing = match partner {
             Some((partner, evidence)) => match self.key(partner) {
                 Some(key) => Pairing::Paired(key.dest_qp(), evidence),
                 None => Pairing::Unpaired,
             },
-            None if self.endpoints.is_cold(endpoint.0) => Pairing::Cold,
-            None => Pairing::Unpaired,
+            None => match self.reported_sender(endpoint, key, now) {
+                Some(sender) => Pairing::Paired(sender, Evidence::Foreign),
+                None if self.endpoints.is_cold(endpoint.0) => Pairing::Cold,
+                None => Pairing::Unpaired,
+            },
         };
         Resolution { pairing, partner }
+    }
+
+    /// Sender that a peer or a host's agent reported, if no binding says otherwise.
+    fn reported_sender(&self, endpoint: EndpointId, key: &FlowKey, now: Nanos) -> Option<Qpn> {
+        let sender = self.endpoints.reported_sender(endpoint.0, now)?;
+        let binding = self.cm.binding(key, now);
+        binding
+            .is_none_or(|binding| binding.sender == sender)
+            .then_some(sender)
     }
 
     /// Returns true if packets confirm a list's pair: the UDP source port is the hash of both queue pairs, or packets to both have one that no others

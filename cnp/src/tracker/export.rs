@@ -9,6 +9,8 @@ impl FlowTracker {
     /// Forgets old entries and publishes gauges. Bounded work.
     pub(crate) fn tidy(&mut self, now: Nanos) {
         self.connections.age(now);
+        self.connections.export(now);
+        self.show_peer();
         self.forget_unproven(now);
         let status = &self.status;
         status.flows.set(self.flows.len() as u64);

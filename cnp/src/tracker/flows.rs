@@ -251,6 +251,11 @@ impl FlowTracker {
         if evidence != old {
             self.count(old, -1);
             self.count(evidence, 1);
+            if let (Evidence::Foreign, Pairing::Paired(sender, _), Some(key)) =
+                (evidence, pairing, key)
+            {
+                self.count_reported_pair(&key, sender);
+            }
             if old == Evidence::None || evidence == Evidence::None {
                 self.unproven.count(holder, evidence == Evidence::None);
             }

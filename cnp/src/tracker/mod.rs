@@ -6,6 +6,7 @@ mod cnp_effects;
 mod contributions;
 mod export;
 mod flows;
+mod foreign;
 mod intake;
 mod prefetch;
 mod strikes;
@@ -90,6 +91,10 @@ pub(crate) struct FlowTracker {
     first_reader: usize,
     /// Number of records processed by this tick.
     drained: usize,
+    /// Ports with a watched queue.
+    watched: u32,
+    /// Peer whose number of ends is published next.
+    shown_peer: u8,
 }
 
 impl FlowTracker {
@@ -138,6 +143,8 @@ impl FlowTracker {
             overdue: 0,
             first_reader: 0,
             drained: 0,
+            watched: settings.watched_ports(),
+            shown_peer: 0,
             settings,
         }
     }
@@ -149,6 +156,7 @@ impl FlowTracker {
         if self.settings.port_rates != settings.port_rates {
             self.arrivals = Arrivals::new(&settings.port_rates);
         }
+        self.watched = settings.watched_ports();
         self.settings = settings;
     }
 

@@ -65,7 +65,7 @@ impl Manner {
     }
 
     /// UDP source ports of both directions.
-    fn ports(self, a: u32, b: u32) -> (u16, u16) {
+    pub(crate) fn ports(self, a: u32, b: u32) -> (u16, u16) {
         let same = |port: u16| (port, port);
         let own = |qpn: u32| 0xc000 + (qpn.wrapping_mul(0x61c8_8647) >> 18) as u16;
         match self {
@@ -104,7 +104,7 @@ fn address(last: u8) -> IpAddr {
     [10, 0, last, last].into()
 }
 
-fn packet(to_b: bool, port: u16, opcode: u8, qpn: u32, psn: u32) -> Vec<u8> {
+pub(crate) fn packet(to_b: bool, port: u16, opcode: u8, qpn: u32, psn: u32) -> Vec<u8> {
     let (src, dst) = if to_b { (1, 2) } else { (2, 1) };
     let payload = if opcode == 0x11 || opcode == 0x0c {
         16
@@ -149,13 +149,13 @@ fn set_up(world: &mut World, n: u32, (a, b): (u32, u32)) {
 }
 
 /// Queue pairs of both endpoints of connection `n`: no order, no number on both sides.
-fn numbers(n: u32) -> (u32, u32) {
+pub(crate) fn numbers(n: u32) -> (u32, u32) {
     let scramble = |x: u32| x.wrapping_mul(0x9e37_79b1) >> 9;
     (scramble(n + 1) | 2, scramble(n + 1_000_000) | 0x80_0002)
 }
 
 /// A number that looks random.
-fn scatter(n: u32) -> u32 {
+pub(crate) fn scatter(n: u32) -> u32 {
     let mixed = (n + 1).wrapping_mul(0x85eb_ca6b);
     let mixed = (mixed ^ mixed >> 13).wrapping_mul(0xc2b2_ae35);
     (mixed ^ mixed >> 16) >> 8

@@ -18,6 +18,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use npcc_cnp::cm::message::{Message, Service};
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::connections::ConnectionTable;
+use npcc_cnp::pair::export::{EndReader, Row};
+use npcc_cnp::pair::foreign::{HOLDS, PeerId, ReportedEnd};
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::pair::{Evidence, Pairing};
 use npcc_cnp::sample::{Record, RecordFlags, SlotRef};
@@ -101,9 +103,24 @@ struct Seen {
     since: Nanos,
 }
 
+/// Box on the other path: it sees the packets that do not pass here, and reports their ends.
+struct Peer {
+    book: ConnectionTable,
+    reader: EndReader,
+}
+
+impl Peer {
+    fn new(seed: u32) -> Peer {
+        let book = book(seed);
+        let reader = book.feed().read();
+        Peer { book, reader }
+    }
+}
+
 pub(crate) struct World<D> {
     dice: D,
     book: ConnectionTable,
+    peer: Peer,
     now: Nanos,
     salt: u32,
     asymmetric: bool,
@@ -157,6 +174,7 @@ impl<D: Dice> World<D> {
         Some(World {
             dice,
             book: book(salt),
+            peer: Peer::new(salt),
             now: Nanos::from_millis(10),
             salt,
             asymmetric: manner & 1 != 0,
@@ -217,17 +235,49 @@ impl<D: Dice> World<D> {
             23..=25 => return self.lock_step(),
             26 => self.pause()?,
             27 => {
-                (0..64).for_each(|_| self.book.age(self.now));
+                for book in [&mut self.book, &mut self.peer.book] {
+                    (0..64).for_each(|_| book.age(self.now));
+                }
             }
             28 if self.chance(20)? => {
                 self.note(|| "the switch begins anew".to_owned());
                 self.book = book(self.salt);
                 self.seen.clear();
             }
+            29 => self.report()?,
             _ if self.forger => self.forge()?,
             _ => {}
         }
         Some(Ok(()))
+    }
+
+    /// Takes what the peer reports, as far as it comes through; now and then the peer reports all its ends.
+    fn report(&mut self) -> Option<()> {
+        if self.chance(20)? {
+            let _ = self.peer.reader.walk();
+        }
+        self.peer.book.export(self.now);
+        while let Some(row) = self.peer.reader.take() {
+            if self.chance(self.lost)? {
+                continue;
+            }
+            self.note(|| format!("the peer reports {row:?}"));
+            match row {
+                Row::End(end) => {
+                    let end = ReportedEnd {
+                        key: end.key,
+                        udp_port: end.udp_port,
+                        partner: None,
+                        holds: HOLDS,
+                    };
+                    // Refused only where another peer reported it.
+                    let _ = self.book.take_end(PeerId(0), &end, self.now);
+                }
+                Row::Gone(key, _) => self.book.forget_end(PeerId(0), &key, self.now),
+                Row::Cm(..) | Row::Walked(_) => {}
+            }
+        }
+        Some(())
     }
 
     fn pause(&mut self) -> Option<()> {
@@ -493,6 +543,10 @@ impl<D: Dice> World<D> {
     ) -> Option<()> {
         let hosts = (host(key.src()), host(key.dst()));
         if !forged && !self.passes(hosts.0, hosts.1, port) {
+            if !self.chance(self.lost)? {
+                let record = record(key, opcode, port, number, source, (0, 0, self.now));
+                let _ = self.peer.book.observe(&record, 0);
+            }
             return Some(());
         }
         let (now, slots) = (self.now, u32::try_from(self.seen.len()).unwrap_or(0));
@@ -534,26 +588,7 @@ impl<D: Dice> World<D> {
                 seen.real = now;
             }
         }
-        let record = Record {
-            key: *key,
-            time: now,
-            slot: SlotRef {
-                slot: FlowSlot(slot),
-                generation: 2,
-            },
-            packets,
-            psn: number,
-            source_qp: source.map(Qpn::new),
-            udp_port: port,
-            wire_len: 1_100,
-            opcode,
-            class: RoceClass::of(opcode, key.dest_qp().get()),
-            flags: RecordFlags::default(),
-            syndrome: (opcode == ACK).then_some(0x1f),
-            ingress: PortId(0),
-            egress: PortId(1),
-            priority: Priority::new(3),
-        };
+        let record = record(key, opcode, port, number, source, (slot, packets, now));
         let requests = &self.requests;
         let live = |_: usize, slot: SlotRef| requests.get(&slot.slot.0).copied();
         if let Some(end) = self.book.observe_with(&record, 0, live) {
@@ -582,7 +617,7 @@ impl<D: Dice> World<D> {
             return Ok(());
         }
         self.signalled[evidence.index()] += 1;
-        if signalled.get() == one.sender || evidence < Evidence::Port {
+        if signalled.get() == one.sender || evidence == Evidence::None {
             return Ok(());
         }
         let looks_old = one.looks_old && self.now.since(one.began.max(one.run)) < REFRESH;
@@ -677,6 +712,36 @@ impl<D: Dice> World<D> {
         }
         (self.lost, self.asymmetric) = (lost, asymmetric);
         Some(())
+    }
+}
+
+fn record(
+    key: &FlowKey,
+    opcode: u8,
+    port: u16,
+    number: u32,
+    source: Option<u32>,
+    (slot, packets, time): (u32, u32, Nanos),
+) -> Record {
+    Record {
+        key: *key,
+        time,
+        slot: SlotRef {
+            slot: FlowSlot(slot),
+            generation: 2,
+        },
+        packets,
+        psn: number,
+        source_qp: source.map(Qpn::new),
+        udp_port: port,
+        wire_len: 1_100,
+        opcode,
+        class: RoceClass::of(opcode, key.dest_qp().get()),
+        flags: RecordFlags::default(),
+        syndrome: (opcode == ACK).then_some(0x1f),
+        ingress: PortId(0),
+        egress: PortId(1),
+        priority: Priority::new(3),
     }
 }
 

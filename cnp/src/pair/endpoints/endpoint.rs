@@ -1,63 +1,16 @@
 //! State of one endpoint.
 
 use npcc_pipeline::units::Nanos;
-use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
 use super::port_majority::PortMajority;
 use super::psn_state::PsnState;
 use super::psns::SentPsns;
-use crate::cm::message::Service;
 use crate::holdings::Holder;
 use crate::key::Qpn;
 use crate::links::{Links, NONE};
 use crate::pair::pair_state::Verdict;
-use crate::sample::{Record, SlotRef};
-
-/// Transport of the queue pair that packets name. A number is that of one queue pair, of one transport: a number in use with two is suspect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transport {
-    /// Reliable connection.
-    Rc,
-    /// Unreliable connection.
-    Uc,
-    /// Unreliable datagrams.
-    Ud,
-}
-
-impl Transport {
-    /// Transport of a packet's queue pair; `None` for a CNP, which may go to any.
-    pub(crate) const fn of(record: &Record) -> Option<Transport> {
-        match record.class {
-            RoceClass::Cnp => None,
-            RoceClass::Datagram => Some(Transport::Ud),
-            _ => Some(Transport::of_connection(is_uc(record.opcode))),
-        }
-    }
-
-    /// Transport of a connection's queue pair: UC if `uc`, else RC.
-    pub(crate) const fn of_connection(uc: bool) -> Transport {
-        if uc { Transport::Uc } else { Transport::Rc }
-    }
-
-    /// Transport of a connection that is requested; `None` for one that is not paired.
-    pub(crate) const fn of_service(service: Service) -> Option<Transport> {
-        match service {
-            Service::Rc => Some(Transport::Rc),
-            Service::Uc => Some(Transport::Uc),
-            Service::Other => None,
-        }
-    }
-
-    /// Returns true for unreliable connection.
-    pub(crate) const fn is_uc(self) -> bool {
-        matches!(self, Transport::Uc)
-    }
-
-    /// Returns true for unreliable datagrams.
-    pub(crate) const fn is_ud(self) -> bool {
-        matches!(self, Transport::Ud)
-    }
-}
+use crate::pair::transport::Transport;
+use crate::sample::SlotRef;
 
 /// Activity of an endpoint, by its packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +82,10 @@ pub(crate) struct Endpoint {
     pub(super) majority: PortMajority,
     /// Time at which a reply last had a number that cannot answer requests to the only endpoint with the same UDP source port in the other direction.
     pub(in crate::pair) misfit: Nanos,
+    /// Time at which it was last exported, and its port then; `None` if it was not.
+    pub(in crate::pair) exported: Option<(Nanos, u16)>,
+    /// Verdict of the port hash by own and reported ends together.
+    pub(in crate::pair) shared: Verdict,
 }
 
 const _: () = assert!(size_of::<Endpoint>() == 320);
@@ -209,6 +166,8 @@ impl Endpoint {
             signalled_as_candidate: None,
             majority: PortMajority::of(Nanos::ZERO),
             misfit: Nanos::ZERO,
+            exported: None,
+            shared: Verdict::Silent,
             holder: Holder::NOBODY,
         }
     }

@@ -5,12 +5,13 @@
 
 use npcc_pipeline::units::Nanos;
 
-use super::group::{Group, PortKey};
+use super::group::Group;
 use super::port_majority::PortMajority;
 use super::{Endpoints, LIVE};
 use crate::key::FlowKey;
 use crate::links::NONE;
 use crate::pair::pair_state::Verdict;
+use crate::pair::port_key::PortKey;
 
 /// Number of port changes from which an endpoint's port proves nothing, until the [`PortMajority`] is over.
 const MOST_PORT_CHANGES: u8 = 4;
@@ -18,6 +19,11 @@ const MOST_PORT_CHANGES: u8 = 4;
 impl Endpoints {
     pub(crate) fn group(&self, group: u32) -> Option<&Group> {
         self.groups.get(group)
+    }
+
+    /// Finds the group of endpoints of one direction with one UDP source port.
+    pub(in crate::pair) fn find_group(&self, port: &PortKey) -> Option<u32> {
+        self.groups.find(port)
     }
 
     /// Group with this endpoint's port in the other direction.
@@ -174,7 +180,7 @@ impl Endpoints {
         if first {
             self.count_port(endpoint, port_key.uc, group, 1);
         }
-        self.update_verdicts(group);
+        self.update_verdicts(group, now);
     }
 
     fn make_group(&mut self, port_key: PortKey, now: Nanos) -> Option<u32> {
@@ -199,6 +205,7 @@ impl Endpoints {
 
     fn leave_group(&mut self, endpoint: u32, now: Nanos) {
         self.set_verdict(endpoint, Verdict::Silent);
+        self.set_shared(endpoint, Verdict::Silent);
         let Some(state) = self.entries.get_mut(endpoint) else {
             return;
         };
@@ -218,7 +225,7 @@ impl Endpoints {
         if members.endpoints.len == 0 {
             self.count_port(endpoint, port_key.uc, group, -1);
         }
-        self.update_verdicts(group);
+        self.update_verdicts(group, now);
         if self
             .groups
             .get(group)

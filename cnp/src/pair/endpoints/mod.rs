@@ -14,14 +14,17 @@ mod replacement;
 
 use npcc_pipeline::units::{Nanos, PortId};
 
+use super::export::Export;
+use super::foreign::ForeignEnds;
 use super::pair_state::{PairKey, PairState};
+use super::port_key::PortKey;
+use super::transport::Transport;
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::holdings::{Holder, Holdings};
 use crate::key::{FlowKey, low32};
 use crate::links::List;
-pub(crate) use endpoint::{Activity, Endpoint, Transport};
+pub(crate) use endpoint::{Activity, Endpoint};
 pub(crate) use group::Group;
-use group::PortKey;
 use psns::{Fingerprint, PsnIndex};
 
 /// Time since its last packet within which an endpoint is in use. One that is not paired is forgotten after this time unseen: an endpoint once
@@ -46,6 +49,8 @@ pub(crate) struct Endpoints {
     pub(super) psn_index: PsnIndex,
     /// Holdings of endpoints that are not paired.
     unpaired: Holdings,
+    pub(super) foreign: ForeignEnds,
+    pub(super) export: Export,
     pub(crate) refused: u64,
     pub(crate) displaced: u64,
     pub(crate) entered: u64,
@@ -59,6 +64,8 @@ impl Endpoints {
             pairs: FixedMap::new(capacity, seed),
             psn_index: PsnIndex::new(capacity, seed),
             unpaired: Holdings::new(seed),
+            foreign: ForeignEnds::new(capacity / 2, seed),
+            export: Export::default(),
             refused: 0,
             displaced: 0,
             entered: 0,
@@ -116,6 +123,16 @@ impl Endpoints {
 
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Returns true if peers reported ends.
+    pub(super) fn has_foreign(&self) -> bool {
+        !self.foreign.is_empty()
+    }
+
+    /// Returns one more than the largest index of an endpoint there ever was.
+    pub(super) fn places(&self) -> u32 {
+        self.entries.places()
     }
 
     pub(crate) fn find(&self, key: &FlowKey) -> Option<u32> {
@@ -231,6 +248,7 @@ impl Endpoints {
         state.common += u32::from(common);
         let side = state.side_mut(direction);
         side.push_front(&mut self.entries, |it| &mut it.side, endpoint);
+        self.update_shared_with(key, now);
         Some(endpoint)
     }
 
@@ -243,6 +261,7 @@ impl Endpoints {
 
     /// Removes an endpoint. The caller must update its group's verdicts ([`Endpoints::set_port`] first).
     fn remove(&mut self, endpoint: u32, now: Nanos) {
+        self.export_gone(endpoint);
         self.set_port(endpoint, None, now);
         self.reset_psn(endpoint);
         let (Some(key), Some(of)) = (
@@ -258,6 +277,7 @@ impl Endpoints {
         }
         self.set_list(endpoint, replacement::PAIRED);
         self.entries.remove(endpoint);
+        self.update_shared_with(&key, now);
         let common = self.is_common(&key, of);
         if let Some(pair) = self.pairs.get_mut(of) {
             pair.common = pair.common.saturating_sub(u32::from(common));
@@ -323,6 +343,7 @@ impl Endpoints {
 
     /// Closes the connection of an endpoint: its packets until now are no activity.
     pub(super) fn close(&mut self, endpoint: u32, now: Nanos) {
+        self.export_gone(endpoint);
         self.reset(endpoint, false, now);
         if let Some(state) = self.entries.get_mut(endpoint) {
             // Nor are its last packets, still on their way.
@@ -348,6 +369,6 @@ impl Endpoints {
         };
         let (_, direction) = PairKey::of(&key);
         pair.side(direction.back()).len == 0
-            || (pair.hash_holds() && self.opposite(endpoint).is_none())
+            || (pair.own.holds() && self.opposite(endpoint).is_none())
     }
 }

@@ -10,6 +10,7 @@ use npcc_pipeline::wire::bth::RoceClass;
 
 mod datagrams;
 mod doubt;
+mod foreign;
 mod given;
 mod psns;
 
