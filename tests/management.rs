@@ -277,11 +277,70 @@ fn the_socket_for_reading_changes_nothing() {
         &["commit"],
         &["rollback"],
         &["pair", "del", "10.0.1.3", "10.0.2.2", "0x11"],
+        &["pair", "distrust", "edge-2"],
     ] {
         let why = switch.refused("switch-ro.sock", args);
         assert!(why.contains("telemetry.socket"), "{args:?}: {why}");
     }
     assert_eq!(switch.audit(), []);
+    switch.stop();
+}
+
+/// Ends of another box come by file and are counted, and the ends of this one come out by the socket for reading.
+#[test]
+fn reports_of_a_peer_are_taken_counted_and_forgotten() {
+    let _alone = alone();
+    let mut switch = start();
+    let row = |from: &str, to: &str| {
+        serde_json::json!({
+            "kind": "end", "from": from, "to": to, "queue_pair": 24, "udp_port": 49_560,
+            "transport": "rc", "first_seen": 1, "last_seen": 2, "packets": 3,
+        })
+    };
+    let rows = [
+        row("10.0.2.2", "10.0.1.3"),
+        row("10.0.1.3", "10.0.2.2"),
+        serde_json::json!({ "kind": "end" }),
+    ];
+    let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
+    std::fs::write(switch.path("ends.jsonl"), text).unwrap();
+    let suggest = || {
+        let outcome = switch.done(&["pair", "suggest", "--peer", "edge-2", "ends.jsonl"]);
+        serde_json::from_str::<Value>(&outcome).unwrap()
+    };
+    let refused = serde_json::json!({ "malformed": 1, "not-behind-port": 1 });
+    assert_eq!(
+        suggest(),
+        serde_json::json!({ "accepted": 1, "refused": refused })
+    );
+    let peer = |key: &str| switch.show("peers")["peers"][0][key].clone();
+    switch.until("the end is held", || peer("held") == 1);
+    assert_eq!(
+        (peer("peer"), peer("distrusted")),
+        ("edge-2".into(), false.into())
+    );
+    let peers = switch.show("peers");
+    assert!(peers["routes_ready"].as_u64() > Some(0), "{peers}");
+    assert_eq!(peers["pairs_ready"], Value::Null, "no flows");
+    switch.done(&["pair", "distrust", "edge-2"]);
+    switch.until("the end is forgotten", || peer("held") == 0);
+    assert_eq!(suggest()["accepted"], 0);
+    assert!(switch.done(&["show", "peers"]).contains("distrusted"));
+    switch.done(&["pair", "trust", "edge-2"]);
+    assert_eq!(suggest()["accepted"], 1);
+    let ends = switch.ask_by("switch-ro.sock", &["show", "ends", "--json"]);
+    assert_success(&ends);
+    let ends = String::from_utf8(ends.stdout).unwrap();
+    let lines: Vec<&str> = ends.lines().collect();
+    let expected = [r#"{"kind":"begin"}"#, r#"{"kind":"complete","count":0}"#];
+    assert_eq!(lines, expected);
+    let made = switch.audit();
+    let made: Vec<&str> = made.iter().map(|(what, _)| what.as_str()).collect();
+    assert_eq!(
+        made,
+        ["pair distrust edge-2", "pair trust edge-2"],
+        "reports are not logged"
+    );
     switch.stop();
 }
 

@@ -11,6 +11,9 @@ use serde::Serialize;
 
 use super::{Failure, say};
 
+/// Evidence of what others reported.
+const FOREIGN: &str = "foreign";
+
 /// A pair, and beside it what speaks for it.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
@@ -30,8 +33,10 @@ pub(super) fn run(socket: &Path, evidence: Option<&str>) -> Result<(), Failure> 
     };
     let mut text = String::new();
     client::ask_rows(socket, "flows", &query, |row| {
-        let flow = serde_json::from_value(row).context(OTHER_ANSWER)?;
-        if let Some(line) = line(&flow) {
+        let flow: Flow = serde_json::from_value(row).context(OTHER_ANSWER)?;
+        // What others reported is no pair of this switch's own, unless it is asked for.
+        let own = evidence.is_some() || flow.evidence != FOREIGN;
+        if let Some(line) = line(&flow).filter(|_| own) {
             text += &(serde_json::to_string(&line)? + "\n");
         }
         Ok(())

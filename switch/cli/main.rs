@@ -12,6 +12,7 @@ mod check;
 mod core_file;
 mod doctor;
 mod drain;
+mod ends;
 mod export;
 mod gen_pcap;
 mod generate;

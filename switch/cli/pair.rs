@@ -1,4 +1,4 @@
-//! `npcc-switch pair add|del|import`: queue pairs known by other means than the switch's own.
+//! `npcc-switch pair`: queue pairs known by other means than the switch's own.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use super::socket::SocketArg;
 use super::{Failure, pairs_file};
 use npcc_appliance::control::pairs::{ListedPair, PairRequest};
 use npcc_appliance::manage::client;
+use npcc_appliance::manage::ends::names::PeerName;
 use npcc_appliance::manage::protocol::{Reply, Request};
 
 #[derive(Debug, Args)]
@@ -46,6 +47,35 @@ enum What {
         #[arg(value_parser = number)]
         dest_qp: u32,
     },
+    /// Give the switch what another box saw, or what a host's agent knows: rows as `show ends` prints them, or leases
+    Suggest {
+        /// The file of JSON lines; - for standard input
+        #[arg(default_value = "-")]
+        file: PathBuf,
+        /// Name of the box that saw the ends
+        #[arg(
+            long,
+            value_name = "BOX",
+            required_unless_present = "host",
+            conflicts_with = "host"
+        )]
+        peer: Option<String>,
+        /// Name of the host whose agent knows the queue pairs
+        #[arg(long, value_name = "NAME")]
+        host: Option<String>,
+    },
+    /// Forget all that a box reported, and believe nothing of it until `pair trust` or a restart
+    Distrust {
+        /// Name of the box
+        #[arg(value_name = "BOX")]
+        peer: String,
+    },
+    /// Believe a distrusted box again
+    Trust {
+        /// Name of the box
+        #[arg(value_name = "BOX")]
+        peer: String,
+    },
     /// Print the pairs that are known, as `pair import` reads them: a line of JSON each, with evidence and age beside
     Export {
         /// Only those known by this evidence
@@ -79,6 +109,15 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
         What::Export { evidence } => {
             return super::export::run(&args.socket.path, evidence.as_deref());
         }
+        What::Suggest { file, peer, host } => {
+            let name = match (peer, host) {
+                (Some(peer), _) => PeerName::Peer(peer.clone()),
+                (None, host) => PeerName::Host(host.clone().unwrap_or_default()),
+            };
+            return super::ends::suggest(&args.socket.path, &name, &text_of(file)?);
+        }
+        What::Distrust { peer } => Request::Distrust(PeerName::Peer(peer.clone())),
+        What::Trust { peer } => Request::Trust(PeerName::Peer(peer.clone())),
         What::Add {
             src,
             dst,

@@ -18,6 +18,9 @@ use super::{Failure, say, say_coloured, terminal};
 /// Name by which `show` prints the running configuration.
 const CONFIG: &str = "config";
 
+/// Name by which `show` prints the ends that the switch saw.
+const ENDS: &str = "ends";
+
 /// Rows printed at a time where they come as lines of JSON.
 const LINES: usize = 1_000;
 
@@ -28,17 +31,20 @@ pub(super) struct ShowArgs {
     what: String,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Print a line of JSON for each flow, host or line of the log, as they come: flows in no order, unless --top is given
     #[arg(long, conflicts_with_all = ["json", "watch"])]
-    jsonl: bool,
+    pub(super) jsonl: bool,
     /// Repeat every second
     #[arg(long)]
-    watch: bool,
+    pub(super) watch: bool,
+    /// Go on with what changes after the snapshot of ends, a line of JSON each
+    #[arg(long, conflicts_with_all = ["watch", "jsonl"])]
+    pub(super) follow: bool,
     #[command(flatten)]
-    rows: RowArgs,
+    pub(super) rows: RowArgs,
     #[command(flatten)]
-    socket: SocketArg,
+    pub(super) socket: SocketArg,
 }
 
 /// Which flows, hosts or lines of the log.
@@ -83,7 +89,7 @@ pub(super) struct RowArgs {
 }
 
 impl RowArgs {
-    fn query(&self) -> Query {
+    pub(super) fn query(&self) -> Query {
         Query {
             top: self.top,
             page: self
@@ -112,7 +118,12 @@ fn names() -> PossibleValuesParser {
         let value = PossibleValue::new(table.name).help(table.about);
         value.aliases(table.name.strip_suffix('s'))
     };
-    all.map(value).chain([config]).collect::<Vec<_>>().into()
+    let ends = PossibleValue::new(ENDS)
+        .help("Reverse traffic that the switch saw, which tells other boxes the senders of their flows; --json: a line each");
+    all.map(value)
+        .chain([ends, config])
+        .collect::<Vec<_>>()
+        .into()
 }
 
 /// Name of a table that may be written in the singular.
@@ -155,6 +166,13 @@ fn checked(table: &Entry, query: &Query, lines: bool) -> Result<(), String> {
 
 pub(super) fn run(args: &ShowArgs) -> Result<(), Failure> {
     let name = &args.what;
+    if name == ENDS {
+        return super::ends::show(args);
+    }
+    if args.follow {
+        let why = format!("error: `show {name}` does not take --follow");
+        return Err(Failure::Config(why));
+    }
     if name == CONFIG {
         return config(args);
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use npcc_cnp::build::CnpHeader;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::{ControlCommand, Refused};
+use npcc_cnp::pair::foreign::view::Reports;
 use npcc_pipeline::units::{Nanos, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -31,6 +32,8 @@ enum Instruction {
     Core(ControlCommand),
     /// Pairs, all or none. The giver holds them too, so that they are not freed here.
     Pairs(Arc<[ControlCommand]>),
+    /// Reports of a peer.
+    Reports(Arc<Reports>),
     CnpHeader(CnpHeader, Priority),
 }
 
@@ -65,6 +68,14 @@ impl ControlCommands {
         pairs: &Arc<[ControlCommand]>,
     ) -> Result<(), ControlCommandError> {
         self.instruct(Instruction::Pairs(Arc::clone(pairs)))
+    }
+
+    /// Sends the reports of a peer and waits until they are taken; the list has the outcome afterwards.
+    ///
+    /// # Errors
+    /// Fails with [`ControlCommandError::TimedOut`].
+    pub fn send_reports_and_wait(&self, reports: &Arc<Reports>) -> Result<(), ControlCommandError> {
+        self.instruct(Instruction::Reports(Arc::clone(reports)))
     }
 
     /// Changes the header of CNPs, or the queue they enter, from now on.
@@ -143,12 +154,57 @@ impl List {
     }
 }
 
+/// Reports that are being taken in.
+#[derive(Debug)]
+struct Intake {
+    reports: Arc<Reports>,
+    next: usize,
+    answer: SyncSender<Result<(), Refused>>,
+}
+
+impl Intake {
+    /// Takes in the next reports; returns the answer once all are.
+    fn continue_intake(&mut self, core: &mut ControlCore, now: Nanos) -> Option<Result<(), Refused>> {
+        for _ in 0..PAIRS_PER_TICK {
+            if !core.take_report(&self.reports, self.next, now) {
+                return Some(Ok(()));
+            }
+            self.next += 1;
+        }
+        None
+    }
+}
+
+/// Work of several turns.
+#[derive(Debug)]
+enum Work {
+    Pairs(List),
+    Reports(Intake),
+}
+
+impl Work {
+    /// Does the next part; returns the answer once all is done.
+    fn continue_work(&mut self, core: &mut ControlCore, now: Nanos) -> Option<Result<(), Refused>> {
+        match self {
+            Work::Pairs(list) => list.continue_list(core, now),
+            Work::Reports(intake) => intake.continue_intake(core, now),
+        }
+    }
+
+    const fn answer(&self) -> &SyncSender<Result<(), Refused>> {
+        match self {
+            Work::Pairs(list) => &list.answer,
+            Work::Reports(intake) => &intake.answer,
+        }
+    }
+}
+
 /// Control core's end.
 #[derive(Debug)]
 pub struct Inbox {
     commands: Consumer<PendingCommand>,
-    /// List being taken in; other commands wait.
-    list: Option<List>,
+    /// Work in progress; other commands wait.
+    work: Option<Work>,
 }
 
 impl Inbox {
@@ -160,7 +216,7 @@ impl Inbox {
         now: Nanos,
         set_header: impl FnOnce(CnpHeader, Priority),
     ) {
-        if self.list.is_some() {
+        if self.work.is_some() {
             self.go_on(core, now);
             return;
         }
@@ -173,12 +229,21 @@ impl Inbox {
         let done = match command.instruction {
             Instruction::Core(command) => core.execute(&command, now),
             Instruction::Pairs(pairs) => {
-                self.list = Some(List {
+                self.work = Some(Work::Pairs(List {
                     pairs,
                     held: 0,
                     refused: None,
                     answer: command.answer,
-                });
+                }));
+                self.go_on(core, now);
+                return;
+            }
+            Instruction::Reports(reports) => {
+                self.work = Some(Work::Reports(Intake {
+                    reports,
+                    next: 0,
+                    answer: command.answer,
+                }));
                 self.go_on(core, now);
                 return;
             }
@@ -194,13 +259,13 @@ impl Inbox {
     #[cold]
     fn go_on(&mut self, core: &mut ControlCore, now: Nanos) {
         let done = self
-            .list
+            .work
             .as_mut()
-            .and_then(|list| list.continue_list(core, now));
+            .and_then(|work| work.continue_work(core, now));
         if let Some(done) = done
-            && let Some(list) = self.list.take()
+            && let Some(work) = self.work.take()
         {
-            let _ = list.answer.try_send(done);
+            let _ = work.answer().try_send(done);
         }
     }
 }
@@ -211,7 +276,7 @@ pub fn ring() -> (ControlCommands, Inbox) {
     let (give, take) = RingBuffer::new(RING);
     let inbox = Inbox {
         commands: take,
-        list: None,
+        work: None,
     };
     (ControlCommands(Mutex::new(give)), inbox)
 }
@@ -300,7 +365,7 @@ mod tests {
                 let given = scope.spawn(|| commands.send_pairs_and_wait(&list));
                 while !given.is_finished() {
                     // A call without a list in progress is not counted.
-                    ticks += u32::from(inbox.list.is_some());
+                    ticks += u32::from(inbox.work.is_some());
                     inbox.execute_next(&mut core, Nanos(1), |_, _| {});
                 }
                 given.join().unwrap()

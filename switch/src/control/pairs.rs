@@ -66,7 +66,7 @@ const fn qpn(number: u32) -> Result<Qpn, ControlCommandError> {
 }
 
 /// Returns true if an address may be an endpoint of a connection.
-const fn is_one_host(address: IpAddr) -> bool {
+pub(crate) const fn is_one_host(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     !address.is_multicast() && !address.is_unspecified() && !broadcast

@@ -14,6 +14,7 @@ use signal_hook::consts::SIGTERM;
 
 use super::access::{Access, ClientSlot};
 use super::capture;
+use super::ends::export;
 use super::management::Management;
 use super::patience::{Limits, Patience};
 use super::protocol::{Reply, Request};
@@ -68,6 +69,10 @@ pub(super) fn serve(
         let mut out = BufWriter::with_capacity(PIECE, patience);
         write_rows(&management.view, table, query, &mut out)?;
         return out.flush();
+    }
+    if let Ok(Request::Ends { follow }) = &request {
+        let view = &management.view;
+        return export::serve(*follow, (&view.ends, view.clock), (stream, stop));
     }
     if let Ok(Request::Capture(wanted)) = &request
         && access == Access::ReadWrite
@@ -159,7 +164,9 @@ fn reply(request: &Request, management: &Management, access: Access, author: Aut
         ));
     }
     let reply = guarded(|| carried_out(request, management));
-    if !reads {
+    // What peers report comes many times a second, and `show peers` counts it.
+    let is_report = matches!(request, Request::Suggest { .. });
+    if !reads && !is_report {
         management.log_change(author, &request.name(), &reply);
     }
     reply
@@ -196,6 +203,14 @@ fn carried_out(request: &Request, management: &Management) -> Reply {
         Request::Port { name, up } => done(management.set_admin(name, *up)),
         // A capture is answered frame by frame, and only on the socket that may change things.
         Request::Capture(_) => Reply::Error("this is not where frames are captured".to_owned()),
+        // Rows are written as they come.
+        Request::Ends { .. } => Reply::Error("this is not where ends are exported".to_owned()),
+        Request::Suggest { name, rows } => match management.suggest(name, rows) {
+            Ok(suggested) => Reply::Suggested(suggested),
+            Err(why) => Reply::Error(why),
+        },
+        Request::Distrust(name) => done(management.trust(name, false)),
+        Request::Trust(name) => done(management.trust(name, true)),
         Request::Drain { on } => {
             management.drain(*on);
             Reply::Done

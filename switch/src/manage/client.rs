@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow};
 use npcc_config::model::read_only_beside;
 use serde_json::Value;
 
+use super::ends::row::EndRow;
 use super::protocol::{OTHER_ANSWER, Reply, Request};
 use super::query::{End, Query};
 use super::rows::RowLine;
@@ -93,6 +94,47 @@ fn ask_some(
             Ok(RowLine::Error(why)) => return Err(anyhow!("the switch refused: {why}")),
             Err(error) => {
                 return Err(error).context(OTHER_ANSWER);
+            }
+        }
+    }
+    requested.context("cannot ask the switch")?;
+    Err(anyhow!(
+        "the switch closed the connection before its answer ended: it stops, or was too busy"
+    ))
+}
+
+/// Requests ends and passes each row to `give`: one snapshot, or with `follow` also what changes after it, until the switch stops.
+///
+/// # Errors
+/// Fails as [`ask`] does, and with the error of `give`.
+pub fn ask_ends(
+    socket: &Path,
+    follow: bool,
+    mut give: impl FnMut(EndRow) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let request = Request::Ends { follow };
+    let mut stream = connect(socket, &request)?;
+    // While it follows, a switch without news is silent.
+    let patience = (!follow).then_some(PATIENCE);
+    stream
+        .set_read_timeout(patience)
+        .context("cannot set a timeout")?;
+    let requested = stream.write_all((serde_json::to_string(&request)? + "\n").as_bytes());
+    for line in BufReader::new(stream).lines() {
+        let line = line.context("the switch did not go on with its answer")?;
+        match serde_json::from_str(&line) {
+            Ok(row) => {
+                let complete = matches!(row, EndRow::Complete { .. });
+                give(row)?;
+                if complete && !follow {
+                    return Ok(());
+                }
+            }
+            Err(error) => {
+                let reply: Reply = serde_json::from_str(&line)
+                    .map_err(|_| error)
+                    .context(OTHER_ANSWER)?;
+                return Err(reply.unexpected());
             }
         }
     }

@@ -6,6 +6,8 @@ use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
 
 use super::capture::{CaptureRequest, CaptureStart};
+use super::ends::names::PeerName;
+use super::ends::peers::Suggested;
 use super::query::Query;
 use crate::apply::outcome::Outcome;
 use crate::control::pairs::{ListedPair, PairRequest};
@@ -80,6 +82,24 @@ pub enum Request {
     Npcc(PairRequest),
     /// Capture frames. The answer is a [`Reply::Capturing`], then frames, then how it ended: see [`super::capture`].
     Capture(Box<CaptureRequest>),
+    /// Export ends. The answer is an [`EndRow`](super::ends::row::EndRow) a line.
+    Ends {
+        /// True to go on with what changes after the snapshot, until the client goes away.
+        #[serde(default)]
+        follow: bool,
+    },
+    /// Take what a peer reports.
+    Suggest {
+        /// The peer: another box, or a host's agent.
+        #[serde(flatten)]
+        name: PeerName,
+        /// Its rows, each an [`EndRow`](super::ends::row::EndRow).
+        rows: Vec<serde_json::Value>,
+    },
+    /// Forget all that a peer said, and believe nothing of it.
+    Distrust(PeerName),
+    /// Believe a distrusted peer again.
+    Trust(PeerName),
     /// Take a list of pairs, all or none.
     Pairs {
         /// The pairs.
@@ -98,6 +118,7 @@ impl Request {
             Request::Snapshot
                 | Request::Show { .. }
                 | Request::Rows { .. }
+                | Request::Ends { .. }
                 | Request::Config { .. }
                 | Request::Reload { dry_run: true, .. }
         )
@@ -109,6 +130,10 @@ impl Request {
         match self {
             Request::Snapshot => "snapshot".to_owned(),
             Request::Show { table } | Request::Rows { table, .. } => format!("show {table}"),
+            Request::Ends { .. } => "show ends".to_owned(),
+            Request::Suggest { .. } => "pair suggest".to_owned(),
+            Request::Distrust(name) => format!("pair distrust {name}"),
+            Request::Trust(name) => format!("pair trust {name}"),
             Request::ClearCounters => "clear counters".to_owned(),
             Request::ClearWatermarks => "clear watermarks".to_owned(),
             Request::Set { key, value } => format!("set {key} {value}"),
@@ -158,6 +183,8 @@ pub enum Reply {
     Reloaded(Outcome),
     /// Reply to [`Request::Capture`]: the capture is on, and frames follow.
     Capturing(Box<CaptureStart>),
+    /// Reply to [`Request::Suggest`].
+    Suggested(Suggested),
     /// The configuration file, or a value, has mistakes: the report.
     Invalid(String),
     /// The request was carried out.

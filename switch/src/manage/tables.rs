@@ -7,11 +7,13 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ends::peers;
 use super::pending::{Pending, PendingShown};
 use super::query::Query;
 use super::rows::{self, RowLine, Rows};
 use super::view::View;
 use crate::report::audit;
+use crate::report::ends::PeerTable;
 use crate::report::lossless::{self, Group};
 use crate::report::model::Snapshot;
 use crate::report::routes::Linux;
@@ -183,6 +185,7 @@ pub static ALL: &[Entry] = &[
     Entry::rows::<rows::Neighbors>(),
     of_the_snapshot!("qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &Versioned::of(all, &all.qos)),
     of_the_snapshot!("dcbx", "PFC and RoCE's priority as commands for lldpcli, which announces them to hosts", dcbx::shown, |all| &Versioned::of(all, &dcbx::Dcbx::of_snapshot(all))),
+    whole!("peers", "Boxes and hosts' agents that report ends: what they hold, what was refused, what came of it", peers::shown, PeerTable::text, |peers: PeerTable| peers),
     of_the_snapshot!("npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", npcc_table::npcc, |all| &Versioned::of(all, &all.npcc)),
 ];
 

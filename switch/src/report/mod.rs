@@ -5,6 +5,7 @@
 pub mod audit;
 mod counted;
 pub mod dcbx;
+pub mod ends;
 pub mod events;
 pub mod journal;
 pub mod lossless;

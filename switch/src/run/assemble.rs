@@ -28,8 +28,10 @@ use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, ControlLoop, ControlStats, commands};
 use crate::linux_io::LinuxIo;
 use crate::manage::capture::Captures;
+use crate::manage::ends::names::PeerNames;
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::management::{Live, Management};
+use crate::manage::ready::Readiness;
 use crate::manage::targets::Routes as Routing;
 use crate::manage::view::{BufferFacts, LinuxFacts, Operators, PortFacts, View};
 use crate::recorder::start::Recorder;
@@ -130,6 +132,9 @@ pub(super) fn assemble<P: Probe>(
         workers: peers.published,
         npcc: control.core.status(),
         flows: control.core.flows(),
+        ends: control.core.feed(),
+        peers: PeerNames::default(),
+        ready: Readiness::default(),
         control: Arc::clone(&control.stats),
         buffer,
         linux: seen(config, linux.as_ref(), kernel),

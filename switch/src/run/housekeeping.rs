@@ -126,6 +126,7 @@ fn manage(
         fault::aborts("abort");
         fault::forbidden("forbidden");
         management.view.watch();
+        management.view.note_readiness();
         let now = Instant::now();
         watchdog.read(now);
         if ready.load(Ordering::Relaxed) {

@@ -80,7 +80,10 @@ impl Pairs {
         if begun >= self.until {
             self.carried.clear();
         }
-        let known = flows.flows().filter(|flow| flow.evidence != Evidence::None);
+        // What others reported is theirs to report again: a suggestion would count for more.
+        let known = flows
+            .flows()
+            .filter(|flow| flow.evidence > Evidence::Foreign);
         let mut all: Vec<Words> = Vec::new();
         for flow in known.take(MOST) {
             let key = &flow.flow.key;

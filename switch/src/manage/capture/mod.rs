@@ -12,4 +12,5 @@ mod serve;
 
 pub use self::request::{CaptureEnd, CaptureRequest, CaptureStart};
 pub use self::rings::{Captures, WorkerCaptures};
+pub(in crate::manage) use self::serve::is_gone;
 pub(super) use self::serve::serve;

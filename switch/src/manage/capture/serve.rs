@@ -177,7 +177,7 @@ fn since_1970() -> u64 {
 }
 
 /// Returns true if a client has gone away, or requests the end.
-fn is_gone(stream: &UnixStream) -> bool {
+pub(in crate::manage) fn is_gone(stream: &UnixStream) -> bool {
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK;
     match recv(stream.as_raw_fd(), &mut [0], flags) {
         Ok(_) => true,

@@ -5,6 +5,7 @@ mod flows;
 mod linux;
 mod npcc;
 mod ports;
+mod ready;
 mod workers;
 
 use std::path::Path as FilePath;
@@ -12,14 +13,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use npcc_cnp::host_rules::HostRules;
+use npcc_cnp::pair::export::EndFeed;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
 use npcc_pipeline::counters::{self, Gauge, Path, PortCount};
 use npcc_pipeline::units::{Nanos, PortId};
 
 pub use self::facts::{BufferFacts, LinuxFacts, Operators, PortFacts, Published};
+use super::ends::names::PeerNames;
 use super::link_state::Links;
 use super::pending::Pending;
+use super::ready::Readiness;
 use crate::apply::effective::EffectiveConfig;
 use crate::clock::Clock;
 use crate::control::ControlStats;
@@ -66,6 +70,12 @@ pub struct View {
     pub npcc: Arc<NpccStatus>,
     /// Flow table.
     pub flows: Arc<FlowView>,
+    /// Export of ends.
+    pub ends: Arc<EndFeed>,
+    /// Names of the peers that report ends.
+    pub peers: PeerNames,
+    /// Readiness of routes and pairs.
+    pub ready: Readiness,
     /// Statistics of the control loop.
     pub control: Arc<ControlStats>,
     /// Sizes of the buffer.

@@ -1,0 +1,141 @@
+//! `show ends`: a snapshot of the table of ends, and what changes after it, row by row.
+//!
+//! Law: a reader gets every row, or is told how many it lost and then a new snapshot. Neither the control core nor a worker waits for it.
+
+use std::io::{self, BufWriter, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use npcc_cnp::pair::export::{EndFeed, EndReader, Row};
+
+use super::row::{Calendar, EndRow};
+use crate::clock::Clock;
+use crate::manage::capture::is_gone;
+use crate::manage::patience::{Limits, Patience};
+
+/// Longest time for which a client may read nothing, or the control core be silent within a snapshot.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Sleep between polls of the export: a tenth of the time in which the busiest switch fills it.
+const NAP: Duration = Duration::from_millis(5);
+/// Rows written between checks for the end.
+const BATCH: usize = 256;
+/// Size of the pieces in which rows are written.
+const PIECE: usize = 64 << 10;
+
+/// Rows of one connection.
+#[derive(Debug)]
+pub struct Rows {
+    reader: EndReader,
+    /// Last row of the snapshot that is under way.
+    last: Option<Row>,
+    /// Number of ends in it so far.
+    count: u64,
+    /// Number of lost rows that the client knows.
+    lost: u64,
+    /// True if the client has to be told that a snapshot begins.
+    begins: bool,
+}
+
+impl Rows {
+    /// Begins with a snapshot.
+    #[must_use]
+    pub fn new(feed: &Arc<EndFeed>) -> Rows {
+        let reader = feed.read();
+        Rows {
+            last: Some(reader.walk()),
+            reader,
+            count: 0,
+            lost: 0,
+            begins: true,
+        }
+    }
+
+    /// Returns true if no snapshot is under way.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.last.is_none()
+    }
+
+    /// Passes the rows there are to `give`, [`BATCH`] at most; returns their number.
+    ///
+    /// # Errors
+    /// Returns the error of `give`.
+    pub fn each(
+        &mut self,
+        calendar: &Calendar,
+        mut give: impl FnMut(EndRow) -> io::Result<()>,
+    ) -> io::Result<usize> {
+        if std::mem::take(&mut self.begins) {
+            give(EndRow::Begin)?;
+        }
+        for given in 0..BATCH {
+            let Some(row) = self.reader.take() else {
+                return Ok(given);
+            };
+            if self.reader.lost > self.lost {
+                self.lost = self.reader.lost;
+                give(EndRow::Lost { count: self.lost })?;
+                (self.last, self.count) = (Some(self.reader.walk()), 0);
+                give(EndRow::Begin)?;
+            }
+            if let (Some(Row::Walked(wanted)), Row::Walked(walked)) = (self.last, row)
+                && walked >= wanted
+            {
+                self.last = None;
+                give(EndRow::Complete { count: self.count })?;
+            }
+            self.count += u64::from(matches!(row, Row::End(_)));
+            if let Some(row) = EndRow::of(&row, calendar) {
+                give(row)?;
+            }
+        }
+        Ok(BATCH)
+    }
+}
+
+/// Answers a request: one snapshot, or also what changes after it until the client goes away.
+pub(in crate::manage) fn serve(
+    follow: bool,
+    (feed, clock): (&Arc<EndFeed>, Clock),
+    (stream, stop): (&UnixStream, &AtomicBool),
+) -> io::Result<()> {
+    let limits = Limits {
+        idle: PATIENCE,
+        overall: PATIENCE,
+    };
+    let patience = Patience::new(stream, limits, stop)?;
+    let mut out = BufWriter::with_capacity(PIECE, patience);
+    let mut rows = Rows::new(feed);
+    let mut silent = Duration::ZERO;
+    while follow || !rows.is_complete() {
+        out.get_mut().answer();
+        let calendar = Calendar::of(clock);
+        let given = rows.each(&calendar, |row| {
+            serde_json::to_writer(&mut out, &row)?;
+            out.write_all(b"\n")
+        })?;
+        if given == BATCH {
+            continue;
+        }
+        out.flush()?;
+        if stop.load(Ordering::Relaxed) || is_gone(stream) {
+            return Ok(());
+        }
+        silent = if given > 0 || rows.is_complete() {
+            Duration::ZERO
+        } else {
+            silent + NAP
+        };
+        if silent >= PATIENCE {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(NAP);
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+#[path = "export_tests.rs"]
+mod tests;

@@ -1,0 +1,84 @@
+//! Names of peers, and their numbers.
+
+use std::sync::{Mutex, PoisonError};
+
+use npcc_cnp::pair::foreign::{PEERS, PeerId};
+use serde::{Deserialize, Serialize};
+
+use super::row::Speaker;
+
+/// Longest name of a peer.
+const LONGEST_NAME: usize = 32;
+/// Name of a peer, as a client gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeerName {
+    /// Another box.
+    #[display("{_0}")]
+    Peer(String),
+    /// Agent of a host.
+    #[display("host:{_0}")]
+    Host(String),
+}
+
+impl PeerName {
+    /// Returns the name under which the peer is listed.
+    fn listed(&self) -> Result<String, String> {
+        let (prefix, name) = match self {
+            PeerName::Peer(name) => ("", name),
+            PeerName::Host(name) => ("host:", name),
+        };
+        let valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(valid) {
+            return Err(format!(
+                "`{name}` is no name of a peer: write 1 to {LONGEST_NAME} of a-z, 0-9 and -"
+            ));
+        }
+        Ok(format!("{prefix}{name}"))
+    }
+
+    pub(super) const fn speaker(&self) -> Speaker {
+        match self {
+            PeerName::Peer(_) => Speaker::Box,
+            PeerName::Host(_) => Speaker::Host,
+        }
+    }
+}
+
+/// Names of the peers; the place of a name is the peer's number.
+#[derive(Debug, Default)]
+pub struct PeerNames(Mutex<Vec<String>>);
+
+impl PeerNames {
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Returns the number of a peer, which gets one the first time.
+    pub(super) fn number(&self, name: &PeerName) -> Result<PeerId, String> {
+        let name = name.listed()?;
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = match names.iter().position(|one| *one == name) {
+            Some(at) => at,
+            None if names.len() == PEERS => {
+                return Err(format!(
+                    "{PEERS} peers are known already: restart the switch to forget them"
+                ));
+            }
+            None => {
+                names.push(name);
+                names.len() - 1
+            }
+        };
+        u8::try_from(at)
+            .map(PeerId)
+            .map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod tests;

@@ -1,0 +1,61 @@
+use super::*;
+
+fn number(names: &PeerNames, name: PeerName) -> Option<u8> {
+    names.number(&name).ok().map(|peer| peer.0)
+}
+
+#[test]
+fn a_peer_has_one_number_and_a_host_is_no_box() {
+    let names = PeerNames::default();
+    let (peer, host) = (
+        PeerName::Peer("edge-2".to_owned()),
+        PeerName::Host("edge-2".to_owned()),
+    );
+    assert_eq!(number(&names, peer.clone()), Some(0));
+    assert_eq!(number(&names, host), Some(1));
+    assert_eq!(number(&names, peer), Some(0));
+    assert_eq!(names.all(), ["edge-2", "host:edge-2"]);
+}
+
+#[test]
+fn a_name_is_short_and_of_few_characters_and_there_are_only_so_many() {
+    let names = PeerNames::default();
+    let long = "a".repeat(33);
+    for bad in ["", "Edge", "edge 2", "host:a", long.as_str()] {
+        assert_eq!(
+            number(&names, PeerName::Peer(bad.to_owned())),
+            None,
+            "{bad}"
+        );
+    }
+    for n in 0..256 {
+        assert!(number(&names, PeerName::Peer(format!("edge-{n}"))).is_some());
+    }
+    assert_eq!(number(&names, PeerName::Peer("one-more".to_owned())), None);
+    assert_eq!(
+        number(&names, PeerName::Peer("edge-255".to_owned())),
+        Some(255)
+    );
+}
+
+#[test]
+fn requests_are_as_agreed() {
+    use crate::manage::protocol::Request;
+    let read = |text: &str| serde_json::from_str::<Request>(text).unwrap();
+    assert_eq!(
+        read(r#"{"ends":{"follow":true}}"#),
+        Request::Ends { follow: true }
+    );
+    assert_eq!(read(r#"{"ends":{}}"#), Request::Ends { follow: false });
+    let name = PeerName::Peer("edge-2".to_owned());
+    assert_eq!(
+        read(r#"{"distrust":{"peer":"edge-2"}}"#),
+        Request::Distrust(name.clone())
+    );
+    let rows = vec![serde_json::json!({"kind": "begin"})];
+    let suggest = Request::Suggest { name, rows };
+    let text = r#"{"suggest":{"peer":"edge-2","rows":[{"kind":"begin"}]}}"#;
+    assert_eq!(read(text), suggest);
+    assert_eq!(serde_json::to_string(&suggest).unwrap(), text);
+    assert!(!suggest.reads() && Request::Ends { follow: true }.reads());
+}

@@ -1,0 +1,107 @@
+//! Peers: other boxes and agents of hosts, by name, and what this box counts of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use npcc_cnp::control::command::ControlCommand;
+use npcc_cnp::pair::foreign::view::Reports;
+use npcc_cnp::pair::foreign::{PeerId, RefusedEnd};
+use npcc_pipeline::counters;
+use npcc_pipeline::units::Nanos;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::names::PeerName;
+use super::row::{Calendar, EndRow};
+use crate::manage::management::Management;
+use crate::manage::view::View;
+use crate::report::ends::{PeerRow, PeerTable};
+
+/// Most rows of a request.
+pub const MOST_ROWS: usize = 1_024;
+/// Outcome of a list of reports.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Suggested {
+    /// Number of rows taken.
+    pub accepted: u64,
+    /// Number of rows refused, by reason.
+    pub refused: BTreeMap<String, u64>,
+}
+
+impl Management {
+    /// Has the control core take what a peer reports.
+    ///
+    /// # Errors
+    /// Says what is wrong with the request, or that the control core does not listen. Rows that are wrong are counted, and the others taken.
+    pub fn suggest(&self, name: &PeerName, rows: &[Value]) -> Result<Suggested, String> {
+        if rows.len() > MOST_ROWS {
+            return Err(format!(
+                "{} rows at once: send {MOST_ROWS} at most",
+                rows.len()
+            ));
+        }
+        let peer = self.view.peers.number(name)?;
+        let calendar = Calendar::of(self.view.clock);
+        let mut refused = BTreeMap::new();
+        let mut count = |reason: RefusedEnd, more: u64| {
+            if more > 0 {
+                *refused.entry(reason.name().to_owned()).or_default() += more;
+            }
+        };
+        let mut reports = Vec::with_capacity(rows.len());
+        for row in rows {
+            let read = EndRow::deserialize(row).map_err(|_| RefusedEnd::Malformed);
+            match read.and_then(|row| row.report(name.speaker(), &calendar)) {
+                Ok(report) => reports.push(report),
+                Err(reason) => count(reason, 1),
+            }
+        }
+        let reports = Arc::new(Reports::new(peer, reports.into()));
+        let taken = self.npcc.send_reports_and_wait(&reports);
+        taken.map_err(|error| error.to_string())?;
+        for (reason, counter) in RefusedEnd::ALL.into_iter().zip(&reports.refused) {
+            count(reason, counter.get());
+        }
+        Ok(Suggested {
+            accepted: reports.accepted.get(),
+            refused,
+        })
+    }
+
+    /// Has the control core forget all that a peer said and believe nothing of it, or believe it again.
+    ///
+    /// # Errors
+    /// Says what is wrong with the name, or that the control core does not listen.
+    pub fn trust(&self, name: &PeerName, trusted: bool) -> Result<(), String> {
+        let peer = self.view.peers.number(name)?;
+        let command = if trusted {
+            ControlCommand::Trust(peer)
+        } else {
+            ControlCommand::Distrust(peer)
+        };
+        self.npcc.send_and_wait(command).map_err(|error| error.to_string())
+    }
+}
+
+/// Returns the peers, and what this box counts of them.
+pub(in crate::manage) fn shown(view: &View) -> PeerTable {
+    let calendar = Calendar::of(view.clock);
+    let ready = view.ready.shown();
+    let names = view.peers.all().into_iter().zip(0u8..);
+    let row = |(peer, id): (String, u8)| {
+        let all = view.npcc.peers.of(PeerId(id))?;
+        let heard = all.heard.get();
+        Some(PeerRow {
+            peer,
+            distrusted: all.distrusted.get() > 0,
+            heard: (heard > 0).then(|| calendar.micros(Nanos(heard))),
+            counts: counters::sum([all]),
+        })
+    };
+    PeerTable {
+        version: view.version.clone(),
+        routes_ready: ready.routes.map(|at| calendar.micros(at)),
+        pairs_ready: ready.pairs.map(|at| calendar.micros(at)),
+        peers: names.filter_map(row).collect(),
+    }
+}

@@ -1,0 +1,24 @@
+//! Readiness of routes and of pairs, as workers and control core publish them.
+
+use npcc_cnp::pair::Evidence;
+
+use super::View;
+
+impl View {
+    /// Notes which of routes and pairs are ready; called now and then.
+    pub fn note_readiness(&self) {
+        let mut ready = self.ready.locked();
+        let routes = ready.routes.is_some()
+            || self
+                .linux
+                .as_ref()
+                .is_none_or(|linux| linux.kernel.status().compared.is_some());
+        let counts = |evidence: Evidence| self.npcc.paired(evidence).get();
+        let paired = Evidence::ALL
+            .into_iter()
+            .filter(|one| *one != Evidence::None);
+        let paired: u64 = paired.map(counts).sum();
+        let flows = paired + counts(Evidence::None);
+        ready.note(routes, (flows, paired), self.clock.now());
+    }
+}
