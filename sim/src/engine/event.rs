@@ -22,6 +22,8 @@ pub(crate) enum Event {
     Offer(u32),
     /// A connection is used for the first time, before the traffic starts.
     Warm(u32),
+    /// The report of a connection's host reaches the switches.
+    Lease(u32),
     /// Retransmission timeouts of all connections are checked.
     Expire,
     /// A measurement is recorded.

@@ -8,6 +8,7 @@ mod event;
 mod flow;
 mod host;
 mod imperfect;
+mod lease;
 mod link;
 mod live;
 mod outcome;
@@ -117,6 +118,7 @@ impl Engine {
             Event::Turn(switch) => self.turn(switch),
             Event::Offer(flow) => self.offer(flow as usize),
             Event::Warm(flow) => self.warm(flow as usize),
+            Event::Lease(flow) => self.lease(flow as usize),
             Event::Expire => self.expire(),
             Event::Mark(mark) => self.mark(mark),
             Event::Fail(index) => self.fail(index as usize),

@@ -59,6 +59,9 @@ pub struct Scenario {
     /// Maximum delay of a flow's start, uniformly distributed: what a seed changes besides the phases of ticks and hashes.
     /// 200 ns when absent: no two start in the same nanosecond, or the order of events would decide which is first.
     pub start_jitter: Option<Nanos>,
+    /// Time from a cold connection's start after which its sender's host has reported the queue pairs to the switches (a lease). Absent: no host
+    /// reports.
+    pub host_feed: Option<Nanos>,
     /// The egress queue that is reported: a link, or a host group (toward its first host).
     pub watch: String,
     /// Egress queues with NPCC or THEMIS: links or host groups. Default: `watch`.

@@ -213,6 +213,9 @@ impl Engine {
             counts[number] += 1;
             let late = rng.below(self.scenario.start_jitter.map_or(200, |time| time.0));
             let begins = at(group.start) + Nanos(place + late);
+            if let Some(delay) = self.scenario.host_feed.filter(|_| !case.warm) {
+                self.queue.at(begins + delay, Event::Lease(flow));
+            }
             self.queue.at(begins, Event::Offer(flow));
         }
         self.queue.at(start, Event::Mark(Mark::Start));

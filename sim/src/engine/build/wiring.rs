@@ -4,6 +4,7 @@ use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, Gate, Settings, WatchedQueueConfig as Watched};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::pair::Evidence;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, PortConfig};
@@ -19,6 +20,7 @@ use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId, Priority};
 
 use super::topology::{PortPlan, port_mac};
+use crate::engine::lease::Anywhere;
 use crate::engine::switch::{Port, Switch};
 use crate::engine::{CONTROL, DATA};
 use crate::frame::SimFrame;
@@ -58,6 +60,9 @@ pub(super) fn switch(
         let (cache, reader) = FlowCache::new(16_384, watched, 65_536, seed);
         let mut core = ControlCore::new(&control(scenario, case, ports, watched, seed));
         core.attach(reader);
+        if scenario.host_feed.is_some() {
+            core.know_routes(Box::new(Anywhere));
+        }
         (Some(cache), Some(core))
     } else {
         (None, None)
@@ -266,6 +271,11 @@ fn control(
             queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
             port_rates: ports.iter().map(|plan| plan.rate).collect(),
             ecn: case.scheme.ecn,
+            evidence: if scenario.host_feed.is_some() {
+                Evidence::Foreign
+            } else {
+                Evidence::Port
+            },
             gate: if case.scheme.near {
                 Gate::Off
             } else {
