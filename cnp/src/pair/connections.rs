@@ -359,9 +359,9 @@ impl ConnectionTable {
         self.endpoints.take_end(peer, end, now)
     }
 
-    /// Forgets an end that its own peer says is gone.
-    pub fn forget_end(&mut self, peer: PeerId, key: &FlowKey, now: Nanos) {
-        self.endpoints.forget_end(peer, key, now);
+    /// Forgets an end with this UDP source port that its own peer says is gone.
+    pub fn forget_end(&mut self, peer: PeerId, end: (&FlowKey, u16), now: Nanos) {
+        self.endpoints.forget_end(peer, end, now);
     }
 
     /// Believes nothing of a peer from now on, or again.
@@ -381,7 +381,7 @@ impl ConnectionTable {
     }
 
     /// Peer that reported that this queue pair sends to the receiver of `flow`.
-    pub(crate) fn teller(&self, flow: &FlowKey, sender: Qpn) -> Option<PeerId> {
-        self.endpoints.foreign.teller(flow, sender)
+    pub(crate) fn reporter(&self, flow: &FlowKey, sender: Qpn) -> Option<PeerId> {
+        self.endpoints.foreign.reporter(flow, sender)
     }
 }

@@ -47,7 +47,7 @@ impl Endpoints {
         let Some(state) = self.endpoint_mut(end) else {
             return;
         };
-        state.exported = Some((now, udp_port));
+        let before = state.exported.replace((now, udp_port));
         let row = Row::End(SeenEnd {
             key,
             udp_port,
@@ -57,6 +57,9 @@ impl Endpoints {
             packets: state.packets,
             acked_psn,
         });
+        if let Some((_, port)) = before.filter(|(_, port)| *port != udp_port) {
+            self.export.write(Row::Gone(key, port));
+        }
         self.export.write(row);
     }
 

@@ -39,8 +39,8 @@ impl FlowTracker {
             return Err(reason);
         }
         match report {
-            Report::Gone(key) => {
-                self.connections.forget_end(peer, key, now);
+            Report::Gone(key, port) => {
+                self.connections.forget_end(peer, (key, *port), now);
                 Ok(0)
             }
             Report::Seen(end) if !self.is_between_ports(&end.key) => Err(RefusedEnd::NotBehindPort),
@@ -73,7 +73,7 @@ impl FlowTracker {
         if evidence != Evidence::Foreign {
             return;
         }
-        let peer = self.connections.teller(flow, sender);
+        let peer = self.connections.reporter(flow, sender);
         if let Some(counts) = peer.and_then(|peer| self.status.peers.of(peer)) {
             counts.cnps.add(1);
         }
@@ -81,7 +81,7 @@ impl FlowTracker {
 
     /// Counts a flow whose sender became known by a peer's end.
     pub(super) fn count_reported_pair(&self, flow: &FlowKey, sender: Qpn) {
-        let peer = self.connections.teller(flow, sender);
+        let peer = self.connections.reporter(flow, sender);
         if let Some(counts) = peer.and_then(|peer| self.status.peers.of(peer)) {
             counts.pairs.add(1);
         }

@@ -115,7 +115,7 @@ pub(crate) fn report(row: Row) -> Option<Report> {
             partner: None,
             holds: HOLDS,
         })),
-        Row::Gone(key, _) => Some(Report::Gone(key)),
+        Row::Gone(key, port) => Some(Report::Gone(key, port)),
         Row::Cm(..) | Row::Walked(_) => None,
     }
 }

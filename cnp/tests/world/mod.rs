@@ -273,7 +273,7 @@ impl<D: Dice> World<D> {
                     // Refused only where another peer reported it.
                     let _ = self.book.take_end(PeerId(0), &end, self.now);
                 }
-                Row::Gone(key, _) => self.book.forget_end(PeerId(0), &key, self.now),
+                Row::Gone(key, port) => self.book.forget_end(PeerId(0), (&key, port), self.now),
                 Row::Cm(..) | Row::Walked(_) => {}
             }
         }

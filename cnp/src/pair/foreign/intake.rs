@@ -54,11 +54,18 @@ impl Endpoints {
         }
     }
 
-    /// Forgets an end that its own peer says is gone.
-    pub(in crate::pair) fn forget_end(&mut self, peer: PeerId, key: &FlowKey, now: Nanos) {
-        if self.foreign.peer_of(key) == Some(peer)
-            && let Some(index) = self.foreign.ends.find(key)
-        {
+    /// Forgets an end with this UDP source port that its own peer says is gone. One that has another port by now stays: rows may come in any order.
+    pub(in crate::pair) fn forget_end(
+        &mut self,
+        peer: PeerId,
+        (key, port): (&FlowKey, u16),
+        now: Nanos,
+    ) {
+        let Some(index) = self.foreign.ends.find(key) else {
+            return;
+        };
+        let end = self.foreign.ends.get(index);
+        if end.is_some_and(|end| (end.peer, end.port) == (peer, port)) {
             self.drop_foreign(index, now);
         }
     }

@@ -34,8 +34,8 @@ pub struct PeerId(pub u8);
 pub enum Report {
     /// An end was seen.
     Seen(ReportedEnd),
-    /// An end is gone.
-    Gone(FlowKey),
+    /// An end with this UDP source port is gone.
+    Gone(FlowKey, u16),
 }
 
 /// End as a peer or a host's agent reported it.
@@ -122,7 +122,7 @@ impl ForeignEnds {
     }
 
     /// Peer that reported a queue pair which sends to the receiver of `flow`.
-    pub(super) fn teller(&self, flow: &FlowKey, sender: Qpn) -> Option<PeerId> {
+    pub(super) fn reporter(&self, flow: &FlowKey, sender: Qpn) -> Option<PeerId> {
         let key = flow.reversed(sender);
         let sourceless = || self.peer_of(&key.sourceless());
         self.peer_of(&key).or_else(sourceless)

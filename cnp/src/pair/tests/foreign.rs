@@ -121,11 +121,12 @@ fn two_that_fit_pair_nobody_nor_does_one_that_fits_two() {
 #[test]
 fn it_is_not_believed_where_the_hash_often_fails() {
     let mut book = Book::new();
-    for (a, b, port) in [
+    let others = [
         (0x20, 0x30, 50_001),
         (0x21, 0x31, 50_002),
         (0x22, 0x32, 50_003),
-    ] {
+    ];
+    for (a, b, port) in others {
         book.data(b, port, ms(1));
         take(&mut book, &end(a, port), ms(1));
     }
@@ -133,8 +134,8 @@ fn it_is_not_believed_where_the_hash_often_fails() {
     take(&mut book, &end(0x18, hash(0x18, 0x11)), ms(1));
     assert_eq!(book.0.pairing(data, ms(2)).evidence(), Evidence::None);
     // The others are gone: their ends no longer speak against the hash.
-    for a in 0x20..0x23 {
-        book.0.forget_end(PEER, &back(a), ms(3));
+    for (a, _, port) in others {
+        book.0.forget_end(PEER, (&back(a), port), ms(3));
     }
     assert_eq!(book.0.pairing(data, ms(3)), paired(0x18, Evidence::Foreign));
 }
@@ -190,11 +191,17 @@ fn an_end_is_gone_when_its_own_peer_says_so_or_is_silent_or_distrusted() {
     assert!(still(|_| ms(60_000)));
     assert!(!still(|_| ms(60_001)), "not reported again");
     assert!(still(|book| {
-        book.0.forget_end(OTHER, &back(0x18), ms(2));
+        book.0
+            .forget_end(OTHER, (&back(0x18), hash(0x18, 0x11)), ms(2));
+        ms(3)
+    }));
+    assert!(still(|book| {
+        book.0.forget_end(PEER, (&back(0x18), 1), ms(2));
         ms(3)
     }));
     assert!(!still(|book| {
-        book.0.forget_end(PEER, &back(0x18), ms(2));
+        book.0
+            .forget_end(PEER, (&back(0x18), hash(0x18, 0x11)), ms(2));
         ms(3)
     }));
     assert!(!still(|book| {
@@ -346,7 +353,7 @@ proptest! {
             match what {
                 0 => { book.data(0x10 + b, port(a), now); }
                 1 => { book.ack(0x18 + a, port(b), now); }
-                2 => book.0.forget_end(PEER, &back(0x18 + a), now),
+                2 => book.0.forget_end(PEER, (&back(0x18 + a), port(b)), now),
                 _ => { let _ = book.0.take_end(PEER, &end(0x18 + a, port(b)), now); }
             }
         }

@@ -201,10 +201,10 @@ impl EndRow {
                     from,
                     to,
                     queue_pair,
-                    ..
+                    udp_port,
                 },
                 Speaker::Box,
-            ) => key(*from, *to, *queue_pair).map(Report::Gone),
+            ) => Ok(Report::Gone(key(*from, *to, *queue_pair)?, *udp_port)),
             (EndRow::Lease(lease), Speaker::Host) => lease.report(calendar).map(Report::Seen),
             _ => Err(RefusedEnd::Unsupported),
         }
