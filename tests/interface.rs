@@ -316,6 +316,7 @@ fn keys_of_the_json() {
     let mut switch = Switch::start(busy());
     let show = |what: &str| switch.show(what);
     switch.done(&["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31"]);
+    switch.done(&["pair", "distrust", "edge-2"]);
     wait::until("a CNP is sent", wait::LONG, || {
         show("log").as_array().is_some_and(|log| !log.is_empty())
     });

@@ -66,13 +66,13 @@ enum What {
     },
     /// Forget all that a box reported, and believe nothing of it until `pair trust` or a restart
     Distrust {
-        /// Name of the box
+        /// Name of the box, or `host:NAME` for the agent of a host
         #[arg(value_name = "BOX")]
         peer: String,
     },
     /// Believe a distrusted box again
     Trust {
-        /// Name of the box
+        /// Name of the box, or `host:NAME` for the agent of a host
         #[arg(value_name = "BOX")]
         peer: String,
     },
@@ -116,8 +116,8 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
             };
             return super::ends::suggest(&args.socket.path, &name, &text_of(file)?);
         }
-        What::Distrust { peer } => Request::Distrust(PeerName::Peer(peer.clone())),
-        What::Trust { peer } => Request::Trust(PeerName::Peer(peer.clone())),
+        What::Distrust { peer } => Request::Distrust(PeerName::from(peer.as_str())),
+        What::Trust { peer } => Request::Trust(PeerName::from(peer.as_str())),
         What::Add {
             src,
             dst,

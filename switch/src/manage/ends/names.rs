@@ -21,6 +21,16 @@ pub enum PeerName {
     Host(String),
 }
 
+impl From<&str> for PeerName {
+    /// Reads a name as `show peers` lists it.
+    fn from(listed: &str) -> PeerName {
+        match listed.strip_prefix("host:") {
+            Some(host) => PeerName::Host(host.to_owned()),
+            None => PeerName::Peer(listed.to_owned()),
+        }
+    }
+}
+
 impl PeerName {
     /// Returns the name under which the peer is listed.
     fn listed(&self) -> Result<String, String> {
