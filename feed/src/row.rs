@@ -179,20 +179,14 @@ mod tests {
 
     #[test]
     fn rows_are_read_and_written_as_the_switch_has_them() {
-        let lines = [
-            r#"{"kind":"end","from":"10.0.2.2","to":"10.0.1.2","queue_pair":4711,"udp_port":49152,"transport":"rc","first_seen":1,"last_seen":2,"packets":12,"acked_psn":123,"acked_at":2}"#,
-            r#"{"kind":"end","from":"fd00::2","to":"fd00::1","queue_pair":4711,"udp_port":49152,"transport":"ud","first_seen":1,"last_seen":2,"packets":12}"#,
-            r#"{"kind":"cm","message":"req","from":"10.0.2.2","to":"10.0.1.2","local_comm_id":1,"remote_comm_id":0,"queue_pair":7,"at":3}"#,
-            r#"{"kind":"gone","from":"10.0.2.2","to":"10.0.1.2","queue_pair":4711,"udp_port":49152}"#,
-            r#"{"kind":"lost","count":3}"#,
-            r#"{"kind":"begin"}"#,
-            r#"{"kind":"complete","count":2}"#,
-        ];
-        for line in lines {
+        let lines: Vec<&str> = include_str!("../../tests/protocol/rows.jsonl")
+            .lines()
+            .collect();
+        for line in &lines {
             let row: Row = serde_json::from_str(line).unwrap();
-            assert_eq!(serde_json::to_string(&row).unwrap(), line);
+            assert_eq!(serde_json::to_string(&row).unwrap(), *line);
         }
-        let extended = lines[3].replace("\"udp_port\"", "\"later\":1,\"udp_port\"");
+        let extended = lines[1].replace("\"udp_port\"", "\"later\":1,\"udp_port\"");
         assert!(serde_json::from_str::<Row>(&extended).is_ok());
     }
 

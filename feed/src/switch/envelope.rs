@@ -85,3 +85,7 @@ pub(super) fn suggested(line: &str) -> Result<Suggested, String> {
         Err(_) => Err("the switch answered something else; are both of one version?".to_owned()),
     }
 }
+
+#[cfg(test)]
+#[path = "envelope_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! `show ends`: a snapshot of the table of ends, and what changes after it, row by row.
 //!
-//! Law: a reader gets every row, or is told how many it lost and then a new snapshot. Neither the control core nor a worker waits for it.
+//! Law: a reader gets every row, or the number of rows it lost and then a new snapshot. Neither the control core nor a worker waits for it.
 
 use std::io::{self, BufWriter, Write};
 use std::os::unix::net::UnixStream;
@@ -34,7 +34,7 @@ pub struct Rows {
     count: u64,
     /// Number of lost rows that the client knows.
     lost: u64,
-    /// True if the client has to be told that a snapshot begins.
+    /// True before the first row: the client must get the mark of the beginning.
     begins: bool,
 }
 

@@ -15,6 +15,9 @@ fn a_peer_has_one_number_and_a_host_is_no_box() {
     assert_eq!(number(&names, host), Some(1));
     assert_eq!(number(&names, peer), Some(0));
     assert_eq!(names.all(), ["edge-2", "host:edge-2"]);
+    for (listed, at) in names.all().iter().zip(0..) {
+        assert_eq!(number(&names, PeerName::from(listed.as_str())), Some(at));
+    }
 }
 
 #[test]
@@ -42,10 +45,6 @@ fn a_name_is_short_and_of_few_characters_and_there_are_only_so_many() {
 fn requests_are_as_agreed() {
     use crate::manage::protocol::Request;
     let read = |text: &str| serde_json::from_str::<Request>(text).unwrap();
-    assert_eq!(
-        read(r#"{"ends":{"follow":true}}"#),
-        Request::Ends { follow: true }
-    );
     assert_eq!(read(r#"{"ends":{}}"#), Request::Ends { follow: false });
     let name = PeerName::Peer("edge-2".to_owned());
     assert_eq!(
@@ -58,4 +57,39 @@ fn requests_are_as_agreed() {
     assert_eq!(read(text), suggest);
     assert_eq!(serde_json::to_string(&suggest).unwrap(), text);
     assert!(!suggest.reads() && Request::Ends { follow: true }.reads());
+}
+
+/// Lines of a feed and to a feed.
+#[test]
+fn requests_of_a_feed_are_understood_and_replies_are_as_it_reads_them() {
+    use crate::manage::ends::peers::Suggested;
+    use crate::manage::ends::row::{Calendar, EndRow};
+    use crate::manage::protocol::{Reply, Request};
+    let requests = include_str!("../../../../tests/protocol/requests.jsonl");
+    let mut rows_of = Vec::new();
+    for line in requests.lines() {
+        match serde_json::from_str(line).unwrap() {
+            Request::Ends { follow } => assert!(follow),
+            Request::Suggest { name, rows } => {
+                for row in &rows {
+                    let row: EndRow = serde_json::from_value(row.clone()).unwrap();
+                    assert!(row.report(name.speaker(), &Calendar::default()).is_ok());
+                }
+                rows_of.push((name.listed().unwrap(), rows.len()));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let expected = [("edge-2".to_owned(), 2), ("host:gpu-1".to_owned(), 2)];
+    assert_eq!(rows_of, expected);
+    let replies = [
+        Reply::Suggested(Suggested {
+            accepted: 2,
+            refused: [("not-behind-port".to_owned(), 3)].into(),
+        }),
+        Reply::Error("1025 rows at once: send 1024 at most".to_owned()),
+    ];
+    let lines = replies.map(|reply| serde_json::to_string(&reply).unwrap() + "\n");
+    let expected = include_str!("../../../../tests/protocol/replies.jsonl");
+    assert_eq!(lines.concat(), expected);
 }

@@ -13,58 +13,77 @@ fn read(text: &str) -> EndRow {
     serde_json::from_str(text).unwrap()
 }
 
-#[test]
-fn an_end_is_written_as_agreed_and_read_back_as_a_report() {
-    let key = FlowKey::new([10, 0, 2, 2].into(), [10, 0, 1, 2].into(), Qpn::new(4_711));
-    let end = SeenEnd {
-        key,
+/// Lines that the feed reads too.
+const ROWS: &str = include_str!("../../../../tests/protocol/rows.jsonl");
+
+/// Key of frames to the sender of a flow.
+fn back(last: u8, queue_pair: u32) -> FlowKey {
+    let (from, to) = match last {
+        4 => ([10, 0, 2, 2].into(), [10, 0, 1, 2].into()),
+        _ => ("fd00::2".parse().unwrap(), "fd00::1".parse().unwrap()),
+    };
+    FlowKey::new(from, to, Qpn::new(queue_pair))
+}
+
+fn end() -> SeenEnd {
+    SeenEnd {
+        key: back(4, 4_711),
         udp_port: 49_152,
         transport: Transport::Rc,
         first_seen: Nanos(3_000_000_000),
         last_seen: Nanos(4_000_000_000),
         packets: 12,
         acked_psn: Some(77),
+    }
+}
+
+#[test]
+fn rows_are_written_as_a_feed_reads_them() {
+    let datagrams = SeenEnd {
+        key: back(6, 4_712),
+        udp_port: 49_153,
+        transport: Transport::Ud,
+        acked_psn: None,
+        ..end()
     };
-    let row = EndRow::of(&Row::End(end), &calendar()).unwrap();
-    let text = serde_json::to_string(&row).unwrap();
-    assert_eq!(
-        text,
-        r#"{"kind":"end","from":"10.0.2.2","to":"10.0.1.2","queue_pair":4711,"udp_port":49152,"transport":"rc","first_seen":1799999998000000,"last_seen":1799999999000000,"packets":12,"acked_psn":77,"acked_at":1799999999000000}"#
-    );
-    let report = read(&text).report(Speaker::Box, &calendar()).unwrap();
+    let there = back(4, 0).reversed(Qpn::new(7));
+    let at = Nanos(5_000_000_000);
+    let of = |row: Row| EndRow::of(&row, &calendar()).unwrap();
+    let rows = [
+        EndRow::Begin,
+        of(Row::End(end())),
+        of(Row::End(datagrams)),
+        EndRow::Complete { count: 2 },
+        of(Row::Cm(CmKind::Req, there, [1, 0], at)),
+        of(Row::Cm(
+            CmKind::Dreq,
+            there.with_qp(Qpn::new(8)),
+            [1, 2],
+            at,
+        )),
+        of(Row::Gone(end().key, 49_152)),
+        EndRow::Lost { count: 9 },
+    ];
+    let lines = rows.map(|row| serde_json::to_string(&row).unwrap() + "\n");
+    assert_eq!(lines.concat(), ROWS);
+    assert_eq!(EndRow::of(&Row::Walked(1), &calendar()), None);
+}
+
+#[test]
+fn an_end_is_read_back_as_a_report() {
+    let report = |row: Row| {
+        let row = EndRow::of(&row, &calendar()).unwrap();
+        row.report(Speaker::Box, &calendar())
+    };
     let expected = ReportedEnd {
-        key,
+        key: end().key,
         udp_port: 49_152,
         partner: None,
         holds: HOLDS,
     };
-    assert_eq!(report, Report::Seen(expected));
-    let gone = EndRow::of(&Row::Gone(key, 49_152), &calendar()).unwrap();
-    assert_eq!(
-        gone.report(Speaker::Box, &calendar()),
-        Ok(Report::Gone(key))
-    );
-}
-
-#[test]
-fn marks_and_messages_are_written_as_agreed() {
-    let line = |row: &EndRow| serde_json::to_string(row).unwrap();
-    assert_eq!(line(&EndRow::Begin), r#"{"kind":"begin"}"#);
-    assert_eq!(
-        line(&EndRow::Complete { count: 3 }),
-        r#"{"kind":"complete","count":3}"#
-    );
-    assert_eq!(
-        line(&EndRow::Lost { count: 9 }),
-        r#"{"kind":"lost","count":9}"#
-    );
-    let key = FlowKey::new([10, 0, 1, 2].into(), [10, 0, 2, 2].into(), Qpn::new(7));
-    let req = Row::Cm(CmKind::Req, key, [1, 0], Nanos(5_000_000_000));
-    assert_eq!(
-        line(&EndRow::of(&req, &calendar()).unwrap()),
-        r#"{"kind":"cm","message":"req","from":"10.0.1.2","to":"10.0.2.2","local_comm_id":1,"remote_comm_id":0,"queue_pair":7,"at":1800000000000000}"#
-    );
-    assert_eq!(EndRow::of(&Row::Walked(1), &calendar()), None);
+    assert_eq!(report(Row::End(end())), Ok(Report::Seen(expected)));
+    let gone = Report::Gone(end().key, 49_152);
+    assert_eq!(report(Row::Gone(end().key, 49_152)), Ok(gone));
 }
 
 const END: &str = r#"{"kind":"end","from":"10.0.2.2","to":"10.0.1.2","queue_pair":4711,"udp_port":49152,"transport":"rc","first_seen":1,"last_seen":2,"packets":12,"later":"unknown"}"#;

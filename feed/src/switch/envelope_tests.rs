@@ -1,0 +1,66 @@
+use super::*;
+use crate::row::{End, Key, Transport};
+
+/// Lines that the switch reads, and lines that it writes.
+const REQUESTS: &str = include_str!("../../../tests/protocol/requests.jsonl");
+const REPLIES: &str = include_str!("../../../tests/protocol/replies.jsonl");
+
+fn name(text: &str) -> Name {
+    serde_json::from_value(json!(text)).unwrap()
+}
+
+#[test]
+fn requests_are_as_the_switch_reads_them() {
+    let key = |queue_pair, udp_port| Key {
+        from: [10, 0, 2, 2].into(),
+        to: [10, 0, 1, 2].into(),
+        queue_pair,
+        udp_port,
+    };
+    let end = End {
+        from: key(0, 0).from,
+        to: key(0, 0).to,
+        queue_pair: 4_711,
+        udp_port: 49_152,
+        transport: Transport::Rc,
+        first_seen: 1,
+        last_seen: 2,
+        packets: 12,
+        acked_psn: None,
+        acked_at: None,
+    };
+    let lease = |queue_pair, from| Lease {
+        to: [10, 0, 1, 2].into(),
+        from,
+        queue_pair,
+        remote_queue_pair: queue_pair - 7,
+    };
+    let held = vec![lease(24, Some([10, 0, 2, 2].into())), lease(25, None)];
+    let message = LeaseMessage::new(name("gpu-1"), 1_800_000_003_000_000, held);
+    let rows = [Row::End(end), Row::Gone(key(4_712, 49_153))];
+    let requests = [
+        FOLLOW.to_owned(),
+        suggestion(&name("edge-2"), &rows),
+        leases(&message),
+    ];
+    assert_eq!(REQUESTS.lines().count(), requests.len());
+    for (line, request) in REQUESTS.lines().zip(requests) {
+        let [expected, sent]: [Value; 2] =
+            [line, &request].map(|text| serde_json::from_str(text).unwrap());
+        assert_eq!(sent, expected);
+        assert_eq!(request.lines().count(), 1);
+    }
+}
+
+#[test]
+fn replies_of_the_switch_are_understood() {
+    let replies: Vec<_> = REPLIES.lines().map(suggested).collect();
+    let counts = Suggested {
+        accepted: 2,
+        refused: [("not-behind-port".to_owned(), 3)].into(),
+    };
+    let why = "1025 rows at once: send 1024 at most".to_owned();
+    assert_eq!(replies, [Ok(counts), Err(why.clone())]);
+    // So is a refusal in place of rows.
+    assert_eq!(row(REPLIES.lines().last().unwrap()), Err(why));
+}
