@@ -221,7 +221,9 @@ fn a_distrusted_peer_is_refused_and_what_it_said_is_forgotten() {
     let refused = edge.of_peer(|peer| RefusedEnd::Distrusted.pick(&peer.refused).get());
     assert!(refused > 0);
     let [edge, _] = &mut world.boxes;
-    edge.core().execute(&ControlCommand::Trust(PEER), world.now).unwrap();
+    edge.core()
+        .execute(&ControlCommand::Trust(PEER), world.now)
+        .unwrap();
     world.run(1_200, half_of_answers);
     assert_eq!(world.result().0, 64);
 }

@@ -164,7 +164,11 @@ struct Intake {
 
 impl Intake {
     /// Takes in the next reports; returns the answer once all are.
-    fn continue_intake(&mut self, core: &mut ControlCore, now: Nanos) -> Option<Result<(), Refused>> {
+    fn continue_intake(
+        &mut self,
+        core: &mut ControlCore,
+        now: Nanos,
+    ) -> Option<Result<(), Refused>> {
         for _ in 0..PAIRS_PER_TICK {
             if !core.take_report(&self.reports, self.next, now) {
                 return Some(Ok(()));

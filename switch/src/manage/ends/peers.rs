@@ -79,12 +79,14 @@ impl Management {
         } else {
             ControlCommand::Distrust(peer)
         };
-        self.npcc.send_and_wait(command).map_err(|error| error.to_string())
+        self.npcc
+            .send_and_wait(command)
+            .map_err(|error| error.to_string())
     }
 }
 
 /// Returns the peers, and what this box counts of them.
-pub(in crate::manage) fn shown(view: &View) -> PeerTable {
+pub(crate) fn shown(view: &View) -> PeerTable {
     let calendar = Calendar::of(view.clock);
     let ready = view.ready.shown();
     let names = view.peers.all().into_iter().zip(0u8..);

@@ -9,6 +9,7 @@ mod family;
 mod flows;
 mod linux;
 mod npcc;
+mod peers;
 mod ports;
 mod queues;
 mod scrape;
@@ -66,6 +67,7 @@ fn computed() -> impl Iterator<Item = &'static Family> {
         ports::FAMILIES,
         queues::FAMILIES,
         npcc::FAMILIES,
+        peers::FAMILIES,
         flows::FAMILIES,
         linux::FAMILIES,
     ];

@@ -2,7 +2,9 @@
 
 use npcc_pipeline::num::real;
 
+use crate::manage::ends::peers;
 use crate::manage::view::View;
+use crate::report::ends::PeerRow;
 use crate::report::model::{Flow, Snapshot};
 use crate::report::routes::Linux;
 use crate::worker::timings::TimingKind;
@@ -44,6 +46,8 @@ pub struct Scrape {
     pub(super) snapshot: Snapshot,
     /// Heaviest flows, at most [`HEAVIEST`].
     pub(super) flows: Vec<Flow>,
+    /// Peers that reported ends.
+    pub(super) peers: Vec<PeerRow>,
     /// State of following the kernel's routes.
     pub(super) linux: Linux,
     /// Reaction times from the crossing of `shallow` to the CNP.
@@ -59,6 +63,7 @@ impl Scrape {
         Scrape {
             snapshot: view.snapshot(),
             flows: view.heaviest(HEAVIEST),
+            peers: peers::shown(view).peers,
             linux: view.linux(),
             shallow: Spread::of(view, TimingKind::Shallow),
             hard: Spread::of(view, TimingKind::Hard),
