@@ -39,7 +39,7 @@ impl Charge {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
     /// Transmit queue the frames left by, where each priority has one; otherwise 0.
-    pub lane: Priority,
+    pub tx_queue: Priority,
     /// Amount charged for them in the buffer.
     pub amount: Amount,
     /// Bytes of the frames, without FCS.
@@ -80,7 +80,7 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Returns an empty ring with capacity for the charges of one lane.
+    /// Returns an empty ring with capacity for the charges of one transmit queue.
     #[must_use]
     pub fn new() -> InFlight {
         InFlight {
@@ -90,7 +90,7 @@ impl InFlight {
         }
     }
 
-    /// Returns a ring without capacity, for a lane that is not used.
+    /// Returns a ring without capacity, for a transmit queue that is not used.
     #[must_use]
     pub fn unused() -> InFlight {
         InFlight {

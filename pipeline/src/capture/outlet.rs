@@ -43,8 +43,8 @@ impl<B: FrameBuf, O: Outlet<B>> Outlet<B> for Captured<'_, O> {
         self.out.credit()
     }
 
-    fn lane(&self, priority: Priority) -> Priority {
-        self.out.lane(priority)
+    fn tx_queue(&self, priority: Priority) -> Priority {
+        self.out.tx_queue(priority)
     }
 
     fn put(&mut self, frame: Queued<B>) {

@@ -374,7 +374,7 @@ fn a_run_leaves_in_part_where_the_rate_does_not_let_all_of_it_go() {
     assert_eq!(path.buffer().used().frames, 0);
 }
 
-/// Outlet with a lane for each priority.
+/// Outlet with a tx_queue for each priority.
 struct Lanes(Vec<Meta>);
 
 impl Outlet<HeapFrame> for Lanes {
@@ -382,7 +382,7 @@ impl Outlet<HeapFrame> for Lanes {
         BURST
     }
 
-    fn lane(&self, priority: Priority) -> Priority {
+    fn tx_queue(&self, priority: Priority) -> Priority {
         priority
     }
 
@@ -391,7 +391,7 @@ impl Outlet<HeapFrame> for Lanes {
     }
 }
 
-/// A lane held up by its device releases nothing for frames that another lane sends.
+/// A tx_queue held up by its device releases nothing for frames that another tx_queue sends.
 #[test]
 fn each_lane_gives_back_its_own() {
     let mut path = path(super::AMPLE);
@@ -420,7 +420,7 @@ fn each_lane_gives_back_its_own() {
     path.sent(
         WAN,
         Sent {
-            lane: Priority::new(0),
+            tx_queue: Priority::new(0),
             ..sent
         },
     );

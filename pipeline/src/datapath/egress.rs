@@ -3,7 +3,7 @@
 use super::Datapath;
 use crate::buffer::Sent;
 use crate::egress::port::Marking;
-use crate::egress::serve::{Lanes, Outlet};
+use crate::egress::serve::{InFlightAccounts, Outlet};
 use crate::frame::FrameBuf;
 use crate::tap::FlowTap;
 use crate::units::{Nanos, PortId, Priority};
@@ -37,13 +37,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             tap: &mut self.tap,
             now,
         };
-        let mut lanes = Lanes {
+        let mut accounts = InFlightAccounts {
             in_flight: &mut side.in_flight[port],
             buffer: &mut side.buffer,
         };
         let bypass = &mut side.bypass[port];
         if !bypass.is_empty() {
-            if bypass.depart(egress, out, &mut lanes, &marking, &mut side.pool) {
+            if bypass.depart(egress, out, &mut accounts, &marking, &mut side.pool) {
                 egress.publish(counters);
                 self.counters.bursts.bypassed.add(1);
                 return;
@@ -62,12 +62,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             tap: &mut self.tap,
             now,
         };
-        let mut lanes = Lanes {
+        let mut accounts = InFlightAccounts {
             in_flight: &mut side.in_flight[port],
             buffer: &mut side.buffer,
         };
         let egress = &mut side.ports[port];
-        egress.schedule(&mut side.store, out, &mut lanes, &mut marking, counters);
+        egress.schedule(&mut side.store, out, &mut accounts, &mut marking, counters);
         egress.publish(counters);
     }
 
@@ -101,7 +101,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Releases the charges of frames that have left a transmit queue.
     #[inline]
     pub(super) fn give_back(&mut self, port: PortId, sent: Sent) {
-        let in_flight = &mut self.side.in_flight[port][sent.lane];
+        let in_flight = &mut self.side.in_flight[port][sent.tx_queue];
         let mut taken = sent.amount;
         while let Some(charge) = in_flight.pop(&mut taken) {
             self.side.buffer.release(charge);

@@ -40,14 +40,14 @@ impl<B: FrameBuf> EgressSide<B> {
             .iter()
             .zip(seed..)
             .map(|(port, seed)| EgressPort::new(&port.egress, seed));
-        let lanes = ports.iter().map(|_| PerPriority::default());
+        let accounts = ports.iter().map(|_| PerPriority::default());
         // Runs that can be in use at once: one in each port's bypass slot of each priority, as many that wait for room in
         // channels, and those of the burst in progress.
         let runs = 2 * ports.len() * PRIORITIES + BURST;
         EgressSide {
             ports: PerPort::new(egress, || EgressPort::new(&EgressConfig::nothing(), seed)),
             bypass: PerPort::new(ports.iter().map(|_| Bypass::default()), Bypass::default),
-            in_flight: PerPort::new(lanes, || {
+            in_flight: PerPort::new(accounts, || {
                 PerPriority(std::array::from_fn(|_| InFlight::unused()))
             }),
             ecn: PerPort::new(ports.iter().map(|port| port.ecn), || EcnConfig::OFF),

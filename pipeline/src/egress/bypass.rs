@@ -12,7 +12,7 @@
 
 use super::marking::Marking;
 use super::port::EgressPort;
-use super::serve::{Lanes, Outlet};
+use super::serve::{InFlightAccounts, Outlet};
 use crate::buffer::Amount;
 use crate::burst::{Run, RunPool};
 use crate::frame::{FrameBuf, Queued, wire_len};
@@ -78,7 +78,7 @@ impl<B: FrameBuf> Bypass<B> {
         &mut self,
         port: &mut EgressPort,
         out: &mut impl Outlet<B>,
-        lanes: &mut Lanes<'_>,
+        accounts: &mut InFlightAccounts<'_>,
         marking: &Marking<'_, impl FlowTap>,
         pool: &mut RunPool<B>,
     ) -> bool {
@@ -96,7 +96,11 @@ impl<B: FrameBuf> Bypass<B> {
         if all > credit && port.backlog & (port.backlog - 1) != 0 {
             return false;
         }
-        let mut side = Side { port, out, lanes };
+        let mut side = Side {
+            port,
+            out,
+            accounts,
+        };
         while ready != 0 && side.out.room() > 0 {
             let priority = side.port.scheduler.first(ready);
             ready &= !priority.bit();
@@ -122,7 +126,7 @@ impl<B: FrameBuf> Bypass<B> {
 struct Side<'a, 'b, O> {
     port: &'a mut EgressPort,
     out: &'a mut O,
-    lanes: &'a mut Lanes<'b>,
+    accounts: &'a mut InFlightAccounts<'b>,
 }
 
 impl<O> Side<'_, '_, O> {
@@ -137,8 +141,8 @@ impl<O> Side<'_, '_, O> {
             return;
         }
         self.port.pass(head.priority, head.amount);
-        self.lanes
-            .add(self.out.lane(head.priority), head.group, head.amount);
+        self.accounts
+            .add(self.out.tx_queue(head.priority), head.group, head.amount);
         self.out.put_run(run);
     }
 
@@ -161,8 +165,8 @@ impl<O> Side<'_, '_, O> {
             return;
         }
         self.port.pass(part.priority, part.amount);
-        self.lanes
-            .add(self.out.lane(part.priority), part.group, part.amount);
+        self.accounts
+            .add(self.out.tx_queue(part.priority), part.group, part.amount);
         let metas = run.records.iter().map(|record| part.meta(record));
         for (buf, meta) in run.frames.drain(..frames).zip(metas) {
             self.out.put(Queued { buf, meta });

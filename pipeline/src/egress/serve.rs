@@ -31,7 +31,7 @@ pub trait Outlet<B> {
 
     /// Returns the transmit queue that frames of this priority use: 0 if there is only one.
     #[inline]
-    fn lane(&self, _priority: Priority) -> Priority {
+    fn tx_queue(&self, _priority: Priority) -> Priority {
         Priority::new(0)
     }
 
@@ -83,34 +83,34 @@ impl<B> Outlet<B> for FrameVec<B> {
 
 /// Frames that a port has handed out, by transmit queue, and the buffer to which charges beyond their capacity are released.
 #[derive(Debug)]
-pub struct Lanes<'a> {
+pub struct InFlightAccounts<'a> {
     /// Charges in flight, by transmit queue.
     pub in_flight: &'a mut PerPriority<InFlight>,
     /// Shared buffer.
     pub buffer: &'a mut Buffer,
 }
 
-impl Lanes<'_> {
+impl InFlightAccounts<'_> {
     /// Accounts for frames of `group`, charged with `amount`, that were handed to a transmit queue.
     #[inline]
-    pub fn add(&mut self, lane: Priority, group: GroupId, amount: Amount) {
-        if let Some(gone) = self.in_flight[lane].add(Charge { group, amount }) {
+    pub fn add(&mut self, tx_queue: Priority, group: GroupId, amount: Amount) {
+        if let Some(gone) = self.in_flight[tx_queue].add(Charge { group, amount }) {
             self.buffer.release(gone);
         }
     }
 
     /// Accounts for a row of frames that were handed to a transmit queue: at once if they are of one group.
     #[inline]
-    fn add_row(&mut self, lane: Priority, go: Go, metas: &[Meta]) {
+    fn add_row(&mut self, tx_queue: Priority, go: Go, metas: &[Meta]) {
         if go.alike {
             let amount = Amount {
                 bytes: go.bytes.unsigned_abs(),
                 frames: go.frames as u64,
             };
-            self.add(lane, go.group, amount);
+            self.add(tx_queue, go.group, amount);
         } else {
             for meta in metas {
-                self.add(lane, meta.group, Amount::frame(meta.wire_len()));
+                self.add(tx_queue, meta.group, Amount::frame(meta.wire_len()));
             }
         }
     }
@@ -200,13 +200,13 @@ fn prefetch<B: FrameBuf>(fifo: &Fifo, store: &FifoStore<B, Meta>, gone: usize, h
 
 impl EgressPort {
     /// Moves frames into `out` while it has room and the rates allow, marking them as they leave, and records their charges in
-    /// `lanes`.
+    /// `accounts`.
     #[inline]
     pub fn schedule<B: FrameBuf>(
         &mut self,
         store: &mut FifoStore<B, Meta>,
         out: &mut impl Outlet<B>,
-        lanes: &mut Lanes<'_>,
+        accounts: &mut InFlightAccounts<'_>,
         marking: &mut Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) {
@@ -220,7 +220,7 @@ impl EgressPort {
             let Some(turn) = self.next(store, offered) else {
                 break;
             };
-            let served = self.serve(store, turn, out, lanes, marking, counters);
+            let served = self.serve(store, turn, out, accounts, marking, counters);
             if served == 0 {
                 break;
             }
@@ -265,7 +265,7 @@ impl EgressPort {
         store: &mut FifoStore<B, Meta>,
         turn: Turn,
         out: &mut impl Outlet<B>,
-        lanes: &mut Lanes<'_>,
+        accounts: &mut InFlightAccounts<'_>,
         marking: &mut Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) -> usize {
@@ -279,7 +279,7 @@ impl EgressPort {
         let scope = marking.scope(queue.config.ecn.as_ref(), hard);
         let mut depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
         let concerned = scope.concerns_any(depth);
-        let lane = out.lane(priority);
+        let tx_queue = out.tx_queue(priority);
         let (mut sent, mut frames) = (0, 0);
         while frames < limits.frames && !queue.fifo.is_empty() {
             let (cells, metas) = queue.fifo.oldest(store);
@@ -289,7 +289,7 @@ impl EgressPort {
                 break;
             }
             let metas = metas.get(..go.frames).unwrap_or_default();
-            lanes.add_row(lane, go, metas);
+            accounts.add_row(tx_queue, go, metas);
             for (cell, meta) in cells.iter_mut().zip(metas) {
                 let Some(mut buf) = cell.take() else { break };
                 if concerned {

@@ -15,7 +15,7 @@ use super::pools::Pools;
 use super::port_start::{Started, StartedPort, request, start_one};
 use super::self_test;
 use super::speeds::{self, Speeds};
-use crate::worker::transmit::{Eight, Lane, Transmit};
+use crate::worker::transmit::{PerPriorityQueues, Transmit, TransmitQueue};
 
 /// Reason why a port could not be brought up.
 #[derive(Debug, thiserror::Error)]
@@ -233,13 +233,14 @@ fn transmit(
     paused: u8,
     bound: (u64, BitRate),
 ) -> Result<(Transmit, bool), PortError> {
-    let lane = |queue| port.tx_queue(queue).map(|tx| Lane::new(tx, bound));
+    let queue = |queue| port.tx_queue(queue).map(|tx| TransmitQueue::new(tx, bound));
     let Some(queues) = by_priority else {
-        let lane = lane(0)?;
-        let bounded = lane.is_bounded();
-        return Ok((Transmit::One(lane), bounded));
+        let queue = queue(0)?;
+        let bounded = queue.is_bounded();
+        return Ok((Transmit::Single(queue), bounded));
     };
-    let lanes: Result<ArrayVec<Lane, PRIORITIES>, _> = queues.into_iter().map(lane).collect();
-    let eight = Eight::new(lanes?, paused);
-    Ok((Transmit::Eight(Box::new(eight)), true))
+    let queues: Result<ArrayVec<TransmitQueue, PRIORITIES>, _> =
+        queues.into_iter().map(queue).collect();
+    let queues = PerPriorityQueues::new(queues?, paused);
+    Ok((Transmit::PerPriority(Box::new(queues)), true))
 }

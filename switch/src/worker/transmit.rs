@@ -21,14 +21,14 @@ use super::stages::Stage;
 #[derive(Debug)]
 pub enum Transmit {
     /// One queue for all priorities.
-    One(Lane),
+    Single(TransmitQueue),
     /// One queue per priority, lowest first.
-    Eight(Box<Eight>),
+    PerPriority(Box<PerPriorityQueues>),
 }
 
 /// Transmit queue, with the frames in hand between pipeline and device.
 #[derive(Debug)]
-pub struct Lane {
+pub struct TransmitQueue {
     tx: TxQueue,
     /// Frames the device has not taken yet.
     hand: FrameVec<Frame>,
@@ -48,13 +48,13 @@ struct Ring {
     credit: i64,
 }
 
-impl Lane {
+impl TransmitQueue {
     /// Wraps a transmit queue, with no frames in hand. `bound` is the most wire bytes in the device's ring and `rate` the speed of its
     /// link, used if the driver reports what the ring holds.
     #[must_use]
-    pub fn new(tx: TxQueue, (bound, rate): (u64, BitRate)) -> Lane {
+    pub fn new(tx: TxQueue, (bound, rate): (u64, BitRate)) -> TransmitQueue {
         let tells = tx.holds_at_least(1).is_some();
-        Lane {
+        TransmitQueue {
             ring: tells.then(|| {
                 Box::new(Ring {
                     outstanding: Outstanding::new(bound, rate, tx.descriptors()),
@@ -68,10 +68,10 @@ impl Lane {
         }
     }
 
-    /// Restricts the lane to frames of one priority, where each has its own.
+    /// Restricts the queue to frames of one priority, where each has its own.
     #[must_use]
-    pub fn of(mut self, priority: Priority) -> Lane {
-        self.held.lane = priority;
+    pub fn of(mut self, priority: Priority) -> TransmitQueue {
+        self.held.tx_queue = priority;
         self
     }
 
@@ -81,7 +81,7 @@ impl Lane {
         self.ring.is_some()
     }
 
-    /// Updates the account of the device's ring, and the lane's credit from it: the scheduler hands over what that ring may take, so that
+    /// Updates the account of the device's ring, and the queue's credit from it: the scheduler hands over what that ring may take, so that
     /// hardly any frame stays in hand when the peer pauses.
     #[inline]
     fn look(&mut self, now: Nanos) {
@@ -106,7 +106,7 @@ impl Lane {
         };
         let before = self.held;
         self.held = Sent {
-            lane: before.lane,
+            tx_queue: before.tx_queue,
             ..left
         };
         debug_assert_eq!(before.amount.minus(left.amount).frames, taken as u64);
@@ -132,7 +132,7 @@ impl Ring {
     }
 }
 
-impl Outlet<Frame> for Lane {
+impl Outlet<Frame> for TransmitQueue {
     #[inline]
     fn room(&self) -> usize {
         self.hand.room()
@@ -176,19 +176,19 @@ impl Transmit {
         now: Nanos,
         probe: &mut P,
     ) -> usize {
-        let lane = match self {
-            Transmit::One(lane) => lane,
-            Transmit::Eight(lanes) => return lanes.send(path, port, now, probe),
+        let queue = match self {
+            Transmit::Single(queue) => queue,
+            Transmit::PerPriority(queues) => return queues.send(path, port, now, probe),
         };
-        lane.look(now);
-        if lane.hand.is_empty() {
-            path.egress(port, lane, now);
+        queue.look(now);
+        if queue.hand.is_empty() {
+            path.egress(port, queue, now);
             probe.stage_ends(Stage::Schedule);
-            if lane.hand.is_empty() {
+            if queue.hand.is_empty() {
                 return 0;
             }
         }
-        let sent = lane.send(now);
+        let sent = queue.send(now);
         probe.stage_ends(Stage::Transmit);
         reported(path, port, sent)
     }
@@ -196,20 +196,20 @@ impl Transmit {
     /// Sends a pause frame ahead of everything queued and in hand, by a queue that no pause holds; returns true if the device took it.
     #[cold]
     pub fn control(&mut self, frame: &mut Burst<1>, now: Nanos) -> bool {
-        let lane = match self {
-            Transmit::One(lane) => lane,
-            Transmit::Eight(lanes) => {
-                let control = usize::from(lanes.control);
-                let Some(lane) = lanes.lanes.get_mut(control) else {
+        let queue = match self {
+            Transmit::Single(queue) => queue,
+            Transmit::PerPriority(queues) => {
+                let control = usize::from(queues.control);
+                let Some(queue) = queues.queues.get_mut(control) else {
                     return false;
                 };
-                lane
+                queue
             }
         };
         let length = frame.iter().map(|mbuf| mbuf.data().len()).next();
-        let sent = lane.tx.tx(frame) == 1;
+        let sent = queue.tx.tx(frame) == 1;
         if sent
-            && let Some(ring) = &mut lane.ring
+            && let Some(ring) = &mut queue.ring
             && let Some(length) = length
         {
             ring.outstanding.gave(u64::from(wire_len(length)), now);
@@ -217,10 +217,10 @@ impl Transmit {
         sent
     }
 
-    fn lanes_mut(&mut self) -> &mut [Lane] {
+    fn queues_mut(&mut self) -> &mut [TransmitQueue] {
         match self {
-            Transmit::One(lane) => std::slice::from_mut(lane),
-            Transmit::Eight(lanes) => &mut lanes.lanes,
+            Transmit::Single(queue) => std::slice::from_mut(queue),
+            Transmit::PerPriority(queues) => &mut queues.queues,
         }
     }
 
@@ -228,17 +228,19 @@ impl Transmit {
     #[must_use]
     pub fn in_hand(&self) -> usize {
         match self {
-            Transmit::One(lane) => lane.hand.len(),
-            Transmit::Eight(lanes) => lanes.lanes.iter().map(|lane| lane.hand.len()).sum(),
+            Transmit::Single(queue) => queue.hand.len(),
+            Transmit::PerPriority(queues) => {
+                queues.queues.iter().map(|queue| queue.hand.len()).sum()
+            }
         }
     }
 
     /// Sets the most wire bytes in each ring: the link has another speed.
     pub fn set_bound(&mut self, bound: u64, rate: BitRate) {
         for ring in self
-            .lanes_mut()
+            .queues_mut()
             .iter_mut()
-            .filter_map(|lane| lane.ring.as_mut())
+            .filter_map(|queue| queue.ring.as_mut())
         {
             ring.outstanding.set_bound(bound, rate);
         }
@@ -246,18 +248,18 @@ impl Transmit {
 
     /// Counts frames in hand as dropped: the switch stops, or the link is down.
     pub fn abandon(&mut self, path: &mut Datapath, port: PortId, reason: DropReason) {
-        for lane in self.lanes_mut() {
-            path.capture_abandoned(port, reason, &lane.hand);
-            let lane_of = lane.held.lane;
-            path.abandon(port, lane.held, reason);
-            lane.held = Sent {
-                lane: lane_of,
+        for queue in self.queues_mut() {
+            path.capture_abandoned(port, reason, &queue.hand);
+            let tx_queue = queue.held.tx_queue;
+            path.abandon(port, queue.held, reason);
+            queue.held = Sent {
+                tx_queue: tx_queue,
                 ..Sent::default()
             };
-            if let Some(ring) = &mut lane.ring {
+            if let Some(ring) = &mut queue.ring {
                 ring.lengths.clear();
             }
-            Frame::free_all(&mut lane.hand);
+            Frame::free_all(&mut queue.hand);
         }
     }
 }
@@ -273,24 +275,24 @@ fn reported(path: &mut Datapath, port: PortId, sent: Sent) -> usize {
 
 /// One transmit queue per priority: a priority that the device holds back holds back no other.
 #[derive(Debug)]
-pub struct Eight {
-    lanes: ArrayVec<Lane, PRIORITIES>,
+pub struct PerPriorityQueues {
+    queues: ArrayVec<TransmitQueue, PRIORITIES>,
     /// Priority by whose queue pause frames are sent: one that is never paused.
     control: u8,
-    /// Frames given to all lanes in this turn.
+    /// Frames given to all queues in this turn.
     taken: usize,
 }
 
-impl Eight {
+impl PerPriorityQueues {
     /// Wraps the queues of all priorities, lowest first; the device holds those of `paused` when its peer asks it to.
     #[must_use]
-    pub fn new(lanes: ArrayVec<Lane, PRIORITIES>, paused: u8) -> Eight {
+    pub fn new(queues: ArrayVec<TransmitQueue, PRIORITIES>, paused: u8) -> PerPriorityQueues {
         let free = (!paused).checked_ilog2().unwrap_or(7);
-        let lanes = Priority::all()
-            .zip(lanes)
-            .map(|(priority, lane)| lane.of(priority));
-        Eight {
-            lanes: lanes.collect(),
+        let queues = Priority::all()
+            .zip(queues)
+            .map(|(priority, queue)| queue.of(priority));
+        PerPriorityQueues {
+            queues: queues.collect(),
             taken: 0,
             control: u8::try_from(free).unwrap_or(7),
         }
@@ -306,9 +308,9 @@ impl Eight {
         let mut moved = self.flush(path, port, now);
         probe.stage_ends(Stage::Transmit);
         let mut held_back = 0;
-        for (priority, lane) in Priority::all().zip(&mut self.lanes) {
-            lane.look(now);
-            if !lane.hand.is_empty() || lane.credit() <= 0 {
+        for (priority, queue) in Priority::all().zip(&mut self.queues) {
+            queue.look(now);
+            if !queue.hand.is_empty() || queue.credit() <= 0 {
                 held_back |= priority.bit();
             }
         }
@@ -323,38 +325,42 @@ impl Eight {
 
     fn flush(&mut self, path: &mut Datapath, port: PortId, now: Nanos) -> usize {
         let mut moved = 0;
-        for lane in self.lanes.iter_mut().filter(|lane| !lane.hand.is_empty()) {
-            moved += reported(path, port, lane.send(now));
+        for queue in self
+            .queues
+            .iter_mut()
+            .filter(|queue| !queue.hand.is_empty())
+        {
+            moved += reported(path, port, queue.send(now));
         }
         moved
     }
 }
 
-impl Outlet<Frame> for Eight {
-    /// Returns the burst room left in this turn. A lane that is not held back is empty, and takes a burst.
+impl Outlet<Frame> for PerPriorityQueues {
+    /// Returns the burst room left in this turn. A queue that is not held back is empty, and takes a burst.
     #[inline]
     fn room(&self) -> usize {
         BURST - self.taken.min(BURST)
     }
 
     #[inline]
-    fn lane(&self, priority: Priority) -> Priority {
+    fn tx_queue(&self, priority: Priority) -> Priority {
         priority
     }
 
     #[inline]
     fn put(&mut self, frame: Queued<Frame>) {
         self.taken += 1;
-        if let Some(lane) = self.lanes.get_mut(frame.meta.priority.index()) {
-            lane.put(frame);
+        if let Some(queue) = self.queues.get_mut(frame.meta.priority.index()) {
+            queue.put(frame);
         }
     }
 
     #[inline]
     fn put_run(&mut self, run: &mut Run<Frame>) {
         self.taken += run.frames.len();
-        if let Some(lane) = self.lanes.get_mut(run.head.priority.index()) {
-            lane.put_run(run);
+        if let Some(queue) = self.queues.get_mut(run.head.priority.index()) {
+            queue.put_run(run);
         }
     }
 }
