@@ -105,7 +105,7 @@ pub struct DetectorConfig {
 #[derive(Debug, Clone, Copy)]
 struct Risen {
     since: Nanos,
-    looks: u32,
+    evaluations: u32,
 }
 
 /// Detector of one queue. Call [`Detector::observe`] about once a tick.
@@ -143,32 +143,15 @@ impl Detector {
         &self.config
     }
 
-    /// Replaces the configuration; zone and trend stay until the next evaluation.
-    pub fn reconfigure(&mut self, config: DetectorConfig) {
-        let Detector {
-            zone,
-            trend,
-            extreme,
-            previous,
-            confirmed,
-            risen,
-            ..
-        } = *self;
-        *self = Detector {
-            zone,
-            trend,
-            extreme,
-            previous,
-            confirmed,
-            risen,
-            ..Detector::new(config)
-        };
+    /// Replaces the configuration; the state stays, and the next evaluation judges it by the new thresholds.
+    pub const fn reconfigure(&mut self, config: DetectorConfig) {
+        self.config = config;
     }
 
     /// Takes the depth in bytes at this tick.
     pub fn observe(&mut self, depth: u64, now: Nanos) -> Reading {
-        self.turn(depth);
-        self.place(depth, now);
+        self.update_trend(depth);
+        self.update_zone(depth, now);
         self.confirm(now);
         self.previous = Some((now, depth));
         Reading {
@@ -186,7 +169,7 @@ impl Detector {
         self.observe(depth, at + self.config.tick)
     }
 
-    fn turn(&mut self, depth: u64) {
+    fn update_trend(&mut self, depth: u64) {
         let band = self.config.mtu;
         match self.trend {
             Trend::Rising if depth.saturating_add(band) < self.extreme => {
@@ -221,21 +204,21 @@ impl Detector {
         depth.saturating_sub(before) > fast
     }
 
-    fn place(&mut self, depth: u64, now: Nanos) {
+    fn update_zone(&mut self, depth: u64, now: Nanos) {
         let fits = |zone: &Zone| depth >= self.threshold(*zone);
         let mut reached = Zone::ALL.into_iter().rev().find(fits).unwrap_or_default();
         if reached > Zone::Idle && self.grows_fast(depth, now) {
             reached = Zone::Hard;
         }
-        let mut held = self.zone;
-        while held > reached && depth < self.leave(held) {
-            held = held.below();
+        let mut zone = self.zone;
+        while zone > reached && depth < self.exit_threshold(zone) {
+            zone = zone.below();
         }
-        self.zone = held.max(reached);
+        self.zone = zone.max(reached);
     }
 
     /// Threshold in bytes below which a zone is left downward.
-    fn leave(&self, zone: Zone) -> u64 {
+    fn exit_threshold(&self, zone: Zone) -> u64 {
         let kept = 10_000u16.saturating_sub(self.config.hysteresis);
         let edge = u128::from(self.threshold(zone)) * u128::from(kept) / 10_000;
         u64::try_from(edge).unwrap_or(u64::MAX)
@@ -254,10 +237,10 @@ impl Detector {
             }
             let rise = risen.get_or_insert(Risen {
                 since: now,
-                looks: 0,
+                evaluations: 0,
             });
-            rise.looks = rise.looks.saturating_add(1);
-            if rise.looks >= filter && now.since(rise.since) >= ticks {
+            rise.evaluations = rise.evaluations.saturating_add(1);
+            if rise.evaluations >= filter && now.since(rise.since) >= ticks {
                 self.confirmed = self.confirmed.max(zone);
             }
         }
