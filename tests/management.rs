@@ -240,7 +240,7 @@ fn a_reload_that_waits_for_its_file_holds_no_other_change() {
     switch.done(&["port", "dc0", "down"]);
     assert!(begun.elapsed() < Duration::from_secs(2));
     let why = switch.refused("switch.sock", &["reload"]);
-    assert!(why.contains("still reads"), "{why}");
+    assert!(why.contains("still reading"), "{why}");
     let time = begun.elapsed();
     assert!(time < Duration::from_secs(9), "{time:?}");
     drop(reload);

@@ -30,7 +30,7 @@ pub use settings::{Mode, PolicyInputs};
 macro_rules! policies {
     ($( $(#[doc = $doc:literal])+ $Name:ident($law:ty, $config:ty) = $text:literal, )+) => {
         named! {
-            /// Policy that decides which flows are signalled.
+            /// Policy that decides how many flows of a queue are signalled, how often, and by how much they are to slow down.
             #[cfg_attr(
                 feature = "config",
                 derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema),

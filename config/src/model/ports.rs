@@ -35,7 +35,7 @@ pub struct Port {
     /// fewest ports, in turn.
     #[serde(default)]
     pub worker: Option<Core>,
-    /// Egress rate of the port, a shaper; default the link's speed (a virtual device is not shaped). Thresholds given as times follow it.
+    /// Egress rate of the port, a shaper; default 99.9 % of the link's speed, so that frames queue in the switch and not in the device (a virtual device is not shaped). Thresholds given as times follow it.
     #[serde(default)]
     pub speed: Option<BitRate>,
     /// Speed of the link itself, used to compute pause quanta and headroom; `auto` reads it from the device (for a virtual device it is
