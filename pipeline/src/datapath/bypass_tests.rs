@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::*;
 use super::{DC, Path, WAN, data, path};
 use crate::craft::Craft;
-use crate::egress::serve::Outlet;
+use crate::egress::serve::TxSink;
 use crate::frame::{FrameVec, HeapFrame};
 
 #[derive(Debug, Clone)]
@@ -101,13 +101,13 @@ fn take(path: &mut Path, port: PortId, hands: &mut Hands, frames: usize) {
 /// Outlet that takes only this many frames, and reads their metadata or not.
 struct Narrow<const ASKS: bool>(Vec<(Vec<u8>, Option<Meta>)>, usize);
 
-impl<const ASKS: bool> Outlet<HeapFrame> for Narrow<ASKS> {
-    fn room(&self) -> usize {
+impl<const ASKS: bool> TxSink<HeapFrame> for Narrow<ASKS> {
+    fn free_slots(&self) -> usize {
         self.1 - self.0.len()
     }
 
     fn put(&mut self, frame: Queued<HeapFrame>) {
-        assert!(self.room() > 0);
+        assert!(self.free_slots() > 0);
         let meta = ASKS.then_some(frame.meta);
         self.0.push((frame.buf.data().to_vec(), meta));
     }
@@ -377,8 +377,8 @@ fn a_run_leaves_in_part_where_the_rate_does_not_let_all_of_it_go() {
 /// Outlet with a tx_queue for each priority.
 struct Lanes(Vec<Meta>);
 
-impl Outlet<HeapFrame> for Lanes {
-    fn room(&self) -> usize {
+impl TxSink<HeapFrame> for Lanes {
+    fn free_slots(&self) -> usize {
         BURST
     }
 
@@ -469,12 +469,12 @@ struct Bounded {
     credit: i64,
 }
 
-impl Outlet<HeapFrame> for Bounded {
-    fn room(&self) -> usize {
+impl TxSink<HeapFrame> for Bounded {
+    fn free_slots(&self) -> usize {
         BURST - self.frames.len()
     }
 
-    fn credit(&self) -> i64 {
+    fn byte_budget(&self) -> i64 {
         self.credit
     }
 

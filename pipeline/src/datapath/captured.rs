@@ -9,7 +9,7 @@ use crate::capture::{
     Capture, CaptureEnd, CaptureOrder, Captured, Event, Kind, Look, Notes, Standing,
 };
 use crate::drop::DropReason;
-use crate::egress::serve::Outlet;
+use crate::egress::serve::TxSink;
 use crate::frame::{FrameBuf, FrameVec, Meta};
 use crate::parse::{Kind as Parsing, parse};
 use crate::per::PerPriority;
@@ -150,7 +150,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Runs [`Datapath::egress`] with a capture of the frames that leave.
     #[cold]
     #[inline(never)]
-    pub(super) fn send_captured(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
+    pub(super) fn send_captured(&mut self, port: PortId, out: &mut impl TxSink<B>, now: Nanos) {
         self.capture.at(now);
         if !self.capture.may_want(Kind::Sent, port) {
             return self.send_to(port, out, now);

@@ -3,7 +3,7 @@
 use super::Datapath;
 use crate::buffer::Sent;
 use crate::egress::port::Marking;
-use crate::egress::serve::{InFlightAccounts, Outlet};
+use crate::egress::serve::{InFlightAccounts, TxSink};
 use crate::frame::FrameBuf;
 use crate::tap::FlowTap;
 use crate::units::{Nanos, PortId, Priority};
@@ -11,7 +11,7 @@ use crate::units::{Nanos, PortId, Priority};
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Fills `out` with the frames that `port` may send now, and publishes its depths.
     #[inline]
-    pub fn egress(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
+    pub fn egress(&mut self, port: PortId, out: &mut impl TxSink<B>, now: Nanos) {
         let pause = &self.pause[port];
         if self.side.ports[port].is_idle() && pause.is_quiet() {
             return;
@@ -25,7 +25,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Runs [`Datapath::egress`] for a port that has something to do.
     #[inline]
-    pub(super) fn send_to(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
+    pub(super) fn send_to(&mut self, port: PortId, out: &mut impl TxSink<B>, now: Nanos) {
         let (side, pause) = (&mut self.side, &mut self.pause[port]);
         let egress = &mut side.ports[port];
         let counters = self.counters.of(port);
@@ -55,7 +55,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Fills `out` from the queues of `port`.
     #[inline]
-    fn schedule(&mut self, port: PortId, out: &mut impl Outlet<B>, now: Nanos) {
+    fn schedule(&mut self, port: PortId, out: &mut impl TxSink<B>, now: Nanos) {
         let (side, counters) = (&mut self.side, self.counters.of(port));
         let mut marking = Marking {
             config: side.ecn[port],

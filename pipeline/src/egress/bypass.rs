@@ -12,7 +12,7 @@
 
 use super::marking::Marking;
 use super::port::EgressPort;
-use super::serve::{InFlightAccounts, Outlet};
+use super::serve::{InFlightAccounts, TxSink};
 use crate::buffer::Amount;
 use crate::burst::{Run, RunPool};
 use crate::frame::{FrameBuf, Queued, wire_len};
@@ -77,7 +77,7 @@ impl<B: FrameBuf> Bypass<B> {
     pub fn depart(
         &mut self,
         port: &mut EgressPort,
-        out: &mut impl Outlet<B>,
+        out: &mut impl TxSink<B>,
         accounts: &mut InFlightAccounts<'_>,
         marking: &Marking<'_, impl FlowTap>,
         pool: &mut RunPool<B>,
@@ -92,7 +92,7 @@ impl<B: FrameBuf> Bypass<B> {
         let Some(all) = port.all_ready(ready, marking, &self.runs) else {
             return false;
         };
-        let credit = port.shaper.allowance().min(out.credit());
+        let credit = port.shaper.allowance().min(out.byte_budget());
         if all > credit && port.backlog & (port.backlog - 1) != 0 {
             return false;
         }
@@ -101,13 +101,13 @@ impl<B: FrameBuf> Bypass<B> {
             out,
             accounts,
         };
-        while ready != 0 && side.out.room() > 0 {
+        while ready != 0 && side.out.free_slots() > 0 {
             let priority = side.port.scheduler.first(ready);
             ready &= !priority.bit();
             let Some(run) = self.runs[priority].as_deref_mut() else {
                 continue;
             };
-            let whole = all <= credit && run.frames.len() <= side.out.room();
+            let whole = all <= credit && run.frames.len() <= side.out.free_slots();
             if !whole {
                 side.send_part(run, credit);
             }
@@ -122,7 +122,7 @@ impl<B: FrameBuf> Bypass<B> {
     }
 }
 
-/// Exit of the runs: port, outlet and accounts.
+/// Exit of the runs: port, sink and accounts.
 struct Side<'a, 'b, O> {
     port: &'a mut EgressPort,
     out: &'a mut O,
@@ -134,7 +134,7 @@ impl<O> Side<'_, '_, O> {
     #[inline]
     fn send<B>(&mut self, run: &mut Run<B>)
     where
-        O: Outlet<B>,
+        O: TxSink<B>,
     {
         let head = run.head;
         if head.amount.is_zero() {
@@ -150,10 +150,10 @@ impl<O> Side<'_, '_, O> {
     #[inline(never)]
     fn send_part<B>(&mut self, run: &mut Run<B>, credit: i64)
     where
-        O: Outlet<B>,
+        O: TxSink<B>,
     {
         let (mut frames, mut left) = (0, credit);
-        for record in run.known().iter().take(self.out.room()) {
+        for record in run.known().iter().take(self.out.free_slots()) {
             if left <= 0 {
                 break;
             }

@@ -19,13 +19,13 @@ use crate::tap::FlowTap;
 use crate::units::{BURST, Nanos, Priority};
 
 /// Sink of a port's frames, between the port and its device.
-pub trait Outlet<B> {
+pub trait TxSink<B> {
     /// Returns the number of frames it takes now, at most a burst.
-    fn room(&self) -> usize;
+    fn free_slots(&self) -> usize;
 
     /// Returns the bytes on the wire from which it takes no further frame now. The last frame may go beyond them.
     #[inline]
-    fn credit(&self) -> i64 {
+    fn byte_budget(&self) -> i64 {
         i64::MAX
     }
 
@@ -47,9 +47,9 @@ pub trait Outlet<B> {
     }
 }
 
-impl<B> Outlet<B> for ArrayVec<Queued<B>, BURST> {
+impl<B> TxSink<B> for ArrayVec<Queued<B>, BURST> {
     #[inline]
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         self.remaining_capacity()
     }
 
@@ -60,9 +60,9 @@ impl<B> Outlet<B> for ArrayVec<Queued<B>, BURST> {
 }
 
 /// Keeps the buffers, without their metadata.
-impl<B> Outlet<B> for FrameVec<B> {
+impl<B> TxSink<B> for FrameVec<B> {
     #[inline]
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         self.remaining_capacity()
     }
 
@@ -126,7 +126,7 @@ struct Turn {
     frames: usize,
 }
 
-/// Limits of a turn: its own, those of the rates, and that of the outlet.
+/// Limits of a turn: its own, those of the rates, and that of the sink.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Most frames.
@@ -134,7 +134,7 @@ struct Limits {
     /// Most bytes on the wire.
     bytes: i64,
     /// Bytes on the wire from which no further frame follows.
-    credit: i64,
+    byte_budget: i64,
 }
 
 /// Part of a row of frames that may go.
@@ -153,7 +153,7 @@ impl Limits {
     /// Returns how much of a row of frames may go after `sent` bytes.
     #[inline]
     fn allow(self, row: &[Meta], sent: i64) -> Go {
-        let (credit, most) = (self.credit - sent, self.bytes - sent);
+        let (credit, most) = (self.byte_budget - sent, self.bytes - sent);
         let mut go = Go {
             frames: 0,
             bytes: 0,
@@ -205,7 +205,7 @@ impl EgressPort {
     pub fn schedule<B: FrameBuf>(
         &mut self,
         store: &mut FifoStore<B, Meta>,
-        out: &mut impl Outlet<B>,
+        out: &mut impl TxSink<B>,
         accounts: &mut InFlightAccounts<'_>,
         marking: &mut Marking<'_, impl FlowTap>,
         counters: &PortCounters,
@@ -215,7 +215,7 @@ impl EgressPort {
         }
         self.shaper.refill(marking.now);
         let mut held_back = self.over_rate(marking.now) | self.paused;
-        while out.room() > 0 && out.credit() > 0 && self.shaper.ready() {
+        while out.free_slots() > 0 && out.byte_budget() > 0 && self.shaper.ready() {
             let offered = self.backlog & !held_back;
             let Some(turn) = self.next(store, offered) else {
                 break;
@@ -264,7 +264,7 @@ impl EgressPort {
         &mut self,
         store: &mut FifoStore<B, Meta>,
         turn: Turn,
-        out: &mut impl Outlet<B>,
+        out: &mut impl TxSink<B>,
         accounts: &mut InFlightAccounts<'_>,
         marking: &mut Marking<'_, impl FlowTap>,
         counters: &PortCounters,
@@ -314,12 +314,12 @@ impl EgressPort {
 
     /// Returns the limits of a queue's turn.
     #[inline]
-    fn limits<B>(&self, turn: Turn, out: &impl Outlet<B>) -> Limits {
+    fn limits<B>(&self, turn: Turn, out: &impl TxSink<B>) -> Limits {
         let rate = self.queues[turn.priority].shaper.allowance();
         Limits {
-            frames: turn.frames.min(out.room()),
+            frames: turn.frames.min(out.free_slots()),
             bytes: turn.bytes,
-            credit: self.shaper.allowance().min(rate).min(out.credit()),
+            byte_budget: self.shaper.allowance().min(rate).min(out.byte_budget()),
         }
     }
 

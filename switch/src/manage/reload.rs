@@ -76,7 +76,8 @@ impl Management {
                 }
                 Err(TryLockError::WouldBlock) => {
                     let path = self.view.path().display();
-                    let why = format!("another reload is still reading {path}: does its disk answer?");
+                    let why =
+                        format!("another reload is still reading {path}: does its disk answer?");
                     return Err(ApplyError::Refused(why));
                 }
             }

@@ -8,7 +8,7 @@ use npcc_dpdk::{Burst, TxQueue};
 use npcc_pipeline::burst::Run;
 use npcc_pipeline::datapath::Sent;
 use npcc_pipeline::drop::DropReason;
-use npcc_pipeline::egress::serve::Outlet;
+use npcc_pipeline::egress::serve::TxSink;
 use npcc_pipeline::frame::{FrameBuf, FrameVec, Queued, wire_len};
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PRIORITIES, PortId, Priority};
 
@@ -45,7 +45,7 @@ struct Ring {
     /// Lengths of the frames in hand: read here, and not from buffers that have left the cache.
     lengths: ArrayVec<u16, BURST>,
     /// Wire bytes it takes now.
-    credit: i64,
+    byte_budget: i64,
 }
 
 impl TransmitQueue {
@@ -59,7 +59,7 @@ impl TransmitQueue {
                 Box::new(Ring {
                     outstanding: Outstanding::new(bound, rate, tx.descriptors()),
                     lengths: ArrayVec::new(),
-                    credit: 0,
+                    byte_budget: 0,
                 })
             }),
             tx,
@@ -88,7 +88,7 @@ impl TransmitQueue {
         if let Some(ring) = &mut self.ring {
             ring.outstanding
                 .look(now, |frames| self.tx.holds_at_least(frames));
-            ring.credit = ring.outstanding.credit(now);
+            ring.byte_budget = ring.outstanding.credit(now);
         }
     }
 
@@ -132,22 +132,22 @@ impl Ring {
     }
 }
 
-impl Outlet<Frame> for TransmitQueue {
+impl TxSink<Frame> for TransmitQueue {
     #[inline]
-    fn room(&self) -> usize {
-        self.hand.room()
+    fn free_slots(&self) -> usize {
+        self.hand.free_slots()
     }
 
     #[inline]
-    fn credit(&self) -> i64 {
-        self.ring.as_ref().map_or(i64::MAX, |ring| ring.credit)
+    fn byte_budget(&self) -> i64 {
+        self.ring.as_ref().map_or(i64::MAX, |ring| ring.byte_budget)
     }
 
     #[inline]
     fn put(&mut self, frame: Queued<Frame>) {
         self.held.add(frame.meta.len);
         if let Some(ring) = &mut self.ring {
-            ring.credit -= i64::from(frame.meta.wire_len());
+            ring.byte_budget -= i64::from(frame.meta.wire_len());
             ring.lengths.push(frame.meta.len);
         }
         self.hand.push(frame.buf);
@@ -158,7 +158,7 @@ impl Outlet<Frame> for TransmitQueue {
         self.held.amount = self.held.amount.plus(run.head.amount);
         self.held.bytes += run.head.bytes;
         if let Some(ring) = &mut self.ring {
-            ring.credit -= i64::try_from(run.head.amount.bytes).unwrap_or(i64::MAX);
+            ring.byte_budget -= i64::try_from(run.head.amount.bytes).unwrap_or(i64::MAX);
             ring.lengths
                 .extend(run.known().iter().map(|record| record.len));
         }
@@ -310,7 +310,7 @@ impl PerPriorityQueues {
         let mut held_back = 0;
         for (priority, queue) in Priority::all().zip(&mut self.queues) {
             queue.look(now);
-            if !queue.hand.is_empty() || queue.credit() <= 0 {
+            if !queue.hand.is_empty() || queue.byte_budget() <= 0 {
                 held_back |= priority.bit();
             }
         }
@@ -336,10 +336,10 @@ impl PerPriorityQueues {
     }
 }
 
-impl Outlet<Frame> for PerPriorityQueues {
+impl TxSink<Frame> for PerPriorityQueues {
     /// Returns the burst room left in this turn. A queue that is not held back is empty, and takes a burst.
     #[inline]
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         BURST - self.taken.min(BURST)
     }
 

@@ -1,15 +1,15 @@
-//! Outlet of a port while frames are captured: passes each frame on, and captures it as it is handed to the device.
+//! Sink of a port while frames are captured: passes each frame on, and captures it as it is handed to the device.
 
 use super::event::{Event, Kind};
 use super::look::Look;
 use super::worker::Capture;
 use crate::burst::Run;
-use crate::egress::serve::Outlet;
+use crate::egress::serve::TxSink;
 use crate::frame::{FrameBuf, Meta, Queued};
 use crate::per::PerPriority;
 use crate::units::Priority;
 
-/// Outlet that captures each frame before passing it on.
+/// Sink that captures each frame before passing it on.
 pub(crate) struct Captured<'a, O> {
     pub(crate) out: &'a mut O,
     pub(crate) capture: &'a mut Capture,
@@ -34,13 +34,13 @@ impl<O> Captured<'_, O> {
     }
 }
 
-impl<B: FrameBuf, O: Outlet<B>> Outlet<B> for Captured<'_, O> {
-    fn room(&self) -> usize {
-        self.out.room()
+impl<B: FrameBuf, O: TxSink<B>> TxSink<B> for Captured<'_, O> {
+    fn free_slots(&self) -> usize {
+        self.out.free_slots()
     }
 
-    fn credit(&self) -> i64 {
-        self.out.credit()
+    fn byte_budget(&self) -> i64 {
+        self.out.byte_budget()
     }
 
     fn tx_queue(&self, priority: Priority) -> Priority {
