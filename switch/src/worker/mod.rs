@@ -161,7 +161,7 @@ impl<P: Probe> Worker<P> {
         }
     }
 
-    /// Handles a link that went down: drops frames in hand for it now, and queued ones in the next turns.
+    /// Handles a link that went down: drops unsent frames for it now, and queued ones in the next turns.
     #[cold]
     fn link_down(&mut self, port: PortId, now: Nanos) {
         self.path.link_down(port, now);
@@ -203,7 +203,8 @@ impl<P: Probe> Worker<P> {
             let (path, ports, waiting) = (&self.path, &self.ports, &self.injections);
             let linux = self.linux.as_ref();
             sleeper.idle(now, || {
-                let empty = |port: &PortQueues| path.waiting(port.id) + port.tx.in_hand() == 0;
+                let empty =
+                    |port: &PortQueues| path.waiting(port.id) + port.tx.unsent_frames() == 0;
                 ports.iter().all(empty)
                     && path.handed_over()
                     && waiting.is_empty()
@@ -315,7 +316,7 @@ impl<P: Probe> Worker<P> {
             for port in &mut self.ports {
                 port.tx.send(&mut self.path, port.id, now, &mut self.probe);
                 port.control(&mut self.path, &self.pool, now);
-                waiting += port.tx.in_hand() + self.path.waiting(port.id);
+                waiting += port.tx.unsent_frames() + self.path.waiting(port.id);
             }
             let alone = self.receiving.nobody();
             if waiting == 0 && alone && self.path.take_over(now) == 0 {

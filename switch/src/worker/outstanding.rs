@@ -76,7 +76,7 @@ impl Outstanding {
     /// Updates the account with the frames that have left. `holds` returns true if at least that many of the latest frames are still in the
     /// ring; a driver that cannot tell counts as having sent them all.
     #[inline]
-    pub fn look(&mut self, now: Nanos, holds: impl Fn(u16) -> Option<bool>) {
+    pub fn poll(&mut self, now: Nanos, holds: impl Fn(u16) -> Option<bool>) {
         if now != self.looked {
             self.away = now.since(self.looked).min(LONGEST_AWAY);
             self.looked = now;
@@ -143,7 +143,7 @@ impl Outstanding {
 
     /// Adds a frame that the device took.
     #[inline]
-    pub fn gave(&mut self, length: u64, now: Nanos) {
+    pub fn add_sent(&mut self, length: u64, now: Nanos) {
         // Frames given past the bound count as this period's burst.
         self.moved = now;
         if self.frames == self.lengths.len() {
@@ -201,10 +201,10 @@ mod tests {
                     credit = 0;
                 }
                 let held = waiting.len();
-                outstanding.look(Nanos(now), |frames| Some(held >= usize::from(frames)));
+                outstanding.poll(Nanos(now), |frames| Some(held >= usize::from(frames)));
                 let admitted = outstanding.admits(std::iter::repeat_n(FRAME, 1_024), Nanos(now));
                 for _ in 0..admitted {
-                    outstanding.gave(FRAME, Nanos(now));
+                    outstanding.add_sent(FRAME, Nanos(now));
                     waiting.push_back(FRAME);
                 }
                 assert!(waiting.iter().sum::<u64>() <= most);
@@ -229,7 +229,7 @@ mod tests {
                     ring.pop_front();
                 }
                 let waiting = ring.len();
-                outstanding.look(now, |frames| Some(waiting >= usize::from(frames)));
+                outstanding.poll(now, |frames| Some(waiting >= usize::from(frames)));
                 prop_assert_eq!(outstanding.bytes(), ring.iter().sum::<u64>());
                 // No frame has moved for a millisecond: a burst may pass the bound, which is tested below.
                 if now.since(outstanding.moved) > PATIENCE {
@@ -237,7 +237,7 @@ mod tests {
                 }
                 let admitted = outstanding.admits(hand.iter().copied(), now);
                 for length in &hand[..admitted] {
-                    outstanding.gave(*length, now);
+                    outstanding.add_sent(*length, now);
                     ring.push_back(*length);
                 }
                 let bytes: u64 = ring.iter().sum();
@@ -253,11 +253,11 @@ mod tests {
     fn a_driver_that_confirms_nothing_is_not_waited_for_without_end() {
         let mut outstanding = Outstanding::new(3_000, SLOW, 64);
         let burst = || std::iter::repeat_n(1_500, 32);
-        outstanding.look(Nanos(0), |_| Some(true));
+        outstanding.poll(Nanos(0), |_| Some(true));
         assert_eq!(outstanding.admits(burst(), Nanos(0)), 2);
-        outstanding.gave(1_500, Nanos(0));
-        outstanding.gave(1_500, Nanos(0));
-        outstanding.look(Nanos(500_000), |_| Some(true));
+        outstanding.add_sent(1_500, Nanos(0));
+        outstanding.add_sent(1_500, Nanos(0));
+        outstanding.poll(Nanos(500_000), |_| Some(true));
         assert_eq!(outstanding.admits(burst(), Nanos(500_000)), 0);
         assert!(outstanding.admits(burst(), Nanos(1_000_001)) >= 32);
     }
@@ -269,10 +269,10 @@ mod tests {
         let mut given = 0;
         for us in 0..10_000 {
             let now = Nanos(us * 1_000);
-            outstanding.look(now, |_| Some(true));
+            outstanding.poll(now, |_| Some(true));
             let admitted = outstanding.admits(std::iter::repeat_n(1_500, 1_024), now);
             for _ in 0..admitted {
-                outstanding.gave(1_500, now);
+                outstanding.add_sent(1_500, now);
             }
             given += admitted;
         }
@@ -282,9 +282,9 @@ mod tests {
     #[test]
     fn a_driver_that_cannot_tell_has_sent_everything() {
         let mut outstanding = Outstanding::new(3_000, SLOW, 64);
-        outstanding.gave(1_500, Nanos(0));
-        outstanding.gave(1_500, Nanos(0));
-        outstanding.look(Nanos(1), |_| None);
+        outstanding.add_sent(1_500, Nanos(0));
+        outstanding.add_sent(1_500, Nanos(0));
+        outstanding.poll(Nanos(1), |_| None);
         assert_eq!(outstanding.bytes(), 0);
     }
 }

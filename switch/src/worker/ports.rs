@@ -24,7 +24,7 @@ pub struct PortQueues {
 const SENDS: usize = 16;
 
 impl PortQueues {
-    /// Wraps the queues, with no frames in hand.
+    /// Wraps the queues, with no unsent frames.
     #[must_use]
     pub fn new(id: PortId, rx: Source, tx: Transmit) -> PortQueues {
         PortQueues {
@@ -65,7 +65,7 @@ impl PortQueues {
         sent
     }
 
-    /// Sends the PFC frame that is due, if any, ahead of what is queued and in hand.
+    /// Sends the PFC frame that is due, if any, ahead of what is queued and unsent.
     #[inline]
     pub(super) fn control(&mut self, path: &mut Datapath, pool: &Mempool, now: Nanos) {
         if let Some(frame) = path.control_due(self.id, now) {
@@ -153,7 +153,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Wraps a queue, with no frames in hand. `stale`: the ring's contents at the start are old and are discarded. `partial`: checksums
+    /// Wraps a queue, with no unsent frames. `stale`: the ring's contents at the start are old and are discarded. `partial`: checksums
     /// that a kernel left to a card are completed.
     #[must_use]
     pub fn new(queue: RxQueue, stale: bool, partial: bool) -> Source {

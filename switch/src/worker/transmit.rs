@@ -1,6 +1,6 @@
 //! Transmit side from the scheduler to the device: one queue, or one per priority where the device obeys pauses by itself.
 //!
-//! Law: frames of one priority keep their order; frames that the device does not take stay in hand, and their priority is not scheduled
+//! Law: frames of one priority keep their order; frames that the device does not take stay unsent, and their priority is not scheduled
 //! again before they are gone.
 
 use arrayvec::ArrayVec;
@@ -26,14 +26,14 @@ pub enum Transmit {
     PerPriority(Box<PerPriorityQueues>),
 }
 
-/// Transmit queue, with the frames in hand between pipeline and device.
+/// Transmit queue, with the unsent frames between pipeline and device.
 #[derive(Debug)]
 pub struct TransmitQueue {
     tx: TxQueue,
     /// Frames the device has not taken yet.
-    hand: FrameVec<Frame>,
-    /// Totals of the frames in hand, which the pipeline gets once the device has taken them.
-    held: Sent,
+    unsent: FrameVec<Frame>,
+    /// Totals of the unsent frames, which the pipeline gets once the device has taken them.
+    unsent_totals: Sent,
     /// Account of the ring; `None` if the driver does not report what it holds.
     ring: Option<Box<Ring>>,
 }
@@ -42,14 +42,14 @@ pub struct TransmitQueue {
 #[derive(Debug)]
 struct Ring {
     outstanding: Outstanding,
-    /// Lengths of the frames in hand: read here, and not from buffers that have left the cache.
+    /// Lengths of the unsent frames: read here, and not from buffers that have left the cache.
     lengths: ArrayVec<u16, BURST>,
     /// Wire bytes it takes now.
     byte_budget: i64,
 }
 
 impl TransmitQueue {
-    /// Wraps a transmit queue, with no frames in hand. `bound` is the most wire bytes in the device's ring and `rate` the speed of its
+    /// Wraps a transmit queue, with no unsent frames. `bound` is the most wire bytes in the device's ring and `rate` the speed of its
     /// link, used if the driver reports what the ring holds.
     #[must_use]
     pub fn new(tx: TxQueue, (bound, rate): (u64, BitRate)) -> TransmitQueue {
@@ -63,15 +63,15 @@ impl TransmitQueue {
                 })
             }),
             tx,
-            hand: FrameVec::default(),
-            held: Sent::default(),
+            unsent: FrameVec::default(),
+            unsent_totals: Sent::default(),
         }
     }
 
     /// Restricts the queue to frames of one priority, where each has its own.
     #[must_use]
     pub fn of(mut self, priority: Priority) -> TransmitQueue {
-        self.held.tx_queue = priority;
+        self.unsent_totals.tx_queue = priority;
         self
     }
 
@@ -82,12 +82,12 @@ impl TransmitQueue {
     }
 
     /// Updates the account of the device's ring, and the queue's credit from it: the scheduler hands over what that ring may take, so that
-    /// hardly any frame stays in hand when the peer pauses.
+    /// hardly any frame stays unsent when the peer pauses.
     #[inline]
-    fn look(&mut self, now: Nanos) {
+    fn poll_ring(&mut self, now: Nanos) {
         if let Some(ring) = &mut self.ring {
             ring.outstanding
-                .look(now, |frames| self.tx.holds_at_least(frames));
+                .poll(now, |frames| self.tx.holds_at_least(frames));
             ring.byte_budget = ring.outstanding.credit(now);
         }
     }
@@ -96,16 +96,16 @@ impl TransmitQueue {
     #[inline]
     fn send(&mut self, now: Nanos) -> Sent {
         let taken = match &mut self.ring {
-            None => self.tx.tx(&mut *self.hand),
-            Some(ring) => ring.give(&mut self.tx, &mut self.hand, now),
+            None => self.tx.tx(&mut *self.unsent),
+            Some(ring) => ring.transmit(&mut self.tx, &mut self.unsent, now),
         };
-        let left = if self.hand.is_empty() {
+        let left = if self.unsent.is_empty() {
             Sent::default()
         } else {
-            Sent::of(self.hand.iter().map(|frame| frame.data().len()))
+            Sent::of(self.unsent.iter().map(|frame| frame.data().len()))
         };
-        let before = self.held;
-        self.held = Sent {
+        let before = self.unsent_totals;
+        self.unsent_totals = Sent {
             tx_queue: before.tx_queue,
             ..left
         };
@@ -120,13 +120,13 @@ impl TransmitQueue {
 
 impl Ring {
     /// Hands over as much as the ring may hold; returns the number of frames.
-    fn give(&mut self, tx: &mut TxQueue, hand: &mut FrameVec<Frame>, now: Nanos) -> usize {
+    fn transmit(&mut self, tx: &mut TxQueue, unsent: &mut FrameVec<Frame>, now: Nanos) -> usize {
         let ring = &mut self.outstanding;
         let wire = |length: &u16| u64::from(wire_len(usize::from(*length)));
         let admitted = ring.admits(self.lengths.iter().map(wire), now);
-        let taken = tx.tx_up_to(&mut **hand, admitted);
+        let taken = tx.tx_up_to(&mut **unsent, admitted);
         for length in self.lengths.drain(..taken) {
-            ring.gave(wire(&length), now);
+            ring.add_sent(wire(&length), now);
         }
         taken
     }
@@ -135,7 +135,7 @@ impl Ring {
 impl TxSink<Frame> for TransmitQueue {
     #[inline]
     fn free_slots(&self) -> usize {
-        self.hand.free_slots()
+        self.unsent.free_slots()
     }
 
     #[inline]
@@ -145,29 +145,29 @@ impl TxSink<Frame> for TransmitQueue {
 
     #[inline]
     fn put(&mut self, frame: Queued<Frame>) {
-        self.held.add(frame.meta.len);
+        self.unsent_totals.add(frame.meta.len);
         if let Some(ring) = &mut self.ring {
             ring.byte_budget -= i64::from(frame.meta.wire_len());
             ring.lengths.push(frame.meta.len);
         }
-        self.hand.push(frame.buf);
+        self.unsent.push(frame.buf);
     }
 
     #[inline]
     fn put_run(&mut self, run: &mut Run<Frame>) {
-        self.held.amount = self.held.amount.plus(run.head.amount);
-        self.held.bytes += run.head.bytes;
+        self.unsent_totals.amount = self.unsent_totals.amount.plus(run.head.amount);
+        self.unsent_totals.bytes += run.head.bytes;
         if let Some(ring) = &mut self.ring {
             ring.byte_budget -= i64::try_from(run.head.amount.bytes).unwrap_or(i64::MAX);
             ring.lengths
                 .extend(run.known().iter().map(|record| record.len));
         }
-        self.hand.put_run(run);
+        self.unsent.put_run(run);
     }
 }
 
 impl Transmit {
-    /// Sends what `port` may send now; frames that the device does not take stay in hand. Returns the number sent.
+    /// Sends what `port` may send now; frames that the device does not take stay unsent. Returns the number sent.
     #[inline]
     pub fn send<P: Probe>(
         &mut self,
@@ -180,20 +180,20 @@ impl Transmit {
             Transmit::Single(queue) => queue,
             Transmit::PerPriority(queues) => return queues.send(path, port, now, probe),
         };
-        queue.look(now);
-        if queue.hand.is_empty() {
+        queue.poll_ring(now);
+        if queue.unsent.is_empty() {
             path.egress(port, queue, now);
             probe.stage_ends(Stage::Schedule);
-            if queue.hand.is_empty() {
+            if queue.unsent.is_empty() {
                 return 0;
             }
         }
         let sent = queue.send(now);
         probe.stage_ends(Stage::Transmit);
-        reported(path, port, sent)
+        report_sent(path, port, sent)
     }
 
-    /// Sends a pause frame ahead of everything queued and in hand, by a queue that no pause holds; returns true if the device took it.
+    /// Sends a pause frame ahead of everything queued and unsent, by a queue that no pause holds; returns true if the device took it.
     #[cold]
     pub fn control(&mut self, frame: &mut Burst<1>, now: Nanos) -> bool {
         let queue = match self {
@@ -212,7 +212,7 @@ impl Transmit {
             && let Some(ring) = &mut queue.ring
             && let Some(length) = length
         {
-            ring.outstanding.gave(u64::from(wire_len(length)), now);
+            ring.outstanding.add_sent(u64::from(wire_len(length)), now);
         }
         sent
     }
@@ -224,13 +224,13 @@ impl Transmit {
         }
     }
 
-    /// Returns the number of frames in hand.
+    /// Returns the number of unsent frames.
     #[must_use]
-    pub fn in_hand(&self) -> usize {
+    pub fn unsent_frames(&self) -> usize {
         match self {
-            Transmit::Single(queue) => queue.hand.len(),
+            Transmit::Single(queue) => queue.unsent.len(),
             Transmit::PerPriority(queues) => {
-                queues.queues.iter().map(|queue| queue.hand.len()).sum()
+                queues.queues.iter().map(|queue| queue.unsent.len()).sum()
             }
         }
     }
@@ -246,27 +246,27 @@ impl Transmit {
         }
     }
 
-    /// Counts frames in hand as dropped: the switch stops, or the link is down.
+    /// Counts unsent frames as dropped: the switch stops, or the link is down.
     pub fn abandon(&mut self, path: &mut Datapath, port: PortId, reason: DropReason) {
         for queue in self.queues_mut() {
-            path.capture_abandoned(port, reason, &queue.hand);
-            let tx_queue = queue.held.tx_queue;
-            path.abandon(port, queue.held, reason);
-            queue.held = Sent {
+            path.capture_abandoned(port, reason, &queue.unsent);
+            let tx_queue = queue.unsent_totals.tx_queue;
+            path.abandon(port, queue.unsent_totals, reason);
+            queue.unsent_totals = Sent {
                 tx_queue: tx_queue,
                 ..Sent::default()
             };
             if let Some(ring) = &mut queue.ring {
                 ring.lengths.clear();
             }
-            Frame::free_all(&mut queue.hand);
+            Frame::free_all(&mut queue.unsent);
         }
     }
 }
 
 /// Reports to the path the frames that the device took; returns their number.
 #[inline]
-fn reported(path: &mut Datapath, port: PortId, sent: Sent) -> usize {
+fn report_sent(path: &mut Datapath, port: PortId, sent: Sent) -> usize {
     if sent.amount.frames > 0 {
         path.sent(port, sent);
     }
@@ -280,7 +280,7 @@ pub struct PerPriorityQueues {
     /// Priority by whose queue pause frames are sent: one that is never paused.
     control: u8,
     /// Frames given to all queues in this turn.
-    taken: usize,
+    accepted: usize,
 }
 
 impl PerPriorityQueues {
@@ -293,7 +293,7 @@ impl PerPriorityQueues {
             .map(|(priority, queue)| queue.of(priority));
         PerPriorityQueues {
             queues: queues.collect(),
-            taken: 0,
+            accepted: 0,
             control: u8::try_from(free).unwrap_or(7),
         }
     }
@@ -309,13 +309,13 @@ impl PerPriorityQueues {
         probe.stage_ends(Stage::Transmit);
         let mut held_back = 0;
         for (priority, queue) in Priority::all().zip(&mut self.queues) {
-            queue.look(now);
-            if !queue.hand.is_empty() || queue.byte_budget() <= 0 {
+            queue.poll_ring(now);
+            if !queue.unsent.is_empty() || queue.byte_budget() <= 0 {
                 held_back |= priority.bit();
             }
         }
         path.hold_back(port, held_back);
-        self.taken = 0;
+        self.accepted = 0;
         path.egress(port, self, now);
         probe.stage_ends(Stage::Schedule);
         moved += self.flush(path, port, now);
@@ -328,9 +328,9 @@ impl PerPriorityQueues {
         for queue in self
             .queues
             .iter_mut()
-            .filter(|queue| !queue.hand.is_empty())
+            .filter(|queue| !queue.unsent.is_empty())
         {
-            moved += reported(path, port, queue.send(now));
+            moved += report_sent(path, port, queue.send(now));
         }
         moved
     }
@@ -340,7 +340,7 @@ impl TxSink<Frame> for PerPriorityQueues {
     /// Returns the burst room left in this turn. A queue that is not held back is empty, and takes a burst.
     #[inline]
     fn free_slots(&self) -> usize {
-        BURST - self.taken.min(BURST)
+        BURST - self.accepted.min(BURST)
     }
 
     #[inline]
@@ -350,7 +350,7 @@ impl TxSink<Frame> for PerPriorityQueues {
 
     #[inline]
     fn put(&mut self, frame: Queued<Frame>) {
-        self.taken += 1;
+        self.accepted += 1;
         if let Some(queue) = self.queues.get_mut(frame.meta.priority.index()) {
             queue.put(frame);
         }
@@ -358,7 +358,7 @@ impl TxSink<Frame> for PerPriorityQueues {
 
     #[inline]
     fn put_run(&mut self, run: &mut Run<Frame>) {
-        self.taken += run.frames.len();
+        self.accepted += run.frames.len();
         if let Some(queue) = self.queues.get_mut(run.head.priority.index()) {
             queue.put_run(run);
         }
