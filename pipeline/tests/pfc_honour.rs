@@ -150,11 +150,11 @@ fn pauses_leave_a_history() {
 #[test]
 fn a_priority_the_device_holds_back_holds_back_no_other() {
     let mut rig = one_of_each();
-    rig.path.hold_back(PortId(1), 1 << 3);
+    rig.path.set_tx_blocked(PortId(1), 1 << 3);
     assert_eq!(priorities(&mut rig, 0), [0, 1, 2, 4, 5, 6, 7]);
     rig.hear(1, 1 << 5, 100, 10);
     assert!(priorities(&mut rig, 20).is_empty());
-    rig.path.hold_back(PortId(1), 0);
+    rig.path.set_tx_blocked(PortId(1), 0);
     assert_eq!(priorities(&mut rig, 30), [3]);
 }
 

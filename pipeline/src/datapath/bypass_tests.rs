@@ -190,7 +190,7 @@ impl Two {
                         now,
                     );
                 }
-                Op::Hold(queues) => path.hold_back(WAN, *queues),
+                Op::Hold(queues) => path.set_tx_blocked(WAN, *queues),
                 Op::Send(port, _, room, asks, takes) => {
                     let port = PortId(*port);
                     if hands[port.index()].is_empty() {

@@ -30,8 +30,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let egress = &mut side.ports[port];
         let counters = self.counters.of(port);
         let waiting = |priority: Priority| egress.waiting_since(priority);
-        let held_back = pause.held_back(now, waiting, &counters.flow);
-        egress.set_paused(held_back);
+        let blocked = pause.blocked(now, waiting, &counters.flow);
+        egress.set_blocked(blocked);
         let marking = Marking {
             config: side.ecn[port],
             tap: &mut self.tap,

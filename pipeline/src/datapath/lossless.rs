@@ -100,8 +100,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Sets the priorities of `port` whose transmit queue takes no more frames now.
     #[cold]
-    pub fn hold_back(&mut self, port: PortId, priorities: u8) {
-        self.pause[port].set_stuck(priorities);
+    pub fn set_tx_blocked(&mut self, port: PortId, priorities: u8) {
+        self.pause[port].set_tx_blocked(priorities);
     }
 
     /// Reports the driver's answer, after a full burst, whether the receive ring of `port` is over half full.

@@ -85,7 +85,7 @@ impl<B: FrameBuf> Bypass<B> {
         if port.backlog != self.taken {
             return false;
         }
-        let mut ready = self.taken & !port.paused;
+        let mut ready = self.taken & !port.blocked;
         if ready == 0 {
             return true;
         }

@@ -27,7 +27,7 @@ pub struct EgressPort {
     /// Queues with a minimum rate.
     pub(super) floored: u8,
     /// Queues that may not send now: the peer has paused them, or their transmit queue takes no more frames.
-    pub(super) paused: u8,
+    pub(super) blocked: u8,
     /// Queues under a storm: nothing enters them.
     dropping: u8,
     /// True if the link is down: nothing enters any queue.
@@ -69,7 +69,7 @@ impl EgressPort {
             backlog: 0,
             limited,
             floored,
-            paused: 0,
+            blocked: 0,
             dropping: 0,
             down: false,
             rng: Xorshift::new(seed),
@@ -125,8 +125,8 @@ impl EgressPort {
 
     /// Sets the queues that may not send.
     #[inline]
-    pub const fn set_paused(&mut self, queues: u8) {
-        self.paused = queues;
+    pub const fn set_blocked(&mut self, queues: u8) {
+        self.blocked = queues;
     }
 
     /// Sets the queues that accept nothing.

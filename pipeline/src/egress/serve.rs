@@ -210,13 +210,13 @@ impl EgressPort {
         marking: &mut Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) {
-        if self.backlog & !self.paused == 0 {
+        if self.backlog & !self.blocked == 0 {
             return;
         }
         self.shaper.refill(marking.now);
-        let mut held_back = self.over_rate(marking.now) | self.paused;
+        let mut blocked = self.over_rate(marking.now) | self.blocked;
         while out.free_slots() > 0 && out.byte_budget() > 0 && self.shaper.ready() {
-            let offered = self.backlog & !held_back;
+            let offered = self.backlog & !blocked;
             let Some(turn) = self.next(store, offered) else {
                 break;
             };
@@ -225,7 +225,7 @@ impl EgressPort {
                 break;
             }
             if !self.queues[turn.priority].shaper.ready() {
-                held_back |= turn.priority.bit();
+                blocked |= turn.priority.bit();
             }
         }
     }
@@ -357,17 +357,17 @@ impl EgressPort {
     /// Refills the shapers of the queues, and returns the queues that have used up their own rate.
     #[inline]
     fn over_rate(&mut self, now: Nanos) -> u8 {
-        let mut held_back = 0;
+        let mut blocked = 0;
         if (self.limited | self.floored) != 0 {
             for (priority, queue) in self.queues.iter_mut() {
                 queue.shaper.refill(now);
                 queue.floor.refill(now);
                 if !queue.shaper.ready() {
-                    held_back |= priority.bit();
+                    blocked |= priority.bit();
                 }
             }
         }
-        held_back
+        blocked
     }
 }
 

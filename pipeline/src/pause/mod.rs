@@ -87,7 +87,7 @@ pub struct PortPause {
     wanted: u8,
     /// Priorities whose transmit queue takes no more frames: the device does not empty it, or it is filled up to the
     /// worker's bound.
-    stuck: u8,
+    tx_blocked: u8,
 }
 
 impl PortPause {
@@ -102,7 +102,7 @@ impl PortPause {
             watchdog: config.watchdog.clone().map(Watchdog::new),
             wanted_since: [Nanos::ZERO; PRIORITIES],
             wanted: 0,
-            stuck: 0,
+            tx_blocked: 0,
         }
     }
 
@@ -121,7 +121,7 @@ impl PortPause {
             watchdog.forget(now, counters);
         }
         self.wanted = 0;
-        self.stuck = 0;
+        self.tx_blocked = 0;
     }
 
     /// Receives a MAC control frame. `waiting` returns the time since which a priority's queue is not empty.
@@ -179,23 +179,23 @@ impl PortPause {
 
     /// Returns the priorities that may not send now. `waiting` as for [`PortPause::receive`].
     #[inline]
-    pub fn held_back(
+    pub fn blocked(
         &mut self,
         now: Nanos,
         waiting: impl Fn(Priority) -> Option<Nanos>,
         counters: &FlowCounters,
     ) -> u8 {
         if self.heard.is_quiet() {
-            return self.stuck;
+            return self.tx_blocked;
         }
         let paused = self.heard.paused(now, waiting, counters);
-        self.stuck | paused & !self.watchdog.as_ref().map_or(0, Watchdog::overrides)
+        self.tx_blocked | paused & !self.watchdog.as_ref().map_or(0, Watchdog::overrides)
     }
 
     /// Sets the priorities whose transmit queue takes no more frames: the device does not empty it, perhaps as it obeys the
     /// peer's pauses by itself, or it is filled up to the worker's bound.
-    pub const fn set_stuck(&mut self, priorities: u8) {
-        self.stuck = priorities;
+    pub const fn set_tx_blocked(&mut self, priorities: u8) {
+        self.tx_blocked = priorities;
     }
 
     /// Returns the priorities whose frames are dropped because of a storm.

@@ -273,7 +273,7 @@ fn report_sent(path: &mut Datapath, port: PortId, sent: Sent) -> usize {
     usize::try_from(sent.amount.frames).unwrap_or(usize::MAX)
 }
 
-/// One transmit queue per priority: a priority that the device holds back holds back no other.
+/// One transmit queue per priority: a priority that the device blocks blocks no other.
 #[derive(Debug)]
 pub struct PerPriorityQueues {
     queues: ArrayVec<TransmitQueue, PRIORITIES>,
@@ -307,14 +307,14 @@ impl PerPriorityQueues {
     ) -> usize {
         let mut moved = self.flush(path, port, now);
         probe.stage_ends(Stage::Transmit);
-        let mut held_back = 0;
+        let mut blocked = 0;
         for (priority, queue) in Priority::all().zip(&mut self.queues) {
             queue.poll_ring(now);
             if !queue.unsent.is_empty() || queue.byte_budget() <= 0 {
-                held_back |= priority.bit();
+                blocked |= priority.bit();
             }
         }
-        path.hold_back(port, held_back);
+        path.set_tx_blocked(port, blocked);
         self.accepted = 0;
         path.egress(port, self, now);
         probe.stage_ends(Stage::Schedule);
@@ -337,7 +337,7 @@ impl PerPriorityQueues {
 }
 
 impl TxSink<Frame> for PerPriorityQueues {
-    /// Returns the burst room left in this turn. A queue that is not held back is empty, and takes a burst.
+    /// Returns the burst room left in this turn. A queue that is not blocked is empty, and takes a burst.
     #[inline]
     fn free_slots(&self) -> usize {
         BURST - self.accepted.min(BURST)
