@@ -162,7 +162,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let egress = &self.side.ports;
         channels.relays(|relay| {
             let waiting = |priority| egress[relay.port].waiting_since(priority);
-            pauses[relay.port].hear(&relay.request, now, waiting, counters.of(relay.port));
+            pauses[relay.port].apply_pause(&relay.request, now, waiting, counters.of(relay.port));
         });
         let mut came = 0;
         for channel in channels.inward() {

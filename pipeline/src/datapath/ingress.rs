@@ -267,11 +267,12 @@ impl<B: FrameBuf> Refusals<'_, B> {
     fn apply(&mut self, frame: &[u8]) {
         match self.channels.as_deref_mut() {
             Some(channels) if !self.owned => {
-                channels.relay(self.port, self.pause.listen(frame, self.counters));
+                channels.relay(self.port, self.pause.parse_pfc(frame, self.counters));
             }
             _ => {
                 let waiting = |priority| self.egress.waiting_since(priority);
-                self.pause.receive(frame, self.now, waiting, self.counters);
+                self.pause
+                    .on_mac_control(frame, self.now, waiting, self.counters);
             }
         }
     }

@@ -78,7 +78,7 @@ impl PauseRequest {
 #[derive(Debug)]
 pub struct PortPause {
     mac: Mac,
-    heard: PauseReceiver,
+    receiver: PauseReceiver,
     sender: PauseSender,
     pressure: Pressure,
     watchdog: Option<Watchdog>,
@@ -96,7 +96,7 @@ impl PortPause {
     pub fn new(config: &PauseConfig, mac: Mac) -> PortPause {
         PortPause {
             mac,
-            heard: PauseReceiver::new(config.honour, config.rate),
+            receiver: PauseReceiver::new(config.honour, config.rate),
             sender: PauseSender::new(config.send, config.rate, mac),
             pressure: Pressure::new(config.pressure),
             watchdog: config.watchdog.clone().map(Watchdog::new),
@@ -108,13 +108,13 @@ impl PortPause {
 
     /// Changes the speed by which quanta are converted; the end of a pause in force stays the same.
     pub fn set_speed(&mut self, link: BitRate) {
-        self.heard.set_rate(link);
+        self.receiver.set_rate(link);
         self.sender.set_rate(link);
     }
 
     /// Forgets the pauses of either side, and storms: the link went down.
     pub fn forget(&mut self, now: Nanos, counters: &FlowCounters) {
-        self.heard.forget(now, counters);
+        self.receiver.forget(now, counters);
         self.sender.forget(now, counters);
         self.pressure.forget();
         if let Some(watchdog) = &mut self.watchdog {
@@ -126,21 +126,21 @@ impl PortPause {
 
     /// Receives a MAC control frame. `waiting` returns the time since which a priority's queue is not empty.
     #[cold]
-    pub fn receive(
+    pub fn on_mac_control(
         &mut self,
         frame: &[u8],
         now: Nanos,
         waiting: impl Fn(Priority) -> Option<Nanos>,
         counters: &PortCounters,
     ) {
-        if let Some(heard) = self.listen(frame, counters) {
-            self.hear(&heard, now, waiting, counters);
+        if let Some(request) = self.parse_pfc(frame, counters) {
+            self.apply_pause(&request, now, waiting, counters);
         }
     }
 
-    /// Obeys a pause that was received here or on another worker's queue. `waiting` as for [`PortPause::receive`].
+    /// Applies a pause that was received here or on another worker's queue. `waiting` as for [`PortPause::on_mac_control`].
     #[cold]
-    pub fn hear(
+    pub fn apply_pause(
         &mut self,
         request: &PauseRequest,
         now: Nanos,
@@ -148,13 +148,13 @@ impl PortPause {
         counters: &PortCounters,
     ) {
         let classes = (request.classes, &request.quanta);
-        self.heard.take(classes, now, waiting, &counters.flow);
+        self.receiver.take(classes, now, waiting, &counters.flow);
     }
 
     /// Parses and counts a MAC control frame; returns its request if it is PFC.
     #[cold]
     #[must_use]
-    pub fn listen(&self, frame: &[u8], counters: &PortCounters) -> Option<PauseRequest> {
+    pub fn parse_pfc(&self, frame: &[u8], counters: &PortCounters) -> Option<PauseRequest> {
         match mac_control::read(frame, self.mac) {
             MacControl::Pfc { classes, quanta } => {
                 for (priority, count) in Priority::all().zip(&counters.pfc.rx) {
@@ -174,10 +174,10 @@ impl PortPause {
     #[inline]
     #[must_use]
     pub const fn is_quiet(&self) -> bool {
-        self.heard.is_quiet()
+        self.receiver.is_quiet()
     }
 
-    /// Returns the priorities that may not send now. `waiting` as for [`PortPause::receive`].
+    /// Returns the priorities that may not send now. `waiting` as for [`PortPause::on_mac_control`].
     #[inline]
     pub fn blocked(
         &mut self,
@@ -185,10 +185,10 @@ impl PortPause {
         waiting: impl Fn(Priority) -> Option<Nanos>,
         counters: &FlowCounters,
     ) -> u8 {
-        if self.heard.is_quiet() {
+        if self.receiver.is_quiet() {
             return self.tx_blocked;
         }
-        let paused = self.heard.paused(now, waiting, counters);
+        let paused = self.receiver.paused(now, waiting, counters);
         self.tx_blocked | paused & !self.watchdog.as_ref().map_or(0, Watchdog::overrides)
     }
 
@@ -209,7 +209,7 @@ impl PortPause {
     /// of the priority are no longer obeyed, or there is no watchdog.
     pub fn resume(&mut self, priority: Priority, began: Nanos, counters: &FlowCounters) -> bool {
         match &mut self.watchdog {
-            Some(watchdog) if self.heard.honours(priority) => {
+            Some(watchdog) if self.receiver.honours(priority) => {
                 watchdog.resume(priority, began, counters);
                 true
             }
@@ -289,7 +289,7 @@ impl PortPause {
         self.sender.sent(frame, now, counters);
     }
 
-    /// Polls the watchdog if it is due. `waiting` as for [`PortPause::receive`].
+    /// Polls the watchdog if it is due. `waiting` as for [`PortPause::on_mac_control`].
     #[inline]
     pub fn watch(
         &mut self,
@@ -301,7 +301,7 @@ impl PortPause {
         if !watchdog.is_due(now) {
             return None;
         }
-        self.heard.paused(now, &waiting, counters);
-        watchdog.poll(now, &self.heard, waiting, counters)
+        self.receiver.paused(now, &waiting, counters);
+        watchdog.poll(now, &self.receiver, waiting, counters)
     }
 }

@@ -166,7 +166,7 @@ impl Watchdog {
         }
     }
 
-    /// Evaluates the pauses, and returns the storms that began and ended. `heard` is up to date with `now`; `waiting` returns
+    /// Evaluates the pauses, and returns the storms that began and ended. `receiver` is up to date with `now`; `waiting` returns
     /// the time since which a queue is not empty.
     #[cold]
     pub fn poll(
