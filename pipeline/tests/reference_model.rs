@@ -238,7 +238,7 @@ proptest! {
         model.now += time_of(u16::MAX, BitRate(10 * GIG)).0;
         for _ in 0..100_000 {
             let sent: usize = (0..PORTS).map(|port| model.pull(&mut rig, port)).sum();
-            if sent == 0 && (0..PORTS).all(|port| rig.path.waiting(PortId(port)) == 0) {
+            if sent == 0 && (0..PORTS).all(|port| rig.path.frames_queued(PortId(port)) == 0) {
                 break;
             }
             model.now += 10_000;

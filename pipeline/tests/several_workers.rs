@@ -268,7 +268,7 @@ fn drive(events: Vec<Event>, assignment: &WorkerPlan) {
         }
         moved += (0..PORTS).map(|port| model.pull(port)).sum::<usize>();
         let idle = |path: &rig::Path| {
-            path.handed_over() && (0..PORTS).all(|port| path.waiting(PortId(port)) == 0)
+            path.handed_over() && (0..PORTS).all(|port| path.frames_queued(PortId(port)) == 0)
         };
         if moved == 0 && round > 1 && model.several.paths.iter().all(idle) {
             break;

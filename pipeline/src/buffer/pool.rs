@@ -16,7 +16,7 @@ use crate::units::{MAX_PORTS, PRIORITIES, PortId, Priority, WorkerId};
 #[derive(Debug, Clone, Copy)]
 pub struct QueueAdmission {
     /// Wire bytes and frames that wait in the queue.
-    pub waiting: Amount,
+    pub queued: Amount,
     /// True if its frames must not be dropped for exceeding the queue's share.
     pub lossless: bool,
     /// Amount the queue may hold regardless of the others: nonzero for a queue of control frames.
@@ -27,7 +27,7 @@ impl QueueAdmission {
     /// Returns true if `frames` may join the queue when its share of the free pool is `share`.
     #[inline]
     pub(super) fn takes(&self, frames: Amount, share: Amount) -> bool {
-        let after = self.waiting.plus(frames);
+        let after = self.queued.plus(frames);
         self.lossless || after.within(share) || after.within(self.reserve)
     }
 }

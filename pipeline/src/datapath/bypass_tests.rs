@@ -117,7 +117,7 @@ impl<const ASKS: bool> TxSink<HeapFrame> for Narrow<ASKS> {
 fn accounts(path: &Path) -> Vec<String> {
     let mut all = vec![format!("{:?} {:?}", path.buffer().used(), path.held)];
     for port in [DC, WAN] {
-        all.push(format!("{:?} waiting {}", port, path.waiting(port)));
+        all.push(format!("{:?} waiting {}", port, path.frames_queued(port)));
         all.push(format!("{:?}", path.counters().port(port.index())));
     }
     all
@@ -291,7 +291,10 @@ fn a_run_into_an_idle_queue_does_not_queue() {
         };
         let mut burst = Box::new((0..8).map(|_| HeapFrame::new(&craft.frame())).collect());
         path.ingress(DC, &mut burst, Nanos(now));
-        assert_eq!((path.side.bypass[WAN].waiting(), path.waiting(WAN)), (8, 8));
+        assert_eq!(
+            (path.side.bypass[WAN].frames(), path.frames_queued(WAN)),
+            (8, 8)
+        );
         let left = fill::<false>(&mut path, WAN, BURST, Nanos(now));
         assert_eq!(left.len(), 8);
         let mut hands = [Vec::new(), vec![craft.frame().len() as u64; 8]];
@@ -335,7 +338,7 @@ fn two_ports_do_not_put_each_other_into_queues() {
         &mut burst_to("10.0.1.9", 1, 16, 100, 106),
         Nanos(1_000_000),
     );
-    let waiting = [DC, WAN].map(|port| path.side.bypass[port].waiting());
+    let waiting = [DC, WAN].map(|port| path.side.bypass[port].frames());
     assert_eq!(waiting, [16, 16]);
     // Another priority of the same port has its own slot.
     path.ingress(
@@ -343,7 +346,7 @@ fn two_ports_do_not_put_each_other_into_queues() {
         &mut burst_to("10.0.2.2", 0, 16, 100, 2),
         Nanos(1_000_000),
     );
-    assert_eq!(path.side.bypass[WAN].waiting(), 16 + 16);
+    assert_eq!(path.side.bypass[WAN].frames(), 16 + 16);
     assert_eq!(
         fill::<false>(&mut path, WAN, BURST, Nanos(1_000_000)).len(),
         32
@@ -362,7 +365,7 @@ fn a_run_leaves_in_part_where_the_rate_does_not_let_all_of_it_go() {
     );
     let first = fill::<false>(&mut path, WAN, BURST, Nanos(1_000_000)).len();
     assert!((1..BURST).contains(&first), "{first}");
-    assert_eq!(path.side.bypass[WAN].waiting(), BURST - first);
+    assert_eq!(path.side.bypass[WAN].frames(), BURST - first);
     assert_eq!(path.side.ports[WAN].frames(), 0, "none queued");
     path.sent(WAN, Sent::of(vec![1082; first]));
     let rest = fill::<false>(&mut path, WAN, BURST, Nanos(2_000_000)).len();
@@ -444,7 +447,7 @@ fn a_port_keeps_its_rate_over_turns_of_fifty_microseconds() {
     let (mut sent, turns) = (0, 200u64);
     for turn in 1..=turns {
         let now = Nanos::from_micros(50 * turn);
-        while path.waiting(WAN) < 1_200 {
+        while path.frames_queued(WAN) < 1_200 {
             path.ingress(DC, &mut burst_to("10.0.2.2", 0, BURST, 1024, 106), now);
         }
         loop {

@@ -29,8 +29,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (side, pause) = (&mut self.side, &mut self.pause[port]);
         let egress = &mut side.ports[port];
         let counters = self.counters.of(port);
-        let waiting = |priority: Priority| egress.waiting_since(priority);
-        let blocked = pause.blocked(now, waiting, &counters.flow);
+        let nonempty_since = |priority: Priority| egress.nonempty_since(priority);
+        let blocked = pause.blocked(now, nonempty_since, &counters.flow);
         egress.set_blocked(blocked);
         let marking = Marking {
             config: side.ecn[port],

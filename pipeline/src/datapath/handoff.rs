@@ -161,8 +161,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (pauses, counters) = (&mut self.pause, &self.counters);
         let egress = &self.side.ports;
         channels.relays(|relay| {
-            let waiting = |priority| egress[relay.port].waiting_since(priority);
-            pauses[relay.port].apply_pause(&relay.request, now, waiting, counters.of(relay.port));
+            let nonempty_since = |priority| egress[relay.port].nonempty_since(priority);
+            pauses[relay.port].apply_pause(
+                &relay.request,
+                now,
+                nonempty_since,
+                counters.of(relay.port),
+            );
         });
         let mut came = 0;
         for channel in channels.inward() {

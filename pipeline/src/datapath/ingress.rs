@@ -270,9 +270,9 @@ impl<B: FrameBuf> Refusals<'_, B> {
                 channels.relay(self.port, self.pause.parse_pfc(frame, self.counters));
             }
             _ => {
-                let waiting = |priority| self.egress.waiting_since(priority);
+                let nonempty_since = |priority| self.egress.nonempty_since(priority);
                 self.pause
-                    .on_mac_control(frame, self.now, waiting, self.counters);
+                    .on_mac_control(frame, self.now, nonempty_since, self.counters);
             }
         }
     }

@@ -75,8 +75,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (pause, counters) = (&mut self.pause[port], self.counters.of(port));
         let egress = &mut self.side.ports[port];
         self.side.buffer.publish(port, counters);
-        let waiting = |priority: Priority| egress.waiting_since(priority);
-        if let Some(change) = pause.watch(now, waiting, &counters.flow) {
+        let nonempty_since = |priority: Priority| egress.nonempty_since(priority);
+        if let Some(change) = pause.watch(now, nonempty_since, &counters.flow) {
             let dropping = pause.dropping();
             egress.set_dropping(dropping);
             if change.began & dropping != 0 {

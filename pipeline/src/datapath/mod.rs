@@ -212,8 +212,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Returns the number of frames that wait in a port's queues or bypass them.
     #[must_use]
-    pub fn waiting(&self, port: PortId) -> usize {
-        self.side.ports[port].frames() + self.side.bypass[port].waiting()
+    pub fn frames_queued(&self, port: PortId) -> usize {
+        self.side.ports[port].frames() + self.side.bypass[port].frames()
     }
 
     /// Returns true if a port has anything to send, now or later.

@@ -47,7 +47,7 @@ impl<B: FrameBuf> Bypass<B> {
 
     /// Returns the number of frames that wait here.
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub fn frames(&self) -> usize {
         let runs = self.runs.0.iter().flatten();
         runs.map(|run| run.frames.len()).sum()
     }
@@ -56,7 +56,7 @@ impl<B: FrameBuf> Bypass<B> {
     #[inline]
     pub fn offer(&mut self, port: &EgressPort, run: Box<Run<B>>) -> Option<Box<Run<B>>> {
         let priority = run.head.priority;
-        if port.queues[priority].waiting != run.head.amount {
+        if port.queues[priority].amount != run.head.amount {
             return Some(run);
         }
         self.taken |= priority.bit();
@@ -190,7 +190,7 @@ impl EgressPort {
         let mut all = 0;
         for priority in Priority::all_of(ready) {
             let queue = &mut self.queues[priority];
-            let bytes = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
+            let bytes = i64::try_from(queue.amount.bytes).unwrap_or(i64::MAX);
             let known = runs[priority].as_deref().map_or(&[][..], Run::known);
             let scope = marking.scope(queue.config.ecn.as_ref(), u64::MAX);
             if scope.concerns_run(bytes, known) {

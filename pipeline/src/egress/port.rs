@@ -84,7 +84,7 @@ impl EgressPort {
     #[inline]
     #[must_use]
     pub fn depth(&self, priority: Priority) -> u64 {
-        self.queues[priority].waiting.bytes
+        self.queues[priority].amount.bytes
     }
 
     /// Returns the queue as admission sees it; `None` if nothing may enter it.
@@ -93,7 +93,7 @@ impl EgressPort {
     pub fn admission(&self, priority: Priority) -> Option<QueueAdmission> {
         let queue = &self.queues[priority];
         (self.closed() & priority.bit() == 0).then_some(QueueAdmission {
-            waiting: queue.waiting,
+            queued: queue.amount,
             lossless: queue.config.lossless,
             reserve: ControlReserve::amount(queue.config.reserve),
         })
@@ -103,7 +103,7 @@ impl EgressPort {
     #[must_use]
     pub fn remote_admission(&self, priority: Priority) -> QueueAdmission {
         QueueAdmission {
-            waiting: Amount::ZERO,
+            queued: Amount::ZERO,
             lossless: self.queue_config(priority).lossless,
             reserve: Amount::ZERO,
         }
@@ -112,15 +112,15 @@ impl EgressPort {
     /// Returns the number of frames in a queue, without those that bypass it.
     #[inline]
     #[must_use]
-    pub fn waiting(&self, priority: Priority) -> usize {
+    pub fn fifo_len(&self, priority: Priority) -> usize {
         self.queues[priority].fifo.len()
     }
 
     /// Returns the time since which a queue is not empty; `None` if it is empty.
     #[must_use]
-    pub fn waiting_since(&self, priority: Priority) -> Option<Nanos> {
+    pub fn nonempty_since(&self, priority: Priority) -> Option<Nanos> {
         let queue = &self.queues[priority];
-        (queue.waiting.frames > 0).then_some(queue.waiting_since)
+        (queue.amount.frames > 0).then_some(queue.nonempty_since)
     }
 
     /// Sets the queues that may not send.
@@ -234,7 +234,7 @@ impl EgressPort {
     pub fn wred_strikes(&mut self, priority: Priority) -> bool {
         let queue = &self.queues[priority];
         match &queue.config.wred {
-            Some(red) if !queue.config.lossless => red.strikes(queue.waiting.bytes, &mut self.rng),
+            Some(red) if !queue.config.lossless => red.strikes(queue.amount.bytes, &mut self.rng),
             _ => false,
         }
     }
@@ -271,8 +271,8 @@ impl EgressPort {
     #[inline]
     pub fn leave(&mut self, priority: Priority, frames: Amount) {
         let queue = &mut self.queues[priority];
-        queue.waiting = queue.waiting.minus(frames);
-        if queue.waiting.frames == 0 {
+        queue.amount = queue.amount.minus(frames);
+        if queue.amount.frames == 0 {
             self.backlog &= !priority.bit();
         }
         self.dirty |= priority.bit();

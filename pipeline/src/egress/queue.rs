@@ -11,7 +11,7 @@ use crate::units::{BitRate, Nanos};
 pub(super) struct EgressQueue {
     pub(super) fifo: Fifo,
     /// Amount that waits, including frames that were admitted and are not yet in the fifo.
-    pub(super) waiting: Amount,
+    pub(super) amount: Amount,
     /// Highest depth since last published.
     high: u64,
     /// Times at which the depth last rose to each of the watched depths.
@@ -19,7 +19,7 @@ pub(super) struct EgressQueue {
     /// Depth, and these times, as last published.
     reported: (u64, [Nanos; 2]),
     /// Time since which the queue is not empty.
-    pub(super) waiting_since: Nanos,
+    pub(super) nonempty_since: Nanos,
     pub(super) shaper: Shaper,
     /// Token bucket of the minimum rate: positive credit is what the queue was due by it and has not sent.
     pub(super) floor: Shaper,
@@ -47,11 +47,11 @@ impl EgressQueue {
     ) -> EgressQueue {
         EgressQueue {
             fifo: Fifo::default(),
-            waiting: Amount::ZERO,
+            amount: Amount::ZERO,
             high: 0,
             crossed: [Nanos::ZERO; 2],
             reported: (0, [Nanos::ZERO; 2]),
-            waiting_since: Nanos::ZERO,
+            nonempty_since: Nanos::ZERO,
             shaper: shaper(config.max_rate, max_frame, max_absence),
             floor: shaper(config.min_rate, max_frame, max_absence),
             config,
@@ -76,21 +76,21 @@ impl EgressQueue {
     /// Adds frames to the depth; returns true if it rose to the second watched depth, `hard`.
     #[inline]
     pub(super) fn add(&mut self, frames: Amount, now: Nanos) -> bool {
-        if self.waiting.frames == 0 {
-            self.waiting_since = now;
+        if self.amount.frames == 0 {
+            self.nonempty_since = now;
         }
-        let before = self.waiting.bytes;
-        self.waiting = self.waiting.plus(frames);
+        let before = self.amount.bytes;
+        self.amount = self.amount.plus(frames);
         let rose = self
             .config
             .watched_depths
-            .map(|watch| before < watch && self.waiting.bytes >= watch);
+            .map(|watch| before < watch && self.amount.bytes >= watch);
         for (crossed, rose) in self.crossed.iter_mut().zip(rose) {
             if rose {
                 *crossed = now;
             }
         }
-        self.high = self.high.max(self.waiting.bytes);
+        self.high = self.high.max(self.amount.bytes);
         let [_, hard] = rose;
         hard
     }
@@ -98,14 +98,14 @@ impl EgressQueue {
     /// Publishes depth and watermark.
     pub(super) fn publish(&mut self, gauges: &QueueCounters) {
         gauges.peak.raise(self.high);
-        let level = (self.waiting.bytes, self.crossed);
+        let level = (self.amount.bytes, self.crossed);
         if level != self.reported {
             self.reported = level;
-            gauges.level.depth.set(self.waiting.bytes);
+            gauges.level.depth.set(self.amount.bytes);
             for (gauge, crossed) in gauges.level.crossed.iter().zip(self.crossed) {
                 gauge.set(crossed.0);
             }
         }
-        self.high = self.waiting.bytes;
+        self.high = self.amount.bytes;
     }
 }

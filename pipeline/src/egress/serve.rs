@@ -277,7 +277,7 @@ impl EgressPort {
         let queue = &mut self.queues[priority];
         let [_, hard] = queue.config.watched_depths;
         let scope = marking.scope(queue.config.ecn.as_ref(), hard);
-        let mut depth = i64::try_from(queue.waiting.bytes).unwrap_or(i64::MAX);
+        let mut depth = i64::try_from(queue.amount.bytes).unwrap_or(i64::MAX);
         let concerned = scope.concerns_any(depth);
         let tx_queue = out.tx_queue(priority);
         let (mut sent, mut frames) = (0, 0);

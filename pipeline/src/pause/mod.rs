@@ -124,31 +124,32 @@ impl PortPause {
         self.tx_blocked = 0;
     }
 
-    /// Receives a MAC control frame. `waiting` returns the time since which a priority's queue is not empty.
+    /// Receives a MAC control frame. `nonempty_since` returns the time since which a priority's queue is not empty.
     #[cold]
     pub fn on_mac_control(
         &mut self,
         frame: &[u8],
         now: Nanos,
-        waiting: impl Fn(Priority) -> Option<Nanos>,
+        nonempty_since: impl Fn(Priority) -> Option<Nanos>,
         counters: &PortCounters,
     ) {
         if let Some(request) = self.parse_pfc(frame, counters) {
-            self.apply_pause(&request, now, waiting, counters);
+            self.apply_pause(&request, now, nonempty_since, counters);
         }
     }
 
-    /// Applies a pause that was received here or on another worker's queue. `waiting` as for [`PortPause::on_mac_control`].
+    /// Applies a pause that was received here or on another worker's queue. `nonempty_since` as for [`PortPause::on_mac_control`].
     #[cold]
     pub fn apply_pause(
         &mut self,
         request: &PauseRequest,
         now: Nanos,
-        waiting: impl Fn(Priority) -> Option<Nanos>,
+        nonempty_since: impl Fn(Priority) -> Option<Nanos>,
         counters: &PortCounters,
     ) {
         let classes = (request.classes, &request.quanta);
-        self.receiver.take(classes, now, waiting, &counters.flow);
+        self.receiver
+            .take(classes, now, nonempty_since, &counters.flow);
     }
 
     /// Parses and counts a MAC control frame; returns its request if it is PFC.
@@ -177,18 +178,18 @@ impl PortPause {
         self.receiver.is_quiet()
     }
 
-    /// Returns the priorities that may not send now. `waiting` as for [`PortPause::on_mac_control`].
+    /// Returns the priorities that may not send now. `nonempty_since` as for [`PortPause::on_mac_control`].
     #[inline]
     pub fn blocked(
         &mut self,
         now: Nanos,
-        waiting: impl Fn(Priority) -> Option<Nanos>,
+        nonempty_since: impl Fn(Priority) -> Option<Nanos>,
         counters: &FlowCounters,
     ) -> u8 {
         if self.receiver.is_quiet() {
             return self.tx_blocked;
         }
-        let paused = self.receiver.paused(now, waiting, counters);
+        let paused = self.receiver.paused(now, nonempty_since, counters);
         self.tx_blocked | paused & !self.watchdog.as_ref().map_or(0, Watchdog::overrides)
     }
 
@@ -289,19 +290,19 @@ impl PortPause {
         self.sender.sent(frame, now, counters);
     }
 
-    /// Polls the watchdog if it is due. `waiting` as for [`PortPause::on_mac_control`].
+    /// Polls the watchdog if it is due. `nonempty_since` as for [`PortPause::on_mac_control`].
     #[inline]
     pub fn watch(
         &mut self,
         now: Nanos,
-        waiting: impl Fn(Priority) -> Option<Nanos>,
+        nonempty_since: impl Fn(Priority) -> Option<Nanos>,
         counters: &FlowCounters,
     ) -> Option<Change> {
         let watchdog = self.watchdog.as_mut()?;
         if !watchdog.is_due(now) {
             return None;
         }
-        self.receiver.paused(now, &waiting, counters);
-        watchdog.poll(now, &self.receiver, waiting, counters)
+        self.receiver.paused(now, &nonempty_since, counters);
+        watchdog.poll(now, &self.receiver, nonempty_since, counters)
     }
 }

@@ -48,22 +48,22 @@ impl PauseReceiver {
     }
 
     /// Applies the classes of one PFC frame: a time above 0 restarts the timer, 0 ends the pause at once, and classes that are
-    /// not named stay as they are. `waiting` returns the time since which a queue is not empty.
+    /// not named stay as they are. `nonempty_since` returns the time since which a queue is not empty.
     pub fn take(
         &mut self,
         (classes, quanta): (u8, &[u16; 8]),
         now: Nanos,
-        waiting: impl Fn(Priority) -> Option<Nanos>,
+        nonempty_since: impl Fn(Priority) -> Option<Nanos>,
         counters: &FlowCounters,
     ) {
-        self.paused(now, &waiting, counters);
+        self.paused(now, &nonempty_since, counters);
         for (priority, quanta) in Priority::all().zip(quanta) {
             if classes & self.honour & priority.bit() == 0 {
                 continue;
             }
             if *quanta == 0 {
                 if self.paused & priority.bit() != 0 {
-                    self.end(priority, now, waiting(priority), counters);
+                    self.end(priority, now, nonempty_since(priority), counters);
                 }
                 continue;
             }
@@ -97,13 +97,13 @@ impl PauseReceiver {
         self.paused == 0
     }
 
-    /// Ends the pauses whose timers have expired, and returns the priorities paused at `now`. `waiting` returns the time since
+    /// Ends the pauses whose timers have expired, and returns the priorities paused at `now`. `nonempty_since` returns the time since
     /// which a queue is not empty: it must be called before a frame of the queue leaves.
     #[inline]
     pub fn paused(
         &mut self,
         now: Nanos,
-        waiting: impl Fn(Priority) -> Option<Nanos>,
+        nonempty_since: impl Fn(Priority) -> Option<Nanos>,
         counters: &FlowCounters,
     ) -> u8 {
         if self.paused == 0 {
@@ -113,21 +113,21 @@ impl PauseReceiver {
             let until = self.until.get(priority.index()).copied();
             let until = until.unwrap_or(Nanos::ZERO);
             if self.paused & priority.bit() != 0 && until <= now {
-                self.end(priority, until, waiting(priority), counters);
+                self.end(priority, until, nonempty_since(priority), counters);
             }
         }
         self.paused
     }
 
-    /// Ends a pause, behind which frames have waited since `waiting`.
+    /// Ends a pause, behind which frames have waited since `nonempty_since`.
     fn end(
         &mut self,
         priority: Priority,
         at: Nanos,
-        waiting: Option<Nanos>,
+        nonempty_since: Option<Nanos>,
         counters: &FlowCounters,
     ) {
-        let behind = self.behind(priority, at, waiting);
+        let behind = self.behind(priority, at, nonempty_since);
         if let Some(stuck) = self.stuck.get_mut(priority.index()) {
             *stuck += behind;
         }
@@ -145,20 +145,20 @@ impl PauseReceiver {
     }
 
     /// Returns the time for which frames have waited behind the current pause, during which nothing leaves.
-    fn behind(&self, priority: Priority, now: Nanos, waiting: Option<Nanos>) -> Nanos {
-        match waiting {
-            Some(waiting) if self.is_paused(priority) => {
-                now.since(self.since(priority).max(waiting))
+    fn behind(&self, priority: Priority, now: Nanos, nonempty_since: Option<Nanos>) -> Nanos {
+        match nonempty_since {
+            Some(nonempty_since) if self.is_paused(priority) => {
+                now.since(self.since(priority).max(nonempty_since))
             }
             _ => Nanos::ZERO,
         }
     }
 
-    /// Returns the total time for which frames have waited behind pauses of a priority, behind the current one since `waiting`.
+    /// Returns the total time for which frames have waited behind pauses of a priority, behind the current one since `nonempty_since`.
     #[must_use]
-    pub fn stuck(&self, priority: Priority, now: Nanos, waiting: Option<Nanos>) -> Nanos {
+    pub fn stuck(&self, priority: Priority, now: Nanos, nonempty_since: Option<Nanos>) -> Nanos {
         let ended = self.stuck.get(priority.index()).copied();
-        ended.unwrap_or(Nanos::ZERO) + self.behind(priority, now, waiting)
+        ended.unwrap_or(Nanos::ZERO) + self.behind(priority, now, nonempty_since)
     }
 
     /// Returns true if a priority was paused at the last evaluation.

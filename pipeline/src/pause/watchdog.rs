@@ -166,14 +166,14 @@ impl Watchdog {
         }
     }
 
-    /// Evaluates the pauses, and returns the storms that began and ended. `receiver` is up to date with `now`; `waiting` returns
+    /// Evaluates the pauses, and returns the storms that began and ended. `receiver` is up to date with `now`; `nonempty_since` returns
     /// the time since which a queue is not empty.
     #[cold]
     pub fn poll(
         &mut self,
         now: Nanos,
         heard: &PauseReceiver,
-        waiting: impl Fn(Priority) -> Option<Nanos>,
+        nonempty_since: impl Fn(Priority) -> Option<Nanos>,
         counters: &FlowCounters,
     ) -> Option<Change> {
         // Missed polls are not made up for.
@@ -187,8 +187,8 @@ impl Watchdog {
         let mut warned = 0;
         for (priority, total) in Priority::all().zip(&mut self.totals) {
             let bit = priority.bit();
-            let (paused, waiting) = (heard.is_paused(priority), waiting(priority));
-            let all = heard.stuck(priority, now, waiting);
+            let (paused, nonempty_since) = (heard.is_paused(priority), nonempty_since(priority));
+            let all = heard.stuck(priority, now, nonempty_since);
             let times = (all.since(std::mem::replace(&mut total.stuck, all)), elapsed);
             if self.storm & bit != 0 {
                 let quiet = now.since(heard.ended(priority).max(self.resumed));
@@ -197,9 +197,11 @@ impl Watchdog {
                 }
                 continue;
             }
-            let unbroken = waiting.filter(|_| paused).is_some_and(|waiting| {
-                now.since(heard.since(priority).max(waiting)) >= self.config.detect
-            });
+            let unbroken = nonempty_since
+                .filter(|_| paused)
+                .is_some_and(|nonempty_since| {
+                    now.since(heard.since(priority).max(nonempty_since)) >= self.config.detect
+                });
             if total.storm.look(now, times, window) || unbroken {
                 change.began |= bit;
             } else if total.warning.look(now, times, window) {

@@ -93,7 +93,7 @@ impl Engine {
         let link = switch.ports[usize::from(port)].link;
         let free = self.links[link].free_at();
         if free > now {
-            if switch.path.waiting(PortId(port)) > 0 {
+            if switch.path.frames_queued(PortId(port)) > 0 {
                 self.wake_port(index, port, free);
             }
             return;
@@ -125,7 +125,7 @@ impl Engine {
         }
         self.put_on(link, frame);
         let switch = &self.switches[index as usize];
-        if switch.path.waiting(PortId(port)) > 0 {
+        if switch.path.frames_queued(PortId(port)) > 0 {
             let free = self.links[link].free_at();
             self.wake_port(index, port, free);
         }
@@ -141,7 +141,7 @@ impl Engine {
             return;
         }
         let switch = &mut self.switches[index as usize];
-        let idle = switch.path.waiting(PortId(port)) == 0;
+        let idle = switch.path.frames_queued(PortId(port)) == 0;
         let depth = switch.path.depth(PortId(port), Priority::new(DATA));
         let state = &mut switch.ports[usize::from(port)];
         state.unpublished += 1;
@@ -161,7 +161,11 @@ impl Engine {
     fn all_ports(&mut self, index: u32) {
         for port in 0..self.switches[index as usize].ports.len() {
             let port = u8::try_from(port).unwrap_or(u8::MAX);
-            if self.switches[index as usize].path.waiting(PortId(port)) > 0 {
+            if self.switches[index as usize]
+                .path
+                .frames_queued(PortId(port))
+                > 0
+            {
                 self.port_turn(index, port);
             }
         }

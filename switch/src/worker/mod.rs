@@ -204,7 +204,7 @@ impl<P: Probe> Worker<P> {
             let linux = self.linux.as_ref();
             sleeper.idle(now, || {
                 let empty =
-                    |port: &PortQueues| path.waiting(port.id) + port.tx.unsent_frames() == 0;
+                    |port: &PortQueues| path.frames_queued(port.id) + port.tx.unsent_frames() == 0;
                 ports.iter().all(empty)
                     && path.handed_over()
                     && waiting.is_empty()
@@ -316,7 +316,7 @@ impl<P: Probe> Worker<P> {
             for port in &mut self.ports {
                 port.tx.send(&mut self.path, port.id, now, &mut self.probe);
                 port.control(&mut self.path, &self.pool, now);
-                waiting += port.tx.unsent_frames() + self.path.waiting(port.id);
+                waiting += port.tx.unsent_frames() + self.path.frames_queued(port.id);
             }
             let alone = self.receiving.nobody();
             if waiting == 0 && alone && self.path.take_over(now) == 0 {
