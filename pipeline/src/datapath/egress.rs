@@ -43,7 +43,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         };
         let bypass = &mut side.bypass[port];
         if !bypass.is_empty() {
-            if bypass.depart(egress, out, &mut accounts, &marking, &mut side.pool) {
+            if bypass.send_runs(egress, out, &mut accounts, &marking, &mut side.pool) {
                 egress.publish(counters);
                 self.counters.bursts.bypassed.add(1);
                 return;

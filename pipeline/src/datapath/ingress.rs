@@ -165,7 +165,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (egress, priority) = (run.head.egress, run.head.priority);
         let (frames, bytes) = (run.head.amount.frames, run.head.bytes);
         let side = &mut self.side;
-        let lost = match side.bypass[egress].offer(&side.ports[egress], run) {
+        let lost = match side.bypass[egress].try_bypass(&side.ports[egress], run) {
             None => Taken::default(),
             Some(run) => {
                 self.queue_bypassed_of(egress, priority);
@@ -187,13 +187,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (counters, capture) = (self.counters.of(run.head.egress), &mut self.capture);
         let mut lost = Taken::default();
         let depth = port.depth(run.head.priority);
-        port.fill(&mut side.store, &mut run, |buf, meta| {
+        port.push_run(&mut side.store, &mut run, |buf, meta| {
             looks::dropped(capture, DropReason::BufferFull, &buf, &meta, depth);
             no_cell(counters, buffer, &meta, &mut lost);
             let _ = trash.try_push(buf);
         });
         if lost.frames > 0 {
-            port.leave(run.head.priority, lost.amount());
+            port.account_out(run.head.priority, lost.amount());
         }
         side.pool.give(run);
         lost

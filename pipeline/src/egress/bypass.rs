@@ -25,14 +25,14 @@ use crate::units::Priority;
 pub struct Bypass<B> {
     runs: PerPriority<Option<Box<Run<B>>>>,
     /// Priorities whose slot is taken.
-    taken: u8,
+    occupied: u8,
 }
 
 impl<B> Default for Bypass<B> {
     fn default() -> Bypass<B> {
         Bypass {
             runs: PerPriority::default(),
-            taken: 0,
+            occupied: 0,
         }
     }
 }
@@ -42,7 +42,7 @@ impl<B: FrameBuf> Bypass<B> {
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.taken == 0
+        self.occupied == 0
     }
 
     /// Returns the number of frames that wait here.
@@ -54,19 +54,19 @@ impl<B: FrameBuf> Bypass<B> {
 
     /// Takes a run that was admitted to `port` if it is all that its queue holds; otherwise returns it: it must be queued.
     #[inline]
-    pub fn offer(&mut self, port: &EgressPort, run: Box<Run<B>>) -> Option<Box<Run<B>>> {
+    pub fn try_bypass(&mut self, port: &EgressPort, run: Box<Run<B>>) -> Option<Box<Run<B>>> {
         let priority = run.head.priority;
         if port.queues[priority].amount != run.head.amount {
             return Some(run);
         }
-        self.taken |= priority.bit();
+        self.occupied |= priority.bit();
         self.runs[priority].replace(run)
     }
 
     /// Takes the run of a queue out, if there is one.
     #[inline]
     pub fn take(&mut self, priority: Priority) -> Option<Box<Run<B>>> {
-        self.taken &= !priority.bit();
+        self.occupied &= !priority.bit();
         self.runs[priority].take()
     }
 
@@ -74,7 +74,7 @@ impl<B: FrameBuf> Bypass<B> {
     /// for, and of a single run as much as there is credit for. Returns false if the runs must be queued; nothing was
     /// done then. Returns true otherwise, even if no frame left because all runs are paused or `out` is full.
     #[inline]
-    pub fn depart(
+    pub fn send_runs(
         &mut self,
         port: &mut EgressPort,
         out: &mut impl TxSink<B>,
@@ -82,10 +82,10 @@ impl<B: FrameBuf> Bypass<B> {
         marking: &Marking<'_, impl FlowTap>,
         pool: &mut RunPool<B>,
     ) -> bool {
-        if port.backlog != self.taken {
+        if port.backlog != self.occupied {
             return false;
         }
-        let mut ready = self.taken & !port.blocked;
+        let mut ready = self.occupied & !port.blocked;
         if ready == 0 {
             return true;
         }
@@ -96,25 +96,25 @@ impl<B: FrameBuf> Bypass<B> {
         if all > credit && port.backlog & (port.backlog - 1) != 0 {
             return false;
         }
-        let mut side = Side {
+        let mut exit = Exit {
             port,
             out,
             accounts,
         };
-        while ready != 0 && side.out.free_slots() > 0 {
-            let priority = side.port.scheduler.first(ready);
+        while ready != 0 && exit.out.free_slots() > 0 {
+            let priority = exit.port.scheduler.first_to_leave(ready);
             ready &= !priority.bit();
             let Some(run) = self.runs[priority].as_deref_mut() else {
                 continue;
             };
-            let whole = all <= credit && run.frames.len() <= side.out.free_slots();
+            let whole = all <= credit && run.frames.len() <= exit.out.free_slots();
             if !whole {
-                side.send_part(run, credit);
+                exit.send_part(run, credit);
             }
             if (whole || run.frames.is_empty())
                 && let Some(mut run) = self.take(priority)
             {
-                side.send(&mut run);
+                exit.send(&mut run);
                 pool.give(run);
             }
         }
@@ -123,13 +123,13 @@ impl<B: FrameBuf> Bypass<B> {
 }
 
 /// Exit of the runs: port, sink and accounts.
-struct Side<'a, 'b, O> {
+struct Exit<'a, 'b, O> {
     port: &'a mut EgressPort,
     out: &'a mut O,
     accounts: &'a mut InFlightAccounts<'b>,
 }
 
-impl<O> Side<'_, '_, O> {
+impl<O> Exit<'_, '_, O> {
     /// Hands over all frames of a run.
     #[inline]
     fn send<B>(&mut self, run: &mut Run<B>)
@@ -140,7 +140,7 @@ impl<O> Side<'_, '_, O> {
         if head.amount.is_zero() {
             return;
         }
-        self.port.pass(head.priority, head.amount);
+        self.port.account_bypassed(head.priority, head.amount);
         self.accounts
             .add(self.out.tx_queue(head.priority), head.group, head.amount);
         self.out.put_run(run);
@@ -164,7 +164,7 @@ impl<O> Side<'_, '_, O> {
         if frames == 0 {
             return;
         }
-        self.port.pass(part.priority, part.amount);
+        self.port.account_bypassed(part.priority, part.amount);
         self.accounts
             .add(self.out.tx_queue(part.priority), part.group, part.amount);
         let metas = run.records.iter().map(|record| part.meta(record));
@@ -191,9 +191,9 @@ impl EgressPort {
         for priority in Priority::all_of(ready) {
             let queue = &mut self.queues[priority];
             let bytes = i64::try_from(queue.amount.bytes).unwrap_or(i64::MAX);
-            let known = runs[priority].as_deref().map_or(&[][..], Run::known);
+            let records = runs[priority].as_deref().map_or(&[][..], Run::known);
             let scope = marking.scope(queue.config.ecn.as_ref(), u64::MAX);
-            if scope.concerns_run(bytes, known) {
+            if scope.concerns_run(bytes, records) {
                 return None;
             }
             if limited {
@@ -211,7 +211,7 @@ impl EgressPort {
     /// Accounts for frames that bypassed a queue: in the rates of queue and port, in the scheduler, and in the queue's
     /// depth.
     #[inline]
-    fn pass(&mut self, priority: Priority, sent: Amount) {
+    fn account_bypassed(&mut self, priority: Priority, sent: Amount) {
         let queue = &mut self.queues[priority];
         let bytes = i64::try_from(sent.bytes).unwrap_or(i64::MAX);
         if self.floored & priority.bit() != 0 && queue.floor.ready() {
@@ -219,7 +219,7 @@ impl EgressPort {
         }
         queue.shaper.charge(bytes);
         self.shaper.charge(bytes);
-        self.scheduler.alone(priority);
-        self.leave(priority, sent);
+        self.scheduler.account_bypassed(priority);
+        self.account_out(priority, sent);
     }
 }

@@ -253,13 +253,13 @@ impl EgressPort {
         let Queued { buf, meta } = frame;
         let (priority, one) = (meta.priority, Amount::frame(meta.wire_len()));
         self.queues[priority].fifo.push(store, buf, meta)?;
-        self.join(priority, one, now);
+        self.account_in(priority, one, now);
         Ok(())
     }
 
-    /// Accounts for admitted frames, which will bypass the queue or be put [into it](EgressPort::fill).
+    /// Accounts for admitted frames, which will bypass the queue or be put [into it](EgressPort::push_run).
     #[inline]
-    pub fn join(&mut self, priority: Priority, frames: Amount, now: Nanos) {
+    pub fn account_in(&mut self, priority: Priority, frames: Amount, now: Nanos) {
         if self.queues[priority].add(frames, now) {
             self.alarm = now;
         }
@@ -269,7 +269,7 @@ impl EgressPort {
 
     /// Accounts for admitted frames that have left.
     #[inline]
-    pub fn leave(&mut self, priority: Priority, frames: Amount) {
+    pub fn account_out(&mut self, priority: Priority, frames: Amount) {
         let queue = &mut self.queues[priority];
         queue.amount = queue.amount.minus(frames);
         if queue.amount.frames == 0 {
@@ -280,7 +280,7 @@ impl EgressPort {
 
     /// Puts the frames of an admitted run into their queue; `lost` takes those for which there are no cells.
     #[inline]
-    pub fn fill<B: FrameBuf>(
+    pub fn push_run<B: FrameBuf>(
         &mut self,
         store: &mut FifoStore<B, Meta>,
         run: &mut Run<B>,
@@ -312,15 +312,15 @@ impl EgressPort {
         mut each: impl FnMut(Queued<B>),
     ) -> usize {
         let queue = &mut self.queues[priority];
-        let (mut gone, mut drained) = (Amount::ZERO, 0);
+        let (mut removed, mut drained) = (Amount::ZERO, 0);
         while drained < most
             && let Some((buf, meta)) = queue.fifo.pop(store)
         {
-            gone = gone.plus(Amount::frame(meta.wire_len()));
+            removed = removed.plus(Amount::frame(meta.wire_len()));
             drained += 1;
             each(Queued { buf, meta });
         }
-        self.leave(priority, gone);
+        self.account_out(priority, removed);
         let empty = self.backlog & priority.bit() == 0;
         self.scheduler.sent(priority, 0, empty);
         drained

@@ -16,14 +16,14 @@ fn the_level_of_a_queue_is_written_only_when_it_is_another() {
     let level = &counters.queues[3].level;
     // A write by the worker would overwrite this.
     level.depth.set(7);
-    port.join(three, frame, Nanos(5));
-    port.leave(three, frame);
+    port.account_in(three, frame, Nanos(5));
+    port.account_out(three, frame);
     port.publish(&counters);
     assert_eq!(
         (level.depth.get(), counters.queues[3].peak.get()),
         (7, 1_500)
     );
-    port.join(three, frame, Nanos(6));
+    port.account_in(three, frame, Nanos(6));
     port.publish(&counters);
     assert_eq!(level.depth.get(), 1_500);
 }
@@ -41,7 +41,7 @@ fn a_rise_to_the_second_watched_depth_is_told_with_that_depth() {
     let (mut port, counters) = (EgressPort::new(&config, 1), PortCounters::default());
     let (three, frame) = (Priority::new(3), Amount::frame(1_500));
     for (at, alarm, depth) in [(5, 0, 1_500), (7, 7, 3_000), (9, 7, 4_500)] {
-        port.join(three, frame, Nanos(at));
+        port.account_in(three, frame, Nanos(at));
         assert!(
             counters.alarm.get() < alarm || alarm < at,
             "not before it is published"
@@ -55,9 +55,9 @@ fn a_rise_to_the_second_watched_depth_is_told_with_that_depth() {
         assert_eq!(queue.level.crossed[0].get(), 5);
     }
     for _ in 0..2 {
-        port.leave(three, frame);
+        port.account_out(three, frame);
     }
-    port.join(three, frame, Nanos(11));
+    port.account_in(three, frame, Nanos(11));
     port.publish(&counters);
     assert_eq!(counters.alarm.get(), 11, "a second rise");
 }

@@ -25,7 +25,7 @@ pub struct Scheduler {
     quantum: [i64; PRIORITIES],
     deficit: [i64; PRIORITIES],
     /// DWRR queue that is being served.
-    turn: Priority,
+    current: Priority,
 }
 
 impl Scheduler {
@@ -36,7 +36,7 @@ impl Scheduler {
             strict: 0,
             quantum: [0; PRIORITIES],
             deficit: [0; PRIORITIES],
-            turn: Priority::new(0),
+            current: Priority::new(0),
         };
         for (priority, discipline) in Priority::all().zip(disciplines) {
             scheduler.set(priority, *discipline);
@@ -101,7 +101,7 @@ impl Scheduler {
     /// weight, the higher priority if those are equal.
     #[inline]
     #[must_use]
-    pub fn first(&self, offered: u8) -> Priority {
+    pub fn first_to_leave(&self, offered: u8) -> Priority {
         let strict = offered & self.strict;
         if strict != 0 {
             return highest(strict);
@@ -113,25 +113,25 @@ impl Scheduler {
     /// Accounts for frames that bypassed a queue: the turn is the queue's, and it saves nothing up, even if frames are
     /// left.
     #[inline]
-    pub fn alone(&mut self, queue: Priority) {
+    pub fn account_bypassed(&mut self, queue: Priority) {
         if self.strict & queue.bit() == 0 {
-            self.turn = queue;
+            self.current = queue;
             self.sent(queue, 0, true);
         }
     }
 
     fn pick_dwrr(&mut self, offered: u8, head: impl Fn(Priority) -> u16) -> Priority {
-        if offered & self.turn.bit() != 0 && self.affords(self.turn, &head) {
-            return self.turn;
+        if offered & self.current.bit() != 0 && self.affords(self.current, &head) {
+            return self.current;
         }
-        let mut turn = self.turn;
+        let mut next_queue = self.current;
         // One round of the offered queues, each earning its quantum in turn.
         for _ in 0..offered.count_ones() {
-            turn = next(offered, turn);
-            self.earn(turn, 1);
-            if self.affords(turn, &head) {
-                self.turn = turn;
-                return turn;
+            next_queue = next(offered, next_queue);
+            self.earn(next_queue, 1);
+            if self.affords(next_queue, &head) {
+                self.current = next_queue;
+                return next_queue;
             }
         }
         // Frames larger than the quanta: skip the rounds in which no queue could send.
@@ -143,14 +143,14 @@ impl Scheduler {
             self.earn(queue, rounds.saturating_sub(1));
         }
         for _ in 0..offered.count_ones() {
-            turn = next(offered, turn);
-            self.earn(turn, 1);
-            if self.affords(turn, &head) {
+            next_queue = next(offered, next_queue);
+            self.earn(next_queue, 1);
+            if self.affords(next_queue, &head) {
                 break;
             }
         }
-        self.turn = turn;
-        turn
+        self.current = next_queue;
+        next_queue
     }
 
     #[inline]

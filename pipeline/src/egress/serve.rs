@@ -1,6 +1,6 @@
 //! Service of a port's queues: which queue sends next, and how much it sends at once.
 //!
-//! Law: frames sent together in a turn would have been sent one by one in the same order. A turn ends with the queue's
+//! Law: frames sent together in a grant would have been sent one by one in the same order. A grant ends with the queue's
 //! deficit, with its rate or the port's, or after each frame where a minimum rate may take precedence.
 
 use std::hint::black_box;
@@ -101,13 +101,13 @@ impl InFlightAccounts<'_> {
 
     /// Accounts for a row of frames that were handed to a transmit queue: at once if they are of one group.
     #[inline]
-    fn add_row(&mut self, tx_queue: Priority, go: Go, metas: &[Meta]) {
-        if go.alike {
+    fn add_row(&mut self, tx_queue: Priority, part: SendablePart, metas: &[Meta]) {
+        if part.one_group {
             let amount = Amount {
-                bytes: go.bytes.unsigned_abs(),
-                frames: go.frames as u64,
+                bytes: part.bytes.unsigned_abs(),
+                frames: part.frames as u64,
             };
-            self.add(tx_queue, go.group, amount);
+            self.add(tx_queue, part.group, amount);
         } else {
             for meta in metas {
                 self.add(tx_queue, meta.group, Amount::frame(meta.wire_len()));
@@ -116,9 +116,9 @@ impl InFlightAccounts<'_> {
     }
 }
 
-/// A queue's turn to send.
+/// A queue's grant to send.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
+struct Grant {
     priority: Priority,
     /// Most bytes on the wire.
     bytes: i64,
@@ -126,7 +126,7 @@ struct Turn {
     frames: usize,
 }
 
-/// Limits of a turn: its own, those of the rates, and that of the sink.
+/// Limits of a grant: its own, those of the rates, and that of the sink.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Most frames.
@@ -137,39 +137,39 @@ struct Limits {
     byte_budget: i64,
 }
 
-/// Part of a row of frames that may go.
+/// Part of a row of frames that may part.
 #[derive(Debug, Clone, Copy)]
-struct Go {
+struct SendablePart {
     frames: usize,
     /// Bytes on the wire.
     bytes: i64,
     /// Group of the first frame.
     group: GroupId,
     /// True if all frames are of that group.
-    alike: bool,
+    one_group: bool,
 }
 
 impl Limits {
     /// Returns how much of a row of frames may go after `sent` bytes.
     #[inline]
-    fn allow(self, row: &[Meta], sent: i64) -> Go {
+    fn allow(self, row: &[Meta], sent: i64) -> SendablePart {
         let (credit, most) = (self.byte_budget - sent, self.bytes - sent);
-        let mut go = Go {
+        let mut part = SendablePart {
             frames: 0,
             bytes: 0,
             group: row.first().map_or(GroupId::NONE, |first| first.group),
-            alike: true,
+            one_group: true,
         };
         for meta in row {
-            let after = go.bytes + i64::from(meta.wire_len());
-            if go.bytes >= credit || after > most {
+            let after = part.bytes + i64::from(meta.wire_len());
+            if part.bytes >= credit || after > most {
                 break;
             }
-            go.alike &= meta.group == go.group;
-            go.bytes = after;
-            go.frames += 1;
+            part.one_group &= meta.group == part.group;
+            part.bytes = after;
+            part.frames += 1;
         }
-        go
+        part
     }
 }
 
@@ -179,14 +179,14 @@ const DESCRIPTORS: usize = 2 * HEADERS;
 /// Distance from the head of a queue, in frames, at which headers are prefetched.
 const HEADERS: usize = SEGMENT;
 
-/// Prefetches what the departure of `gone` frames has brought within the two distances from the head: in a standing queue buffers have left
+/// Prefetches what the departure of `departed` frames has brought within the two distances from the head: in a standing queue buffers have left
 /// the cache since they were queued. A queue shorter than that holds frames that came a moment ago.
 #[inline]
-fn prefetch<B: FrameBuf>(fifo: &Fifo, store: &FifoStore<B, Meta>, gone: usize, headers: bool) {
-    if fifo.len() + gone <= HEADERS {
+fn prefetch<B: FrameBuf>(fifo: &Fifo, store: &FifoStore<B, Meta>, departed: usize, headers: bool) {
+    if fifo.len() + departed <= HEADERS {
         return;
     }
-    let within = |distance: usize| (distance.saturating_sub(gone), distance);
+    let within = |distance: usize| (distance.saturating_sub(departed), distance);
     if headers {
         fifo.ahead(store, within(HEADERS), |buf, _| buf.prefetch());
     }
@@ -217,24 +217,24 @@ impl EgressPort {
         let mut blocked = self.over_rate(marking.now) | self.blocked;
         while out.free_slots() > 0 && out.byte_budget() > 0 && self.shaper.ready() {
             let offered = self.backlog & !blocked;
-            let Some(turn) = self.next(store, offered) else {
+            let Some(grant) = self.next_grant(store, offered) else {
                 break;
             };
-            let served = self.serve(store, turn, out, accounts, marking, counters);
+            let served = self.serve(store, grant, out, accounts, marking, counters);
             if served == 0 {
                 break;
             }
-            if !self.queues[turn.priority].shaper.ready() {
-                blocked |= turn.priority.bit();
+            if !self.queues[grant.priority].shaper.ready() {
+                blocked |= grant.priority.bit();
             }
         }
     }
 
-    /// Returns the queue that is served next, and the limits of its turn.
+    /// Returns the queue that is served next, and the limits of its grant.
     #[inline]
-    fn next<B>(&mut self, store: &FifoStore<B, Meta>, offered: u8) -> Option<Turn> {
+    fn next_grant<B>(&mut self, store: &FifoStore<B, Meta>, offered: u8) -> Option<Grant> {
         if let Some(priority) = self.below_floor(offered) {
-            return Some(Turn {
+            return Some(Grant {
                 priority,
                 bytes: i64::MAX,
                 frames: 1,
@@ -246,7 +246,7 @@ impl EgressPort {
             front.map_or(0, |meta| meta.wire_len())
         };
         let priority = self.scheduler.pick(offered, head)?;
-        Some(Turn {
+        Some(Grant {
             priority,
             bytes: self.scheduler.allowance(priority),
             // A minimum rate may take precedence after every frame.
@@ -258,22 +258,22 @@ impl EgressPort {
         })
     }
 
-    /// Lets a queue send for as long as its turn and the rates allow; returns the number of frames sent.
+    /// Lets a queue send for as long as its grant and the rates allow; returns the number of frames sent.
     #[inline(never)]
     fn serve<B: FrameBuf>(
         &mut self,
         store: &mut FifoStore<B, Meta>,
-        turn: Turn,
+        grant: Grant,
         out: &mut impl TxSink<B>,
         accounts: &mut InFlightAccounts<'_>,
         marking: &mut Marking<'_, impl FlowTap>,
         counters: &PortCounters,
     ) -> usize {
-        let priority = turn.priority;
+        let priority = grant.priority;
         let Some(counters) = counters.queues.get(priority.index()) else {
             return 0;
         };
-        let limits = self.limits(turn, out);
+        let limits = self.limits(grant, out);
         let queue = &mut self.queues[priority];
         let [_, hard] = queue.config.watched_depths;
         let scope = marking.scope(queue.config.ecn.as_ref(), hard);
@@ -284,12 +284,12 @@ impl EgressPort {
         while frames < limits.frames && !queue.fifo.is_empty() {
             let (cells, metas) = queue.fifo.oldest(store);
             let row = metas.len().min(limits.frames - frames);
-            let go = limits.allow(metas.get(..row).unwrap_or_default(), sent);
-            if go.frames == 0 {
+            let part = limits.allow(metas.get(..row).unwrap_or_default(), sent);
+            if part.frames == 0 {
                 break;
             }
-            let metas = metas.get(..go.frames).unwrap_or_default();
-            accounts.add_row(tx_queue, go, metas);
+            let metas = metas.get(..part.frames).unwrap_or_default();
+            accounts.add_row(tx_queue, part, metas);
             for (cell, meta) in cells.iter_mut().zip(metas) {
                 let Some(mut buf) = cell.take() else { break };
                 if concerned {
@@ -300,32 +300,32 @@ impl EgressPort {
                 }
                 out.put(Queued { buf, meta: *meta });
             }
-            queue.fifo.advance(store, go.frames);
-            prefetch(&queue.fifo, store, go.frames, concerned);
-            sent += go.bytes;
-            frames += go.frames;
-            if go.frames < row {
+            queue.fifo.advance(store, part.frames);
+            prefetch(&queue.fifo, store, part.frames, concerned);
+            sent += part.bytes;
+            frames += part.frames;
+            if part.frames < row {
                 break;
             }
         }
-        self.charge_turn(priority, sent, frames);
+        self.charge_grant(priority, sent, frames);
         frames
     }
 
-    /// Returns the limits of a queue's turn.
+    /// Returns the limits of a queue's grant.
     #[inline]
-    fn limits<B>(&self, turn: Turn, out: &impl TxSink<B>) -> Limits {
-        let rate = self.queues[turn.priority].shaper.allowance();
+    fn limits<B>(&self, grant: Grant, out: &impl TxSink<B>) -> Limits {
+        let rate = self.queues[grant.priority].shaper.allowance();
         Limits {
-            frames: turn.frames.min(out.free_slots()),
-            bytes: turn.bytes,
+            frames: grant.frames.min(out.free_slots()),
+            bytes: grant.bytes,
             byte_budget: self.shaper.allowance().min(rate).min(out.byte_budget()),
         }
     }
 
-    /// Charges a turn of a queue, in which `frames` frames of `sent` bytes on the wire left, to shapers, scheduler and queue.
+    /// Charges a grant of a queue, in which `frames` frames of `sent` bytes on the wire left, to shapers, scheduler and queue.
     #[inline]
-    fn charge_turn(&mut self, priority: Priority, sent: i64, frames: usize) {
+    fn charge_grant(&mut self, priority: Priority, sent: i64, frames: usize) {
         let queue = &mut self.queues[priority];
         if self.floored & priority.bit() != 0 && queue.floor.ready() {
             queue.floor.charge(sent);
@@ -338,7 +338,7 @@ impl EgressPort {
             bytes: sent.unsigned_abs(),
             frames: frames as u64,
         };
-        self.leave(priority, amount);
+        self.account_out(priority, amount);
     }
 
     /// Returns the highest queue that has not had its minimum rate.

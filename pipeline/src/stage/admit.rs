@@ -65,7 +65,7 @@ impl Room<'_> {
                 }
         });
         if admitted {
-            port.join(run.priority, run.amount, self.now);
+            port.account_in(run.priority, run.amount, self.now);
         }
         admitted
     }
@@ -116,7 +116,7 @@ impl Room<'_> {
         } else if !self.buffer.fits_queue(one, queue) {
             return Err(DropReason::QueueFull);
         }
-        port.join(run.priority, one, self.now);
+        port.account_in(run.priority, one, self.now);
         Ok(())
     }
 }
