@@ -186,7 +186,7 @@ impl EgressPort {
         runs: &PerPriority<Option<Box<Run<B>>>>,
     ) -> Option<i64> {
         self.shaper.refill(marking.now);
-        let limited = (self.limited | self.floored) & ready != 0;
+        let limited = (self.has_max_rate | self.has_min_rate) & ready != 0;
         let mut all = 0;
         for priority in Priority::all_of(ready) {
             let queue = &mut self.queues[priority];
@@ -198,7 +198,7 @@ impl EgressPort {
             }
             if limited {
                 queue.shaper.refill(marking.now);
-                queue.floor.refill(marking.now);
+                queue.min_rate.refill(marking.now);
                 if queue.shaper.allowance() < bytes {
                     return None;
                 }
@@ -214,8 +214,8 @@ impl EgressPort {
     fn account_bypassed(&mut self, priority: Priority, sent: Amount) {
         let queue = &mut self.queues[priority];
         let bytes = i64::try_from(sent.bytes).unwrap_or(i64::MAX);
-        if self.floored & priority.bit() != 0 && queue.floor.ready() {
-            queue.floor.charge(bytes);
+        if self.has_min_rate & priority.bit() != 0 && queue.min_rate.ready() {
+            queue.min_rate.charge(bytes);
         }
         queue.shaper.charge(bytes);
         self.shaper.charge(bytes);

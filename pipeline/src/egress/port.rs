@@ -23,9 +23,9 @@ pub struct EgressPort {
     /// Queues with something to send.
     pub(super) backlog: u8,
     /// Queues with a maximum rate.
-    pub(super) limited: u8,
+    pub(super) has_max_rate: u8,
     /// Queues with a minimum rate.
-    pub(super) floored: u8,
+    pub(super) has_min_rate: u8,
     /// Queues that may not send now: the peer has paused them, or their transmit queue takes no more frames.
     pub(super) blocked: u8,
     /// Queues under a storm: nothing enters them.
@@ -53,13 +53,13 @@ impl EgressPort {
         let queues = config.queues.clone();
         let queues =
             PerPriority(queues.map(|queue| EgressQueue::new(queue, max_frame, max_absence)));
-        let (mut limited, mut floored) = (0, 0);
+        let (mut has_max_rate, mut has_min_rate) = (0, 0);
         for (priority, queue) in queues.iter() {
             if queue.shaper.is_limited() {
-                limited |= priority.bit();
+                has_max_rate |= priority.bit();
             }
-            if queue.floor.is_limited() {
-                floored |= priority.bit();
+            if queue.min_rate.is_limited() {
+                has_min_rate |= priority.bit();
             }
         }
         EgressPort {
@@ -67,8 +67,8 @@ impl EgressPort {
             shaper: shaper(config.rate, config.max_frame, config.max_absence),
             queues,
             backlog: 0,
-            limited,
-            floored,
+            has_max_rate,
+            has_min_rate,
             blocked: 0,
             dropping: 0,
             down: false,
@@ -180,8 +180,8 @@ impl EgressPort {
         let queue = &mut self.queues[priority];
         queue.reconfigure(config, self.max_frame, self.max_absence);
         for (set, limited) in [
-            (&mut self.limited, queue.shaper.is_limited()),
-            (&mut self.floored, queue.floor.is_limited()),
+            (&mut self.has_max_rate, queue.shaper.is_limited()),
+            (&mut self.has_min_rate, queue.min_rate.is_limited()),
         ] {
             *set = *set & !priority.bit() | if limited { priority.bit() } else { 0 };
         }

@@ -22,7 +22,7 @@ pub(super) struct EgressQueue {
     pub(super) nonempty_since: Nanos,
     pub(super) shaper: Shaper,
     /// Token bucket of the minimum rate: positive credit is what the queue was due by it and has not sent.
-    pub(super) floor: Shaper,
+    pub(super) min_rate: Shaper,
     pub(super) config: EgressQueueConfig,
 }
 
@@ -53,7 +53,7 @@ impl EgressQueue {
             reported: (0, [Nanos::ZERO; 2]),
             nonempty_since: Nanos::ZERO,
             shaper: shaper(config.max_rate, max_frame, max_absence),
-            floor: shaper(config.min_rate, max_frame, max_absence),
+            min_rate: shaper(config.min_rate, max_frame, max_absence),
             config,
         }
     }
@@ -66,7 +66,7 @@ impl EgressQueue {
         max_absence: Nanos,
     ) {
         self.shaper = shaper(config.max_rate, max_frame, max_absence);
-        self.floor = shaper(config.min_rate, max_frame, max_absence);
+        self.min_rate = shaper(config.min_rate, max_frame, max_absence);
         self.config = EgressQueueConfig {
             lossless: self.config.lossless,
             ..config.clone()

@@ -214,7 +214,7 @@ impl EgressPort {
             return;
         }
         self.shaper.refill(marking.now);
-        let mut blocked = self.over_rate(marking.now) | self.blocked;
+        let mut blocked = self.above_max_rate(marking.now) | self.blocked;
         while out.free_slots() > 0 && out.byte_budget() > 0 && self.shaper.ready() {
             let offered = self.backlog & !blocked;
             let Some(grant) = self.next_grant(store, offered) else {
@@ -233,7 +233,7 @@ impl EgressPort {
     /// Returns the queue that is served next, and the limits of its grant.
     #[inline]
     fn next_grant<B>(&mut self, store: &FifoStore<B, Meta>, offered: u8) -> Option<Grant> {
-        if let Some(priority) = self.below_floor(offered) {
+        if let Some(priority) = self.below_min_rate(offered) {
             return Some(Grant {
                 priority,
                 bytes: i64::MAX,
@@ -250,7 +250,7 @@ impl EgressPort {
             priority,
             bytes: self.scheduler.allowance(priority),
             // A minimum rate may take precedence after every frame.
-            frames: if offered & self.floored == 0 {
+            frames: if offered & self.has_min_rate == 0 {
                 BURST
             } else {
                 1
@@ -327,8 +327,8 @@ impl EgressPort {
     #[inline]
     fn charge_grant(&mut self, priority: Priority, sent: i64, frames: usize) {
         let queue = &mut self.queues[priority];
-        if self.floored & priority.bit() != 0 && queue.floor.ready() {
-            queue.floor.charge(sent);
+        if self.has_min_rate & priority.bit() != 0 && queue.min_rate.ready() {
+            queue.min_rate.charge(sent);
         }
         queue.shaper.charge(sent);
         self.shaper.charge(sent);
@@ -343,25 +343,25 @@ impl EgressPort {
 
     /// Returns the highest queue that has not had its minimum rate.
     #[inline]
-    fn below_floor(&self, offered: u8) -> Option<Priority> {
-        if offered & self.floored == 0 {
+    fn below_min_rate(&self, offered: u8) -> Option<Priority> {
+        if offered & self.has_min_rate == 0 {
             return None;
         }
         let mut queues = self.queues.iter().rev();
         let below = queues.find(|(priority, queue)| {
-            offered & self.floored & priority.bit() != 0 && queue.floor.ready()
+            offered & self.has_min_rate & priority.bit() != 0 && queue.min_rate.ready()
         });
         below.map(|(priority, _)| priority)
     }
 
     /// Refills the shapers of the queues, and returns the queues that have used up their own rate.
     #[inline]
-    fn over_rate(&mut self, now: Nanos) -> u8 {
+    fn above_max_rate(&mut self, now: Nanos) -> u8 {
         let mut blocked = 0;
-        if (self.limited | self.floored) != 0 {
+        if (self.has_max_rate | self.has_min_rate) != 0 {
             for (priority, queue) in self.queues.iter_mut() {
                 queue.shaper.refill(now);
-                queue.floor.refill(now);
+                queue.min_rate.refill(now);
                 if !queue.shaper.ready() {
                     blocked |= priority.bit();
                 }
