@@ -292,7 +292,10 @@ fn a_run_into_an_idle_queue_does_not_queue() {
         let mut burst = Box::new((0..8).map(|_| HeapFrame::new(&craft.frame())).collect());
         path.ingress(DC, &mut burst, Nanos(now));
         assert_eq!(
-            (path.side.bypass[WAN].frames(), path.frames_queued(WAN)),
+            (
+                path.egress_side.bypass[WAN].frames(),
+                path.frames_queued(WAN)
+            ),
             (8, 8)
         );
         let left = fill::<false>(&mut path, WAN, BURST, Nanos(now));
@@ -305,7 +308,7 @@ fn a_run_into_an_idle_queue_does_not_queue() {
             (path.buffer().used().frames, path.buffer().used().bytes),
             (0, 0)
         );
-        assert!(path.side.bypass[WAN].is_empty());
+        assert!(path.egress_side.bypass[WAN].is_empty());
     }
 }
 
@@ -338,7 +341,7 @@ fn two_ports_do_not_put_each_other_into_queues() {
         &mut burst_to("10.0.1.9", 1, 16, 100, 106),
         Nanos(1_000_000),
     );
-    let waiting = [DC, WAN].map(|port| path.side.bypass[port].frames());
+    let waiting = [DC, WAN].map(|port| path.egress_side.bypass[port].frames());
     assert_eq!(waiting, [16, 16]);
     // Another priority of the same port has its own slot.
     path.ingress(
@@ -346,7 +349,7 @@ fn two_ports_do_not_put_each_other_into_queues() {
         &mut burst_to("10.0.2.2", 0, 16, 100, 2),
         Nanos(1_000_000),
     );
-    assert_eq!(path.side.bypass[WAN].frames(), 16 + 16);
+    assert_eq!(path.egress_side.bypass[WAN].frames(), 16 + 16);
     assert_eq!(
         fill::<false>(&mut path, WAN, BURST, Nanos(1_000_000)).len(),
         32
@@ -365,15 +368,15 @@ fn a_run_leaves_in_part_where_the_rate_does_not_let_all_of_it_go() {
     );
     let first = fill::<false>(&mut path, WAN, BURST, Nanos(1_000_000)).len();
     assert!((1..BURST).contains(&first), "{first}");
-    assert_eq!(path.side.bypass[WAN].frames(), BURST - first);
-    assert_eq!(path.side.ports[WAN].frames(), 0, "none queued");
+    assert_eq!(path.egress_side.bypass[WAN].frames(), BURST - first);
+    assert_eq!(path.egress_side.ports[WAN].frames(), 0, "none queued");
     path.sent(WAN, Sent::of(vec![1082; first]));
     let rest = fill::<false>(&mut path, WAN, BURST, Nanos(2_000_000)).len();
     path.sent(WAN, Sent::of(vec![1082; rest]));
     let last = fill::<false>(&mut path, WAN, BURST, Nanos(3_000_000)).len();
     path.sent(WAN, Sent::of(vec![1082; last]));
     assert_eq!(first + rest + last, BURST);
-    assert!(path.side.bypass[WAN].is_empty());
+    assert!(path.egress_side.bypass[WAN].is_empty());
     assert_eq!(path.buffer().used().frames, 0);
 }
 
@@ -427,7 +430,7 @@ fn each_lane_gives_back_its_own() {
             ..sent
         },
     );
-    path.side.buffer.apply_releases();
+    path.egress_side.buffer.apply_releases();
     assert_eq!((held(&path, 3), held(&path, 0)), (8, 0));
 }
 
@@ -443,7 +446,7 @@ fn a_port_keeps_its_rate_over_turns_of_fifty_microseconds() {
         frames: 8_192,
         alpha_256: 1 << 16,
     });
-    path.side.ports[WAN] = crate::egress::port::EgressPort::new(&config, 1);
+    path.egress_side.ports[WAN] = crate::egress::port::EgressPort::new(&config, 1);
     let (mut sent, turns) = (0, 200u64);
     for turn in 1..=turns {
         let now = Nanos::from_micros(50 * turn);

@@ -104,14 +104,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return;
         }
         let head = &run.head;
-        let (port, waits) = (&self.side.ports[head.egress], head.amount.bytes);
+        let (port, waits) = (&self.egress_side.ports[head.egress], head.amount.bytes);
         let depth = port.depth(head.priority);
         let kind = if depth == waits {
             Kind::Bypassed
         } else {
             Kind::Queued
         };
-        let group = self.side.buffer.group(head.group);
+        let group = self.egress_side.buffer.group(head.group);
         let is_watched = watched(self.tap.ports(), head);
         let look = Look {
             ingress: Some(head.group.ingress()).filter(|_| !head.group.is_none()),
@@ -120,7 +120,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             depth: depth.saturating_sub(waits),
             flags: Event::REWRITTEN | if is_watched { Event::WATCHED } else { 0 },
             notes: Notes {
-                pool: self.side.buffer.used().bytes,
+                pool: self.egress_side.buffer.used().bytes,
                 group: group.map_or(0, |group| group.held().bytes),
                 headroom: group.map_or(0, |group| group.headroom().bytes),
                 ..Notes::default()
@@ -140,7 +140,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let look = Look {
             egress: Some(meta.egress),
             priority: Some(meta.priority),
-            depth: self.side.ports[meta.egress].depth(meta.priority),
+            depth: self.egress_side.ports[meta.egress].depth(meta.priority),
             flags: Event::MADE | Event::REWRITTEN,
             ..Look::of(Kind::Made)
         };
@@ -153,9 +153,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub(super) fn send_captured(&mut self, port: PortId, out: &mut impl TxSink<B>, now: Nanos) {
         self.capture.at(now);
         if !self.capture.may_want(Kind::Sent, port) {
-            return self.send_to(port, out, now);
+            return self.send_uncaptured(port, out, now);
         }
-        let egress = &self.side.ports[port];
+        let egress = &self.egress_side.ports[port];
         let depths = Priority::all().map(|priority| egress.depth(priority));
         let mut all = PerPriority::default();
         for ((_, place), depth) in all.iter_mut().zip(depths) {
@@ -167,7 +167,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             capture: &mut capture,
             depths: all,
         };
-        self.send_to(port, &mut out, now);
+        self.send_uncaptured(port, &mut out, now);
         self.capture = capture;
     }
 }

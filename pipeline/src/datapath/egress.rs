@@ -13,20 +13,20 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     pub fn egress(&mut self, port: PortId, out: &mut impl TxSink<B>, now: Nanos) {
         let pause = &self.pause[port];
-        if self.side.ports[port].is_idle() && pause.is_quiet() {
+        if self.egress_side.ports[port].is_idle() && pause.is_quiet() {
             return;
         }
         if self.capture.is_on() {
             self.send_captured(port, out, now);
         } else {
-            self.send_to(port, out, now);
+            self.send_uncaptured(port, out, now);
         }
     }
 
     /// Runs [`Datapath::egress`] for a port that has something to do.
     #[inline]
-    pub(super) fn send_to(&mut self, port: PortId, out: &mut impl TxSink<B>, now: Nanos) {
-        let (side, pause) = (&mut self.side, &mut self.pause[port]);
+    pub(super) fn send_uncaptured(&mut self, port: PortId, out: &mut impl TxSink<B>, now: Nanos) {
+        let (side, pause) = (&mut self.egress_side, &mut self.pause[port]);
         let egress = &mut side.ports[port];
         let counters = self.counters.of(port);
         let nonempty_since = |priority: Priority| egress.nonempty_since(priority);
@@ -43,7 +43,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         };
         let bypass = &mut side.bypass[port];
         if !bypass.is_empty() {
-            if bypass.send_runs(egress, out, &mut accounts, &marking, &mut side.pool) {
+            if bypass.send_runs(egress, out, &mut accounts, &marking, &mut side.spare_runs) {
                 egress.publish(counters);
                 self.counters.bursts.bypassed.add(1);
                 return;
@@ -56,7 +56,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Fills `out` from the queues of `port`.
     #[inline]
     fn schedule(&mut self, port: PortId, out: &mut impl TxSink<B>, now: Nanos) {
-        let (side, counters) = (&mut self.side, self.counters.of(port));
+        let (side, counters) = (&mut self.egress_side, self.counters.of(port));
         let mut marking = Marking {
             config: side.ecn[port],
             tap: &mut self.tap,
@@ -82,16 +82,16 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Puts the run that bypasses one queue into it after all.
     #[cold]
     pub(super) fn queue_bypassed_of(&mut self, port: PortId, priority: Priority) {
-        if let Some(run) = self.side.bypass[port].take(priority) {
-            let lost = self.fill(run);
-            self.held.give(lost.frames, lost.bytes);
+        if let Some(run) = self.egress_side.bypass[port].take(priority) {
+            let lost = self.queue_run(run);
+            self.held.subtract(lost.frames, lost.bytes);
         }
     }
 
     /// Accounts for frames that [`Datapath::egress`] handed out and the device of `port` took, oldest first.
     #[inline]
     pub fn sent(&mut self, port: PortId, sent: Sent) {
-        self.held.give(sent.amount.frames, sent.bytes);
+        self.held.subtract(sent.amount.frames, sent.bytes);
         self.give_back(port, sent);
         if let Some(counters) = self.counters.port(port.index()) {
             counters.tx.add(sent.amount.frames, sent.bytes);
@@ -101,10 +101,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Releases the charges of frames that have left a transmit queue.
     #[inline]
     pub(super) fn give_back(&mut self, port: PortId, sent: Sent) {
-        let in_flight = &mut self.side.in_flight[port][sent.tx_queue];
+        let in_flight = &mut self.egress_side.in_flight[port][sent.tx_queue];
         let mut taken = sent.amount;
         while let Some(charge) = in_flight.pop(&mut taken) {
-            self.side.buffer.release(charge);
+            self.egress_side.buffer.release(charge);
         }
     }
 }

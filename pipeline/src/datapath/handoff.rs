@@ -22,7 +22,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         for (_, port) in self.ingress.iter_mut() {
             port.set_worker(links.me);
         }
-        self.side.owned = if workers == 1 {
+        self.egress_side.owned = if workers == 1 {
             u32::MAX
         } else {
             links.owned()
@@ -31,9 +31,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         // looked, and another burst of frames that arrived on no port.
         let frames = usize::try_from(self.config.pool.frames).unwrap_or(usize::MAX >> 8);
         let late = 2 * BURST * (workers - 1);
-        let queues = self.side.ports.len() * PRIORITIES;
-        self.side.store = FifoStore::new(frames.saturating_add(late), queues, Meta::NOTHING);
-        self.side.buffer = Buffer::of_worker(
+        let queues = self.egress_side.ports.len() * PRIORITIES;
+        self.egress_side.store = FifoStore::new(frames.saturating_add(late), queues, Meta::NOTHING);
+        self.egress_side.buffer = Buffer::of_worker(
             &self.config,
             std::sync::Arc::clone(&links.board),
             links.me,
@@ -47,7 +47,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     #[must_use]
     pub const fn owns(&self, port: PortId) -> bool {
-        self.side.owns(port)
+        self.egress_side.owns(port)
     }
 
     /// Returns true if `port`'s receive queue may be polled: not while frames of its last burst wait for room in a channel.
@@ -66,7 +66,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let Some(channels) = self.channels.as_deref_mut() else {
             return true;
         };
-        let gone = channels.retry(port, &mut self.side.pool) as u64;
+        let gone = channels.retry(port, &mut self.egress_side.spare_runs) as u64;
         self.counters.crossing.handed_over.add(gone);
         if !channels.is_backlogged(port) {
             return true;
@@ -79,22 +79,24 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Starts an iteration among several workers: exchanges holdings, releases, pressure and storms with the others.
     pub(super) fn look_around(&mut self) {
-        self.side.buffer.refresh();
-        self.side.buffer.publish_all(self.counters.ports());
+        self.egress_side.buffer.refresh();
+        self.egress_side.buffer.publish_all(self.counters.ports());
         for (port, pause) in self.pause.iter_mut() {
-            if !self.side.buffer.is_spread(port) {
+            if !self.egress_side.buffer.is_spread(port) {
                 continue;
             }
-            if self.side.owns(port) {
-                self.side.buffer.tell_dropping(port, pause.dropping());
-                if self.side.buffer.pressed_elsewhere(port) {
+            if self.egress_side.owns(port) {
+                self.egress_side
+                    .buffer
+                    .tell_dropping(port, pause.dropping());
+                if self.egress_side.buffer.pressed_elsewhere(port) {
                     pause.stall();
                 }
             } else {
-                self.side.buffer.tell_pressure(port, pause.pressed());
+                self.egress_side.buffer.tell_pressure(port, pause.pressed());
             }
         }
-        self.side.buffer.publish_usage();
+        self.egress_side.buffer.publish_usage();
         self.looked = true;
     }
 
@@ -103,7 +105,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline]
     pub(super) fn look_again(&mut self) {
         if self.channels.is_some() && !std::mem::take(&mut self.looked) {
-            self.side.buffer.refresh_pool();
+            self.egress_side.buffer.refresh_pool();
         }
     }
 
@@ -114,7 +116,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let taken = Taken::all(&run.head);
         let Some(channels) = self.channels.as_deref_mut() else {
             // This worker then owns all ports.
-            self.side.pool.give(run);
+            self.egress_side.spare_runs.give(run);
             return taken;
         };
         if self.capture.is_on() {
@@ -123,20 +125,20 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let gone = channels.send(&mut run);
         self.counters.crossing.handed_over.add(gone as u64);
         if run.frames.is_empty() {
-            self.side.pool.give(run);
+            self.egress_side.spare_runs.give(run);
             return taken;
         }
-        let egress = &self.side.ports[run.head.egress];
+        let egress = &self.egress_side.ports[run.head.egress];
         if egress.remote_admission(run.head.priority).lossless {
             channels.keep(run.head.group.ingress(), run);
             return taken;
         }
         for (buf, meta) in run.drain() {
             looks::dropped(&mut self.capture, DropReason::XringFull, &buf, &meta, 0);
-            self.side.buffer.release(Charge::of(&meta));
+            self.egress_side.buffer.release(Charge::of(&meta));
             lossless::count_refused(
                 &self.counters,
-                &self.side.ports,
+                &self.egress_side.ports,
                 &meta,
                 DropReason::XringFull,
             );
@@ -146,7 +148,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             lost.add(&meta);
             let _ = self.trash.try_push(buf);
         }
-        self.side.pool.give(run);
+        self.egress_side.spare_runs.give(run);
         taken.without(lost)
     }
 
@@ -159,7 +161,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return 0;
         };
         let (pauses, counters) = (&mut self.pause, &self.counters);
-        let egress = &self.side.ports;
+        let egress = &self.egress_side.ports;
         channels.relays(|relay| {
             let nonempty_since = |priority| egress[relay.port].nonempty_since(priority);
             pauses[relay.port].apply_pause(
@@ -176,12 +178,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 && of_channel + frames <= BURST
             {
                 of_channel += frames;
-                let mut run = self.side.pool.take();
+                let mut run = self.egress_side.spare_runs.take();
                 channel.take(&mut run);
                 let all = run.head;
-                let taken = self.walk(run, now, true);
+                let taken = self.admit_and_queue(run, now, true);
                 let (frames, bytes) = (all.amount.frames, all.bytes);
-                self.held.give(frames - taken.frames, bytes - taken.bytes);
+                self.held
+                    .subtract(frames - taken.frames, bytes - taken.bytes);
             }
             came += of_channel;
         }
@@ -206,7 +209,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let Some(mut channels) = self.channels.take() else {
             return;
         };
-        let (buffer, held, counters) = (&mut self.side.buffer, &mut self.held, &self.counters);
+        let (buffer, held, counters) =
+            (&mut self.egress_side.buffer, &mut self.held, &self.counters);
         let capture = &mut self.capture;
         let mut drop = |run: &mut Run<B>| {
             looks::run_dropped(capture, DropReason::Shutdown, run);
@@ -215,7 +219,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 group: run.head.group,
                 amount: run.head.amount,
             });
-            held.give(frames, bytes);
+            held.subtract(frames, bytes);
             counters
                 .of(run.head.egress)
                 .drop_all(DropReason::Shutdown, frames, bytes);
@@ -224,14 +228,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         for mut run in channels.abandon() {
             drop(&mut run);
         }
-        let mut run = self.side.pool.take();
+        let mut run = self.egress_side.spare_runs.take();
         for channel in channels.inward() {
             while channel.next().is_some() {
                 channel.take(&mut run);
                 drop(&mut run);
             }
         }
-        self.side.pool.give(run);
+        self.egress_side.spare_runs.give(run);
         self.channels = Some(channels);
     }
 }

@@ -26,7 +26,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.ingress_by(port, frames, now, || ());
     }
 
-    /// Like [`Datapath::ingress`]; `rewritten` is called, for time measurements, when the frames are rewritten and not queued
+    /// Like [`Datapath::ingress`]; `on_resolved` is called, for time measurements, when the frames are rewritten and not queued
     /// yet.
     #[inline]
     pub fn ingress_by(
@@ -34,7 +34,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         port: PortId,
         frames: &mut FrameVec<B>,
         now: Nanos,
-        rewritten: impl FnOnce(),
+        on_resolved: impl FnOnce(),
     ) {
         // Prefetch first of all: these loads need not wait for the stores of a driver that has copied frames.
         for frame in frames.iter() {
@@ -45,84 +45,84 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         self.look_again();
         self.pause[port].burst(frames.len(), BURST);
-        self.receive(port, frames, now);
-        let storm = if self.side.owns(port) {
+        self.resolve_burst(port, frames, now);
+        let storm = if self.egress_side.owns(port) {
             self.pause[port].dropping()
         } else {
-            self.side.buffer.dropping_elsewhere(port)
+            self.egress_side.buffer.dropping_elsewhere(port)
         };
-        rewritten();
-        self.side.buffer.apply_releases();
+        on_resolved();
+        self.egress_side.buffer.apply_releases();
         self.counters.bursts.runs.add(self.runs.len() as u64);
         while let Some(run) = self.runs.pop() {
             if storm & run.head.priority.bit() != 0 {
                 self.drop_in_storm(port, run);
                 continue;
             }
-            let taken = self.walk(run, now, false);
-            self.held.take(taken.frames, taken.bytes);
+            let taken = self.admit_and_queue(run, now, false);
+            self.held.add(taken.frames, taken.bytes);
         }
         if let Some(counters) = self.counters.port(port.index()) {
-            self.side.buffer.publish(port, counters);
+            self.egress_side.buffer.publish(port, counters);
         }
         if !self.trash.is_empty() {
             B::free_all(&mut self.trash);
         }
         if self.channels.is_some() {
-            self.side.buffer.publish_usage();
+            self.egress_side.buffer.publish_usage();
         }
     }
 
     /// Parses, routes and rewrites the burst, and sorts it into runs. Frames that go no further are counted and put into
     /// the trash, or set aside for Linux.
     #[inline]
-    fn receive(&mut self, port: PortId, frames: &mut FrameVec<B>, now: Nanos) {
+    fn resolve_burst(&mut self, port: PortId, frames: &mut FrameVec<B>, now: Nanos) {
         let counters = self.counters.of(port);
-        let entrance = &self.ingress[port];
-        let mut all = self.side.pool.take();
+        let ingress_port = &self.ingress[port];
+        let mut all = self.egress_side.spare_runs.take();
         std::mem::swap(&mut all.frames, frames);
-        let came = receive::run(
-            (entrance, self.vectors.as_deref()),
+        let burst = receive::run(
+            (ingress_port, self.vectors.as_deref()),
             (&self.fib, &self.mtus),
             &mut all.frames,
             (&mut all.records, &mut self.reasons),
             counters,
         );
-        counters.rx.add(all.frames.len() as u64, came.bytes);
+        counters.rx.add(all.frames.len() as u64, burst.bytes);
         self.counters.bursts.received.add(1);
-        let head = |key: QueueKey| key.head(entrance.worker, entrance.port);
-        match came.queue {
-            Some(queue) if came.gone.is_empty() => {
+        let head = |key: QueueKey| key.head(ingress_port.worker, ingress_port.port);
+        match burst.queue {
+            Some(queue) if burst.gone.is_empty() => {
                 all.head = head(queue);
-                measure(&mut all, &came);
+                measure(&mut all, &burst);
                 self.runs.push(all);
             }
             _ => {
-                let mut refusals = Refusals {
+                let mut stopped = StoppedFrames {
                     port,
                     now,
-                    owned: self.side.owns(port),
+                    owned: self.egress_side.owns(port),
                     counters,
                     capture: &mut self.capture,
                     channels: self.channels.as_deref_mut(),
                     pause: &mut self.pause[port],
-                    egress: &self.side.ports[port],
+                    egress: &self.egress_side.ports[port],
                     aside: self.punt.as_deref_mut().map(|punt| &mut punt.aside),
                     trash: &mut self.trash,
                 };
                 let reasons = &self.reasons;
-                let (pool, runs) = (&mut self.side.pool, &mut self.runs);
+                let (pool, runs) = (&mut self.egress_side.spare_runs, &mut self.runs);
                 self.sorter.sort(
                     &mut all,
-                    (came.gone, came.unpadded),
+                    (burst.gone, burst.unpadded),
                     head,
                     (pool, runs),
                     |buf, place| {
-                        refusals.take(buf, reasons.get(place).copied().flatten());
+                        stopped.take(buf, reasons.get(place).copied().flatten());
                     },
                 );
-                self.side.pool.give(all);
-                if !came.gone.is_empty() && self.punt.is_some() {
+                self.egress_side.spare_runs.give(all);
+                if !burst.gone.is_empty() && self.punt.is_some() {
                     self.judge_aside(port, now);
                 }
             }
@@ -132,10 +132,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Admits a run, and queues it, lets it bypass its queue, or hands it over to the worker that owns its egress port. If
     /// `charged`, another worker has received it and charged it. Returns the totals of the accepted frames.
     #[inline]
-    pub(super) fn walk(&mut self, mut run: Box<Run<B>>, now: Nanos, charged: bool) -> Taken {
+    pub(super) fn admit_and_queue(
+        &mut self,
+        mut run: Box<Run<B>>,
+        now: Nanos,
+        charged: bool,
+    ) -> Taken {
         let mut refused = Refused::new();
-        let mut room = self.side.room(now, charged);
-        room.admit(&mut run, |buf, meta, reason| {
+        let mut admission = self.egress_side.admission(now, charged);
+        admission.admit(&mut run, |buf, meta, reason| {
             refused.push((buf, *meta, reason))
         });
         if !refused.is_empty() {
@@ -143,10 +148,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         let taken = Taken::all(&run.head);
         if taken.frames == 0 {
-            self.side.pool.give(run);
+            self.egress_side.spare_runs.give(run);
             return taken;
         }
-        if !self.side.owns(run.head.egress) {
+        if !self.egress_side.owns(run.head.egress) {
             return self.hand_over(run);
         }
         if watched(self.tap.ports(), &run.head) {
@@ -155,21 +160,21 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if self.capture.is_on() {
             self.capture_queued(&run, now);
         }
-        taken.without(self.queue(run))
+        taken.without(self.queue_or_bypass(run))
     }
 
     /// Lets an admitted run bypass its queue if that is empty; otherwise queues it, behind a run that bypasses the queue.
     /// Returns the totals of the frames for which there was no cell.
     #[inline]
-    pub(super) fn queue(&mut self, run: Box<Run<B>>) -> Taken {
+    pub(super) fn queue_or_bypass(&mut self, run: Box<Run<B>>) -> Taken {
         let (egress, priority) = (run.head.egress, run.head.priority);
         let (frames, bytes) = (run.head.amount.frames, run.head.bytes);
-        let side = &mut self.side;
+        let side = &mut self.egress_side;
         let lost = match side.bypass[egress].try_bypass(&side.ports[egress], run) {
             None => Taken::default(),
             Some(run) => {
                 self.queue_bypassed_of(egress, priority);
-                self.fill(run)
+                self.queue_run(run)
             }
         };
         if let Some(queue) = self.counters.of(egress).queues.get(priority.index()) {
@@ -181,8 +186,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Puts a run into its queue. Returns the totals of the frames for which there was no cell: there is one for every frame
     /// of the pool the path was made with.
     #[inline(never)]
-    pub(super) fn fill(&mut self, mut run: Box<Run<B>>) -> Taken {
-        let (side, trash) = (&mut self.side, &mut self.trash);
+    pub(super) fn queue_run(&mut self, mut run: Box<Run<B>>) -> Taken {
+        let (side, trash) = (&mut self.egress_side, &mut self.trash);
         let (port, buffer) = (&mut side.ports[run.head.egress], &mut side.buffer);
         let (counters, capture) = (self.counters.of(run.head.egress), &mut self.capture);
         let mut lost = Taken::default();
@@ -195,7 +200,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if lost.frames > 0 {
             port.account_out(run.head.priority, lost.amount());
         }
-        side.pool.give(run);
+        side.spare_runs.give(run);
         lost
     }
 
@@ -204,12 +209,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     fn refuse(&mut self, refused: Refused<B>, charged: bool, now: Nanos) {
         self.capture.at(now);
         for (buf, meta, reason) in refused {
-            let depth = self.side.ports[meta.egress].depth(meta.priority);
+            let depth = self.egress_side.ports[meta.egress].depth(meta.priority);
             looks::dropped(&mut self.capture, reason, &buf, &meta, depth);
             if charged {
-                self.side.buffer.release(Charge::of(&meta));
+                self.egress_side.buffer.release(Charge::of(&meta));
             }
-            lossless::count_refused(&self.counters, &self.side.ports, &meta, reason);
+            lossless::count_refused(&self.counters, &self.egress_side.ports, &meta, reason);
             self.counters.of(meta.egress).drop(reason, meta.len.into());
             let _ = self.trash.try_push(buf);
         }
@@ -226,12 +231,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         counters.drop_all(DropReason::PfcStorm, frames, bytes);
         looks::run_dropped(&mut self.capture, DropReason::PfcStorm, &run);
         B::free_all(&mut run.frames);
-        self.side.pool.give(run);
+        self.egress_side.spare_runs.give(run);
     }
 }
 
 /// Destinations of the frames of one burst that go no further.
-struct Refusals<'a, B> {
+struct StoppedFrames<'a, B> {
     port: PortId,
     now: Nanos,
     /// True if this worker owns the port.
@@ -246,7 +251,7 @@ struct Refusals<'a, B> {
     trash: &'a mut Trash<B>,
 }
 
-impl<B: FrameBuf> Refusals<'_, B> {
+impl<B: FrameBuf> StoppedFrames<'_, B> {
     /// Takes a frame with its drop reason; without one, it is MAC control, which is applied.
     fn take(&mut self, buf: B, reason: Option<DropReason>) {
         if let (Some(reason), Some(aside)) = (reason, &mut self.aside) {

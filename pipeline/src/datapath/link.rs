@@ -16,7 +16,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[cold]
     pub fn link_down(&mut self, port: PortId, now: Nanos) {
         self.queue_bypassed(port);
-        let egress = &mut self.side.ports[port];
+        let egress = &mut self.egress_side.ports[port];
         egress.set_down(true);
         egress.set_dropping(0);
         self.pause[port].forget(now, &self.counters.of(port).flow);
@@ -25,31 +25,31 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Takes the link of `port` up: frames are admitted again.
     #[cold]
     pub fn link_up(&mut self, port: PortId) {
-        self.side.ports[port].set_down(false);
+        self.egress_side.ports[port].set_down(false);
     }
 
     /// Returns true if the link of `port` is down.
     #[must_use]
     pub fn is_down(&self, port: PortId) -> bool {
-        self.side.ports[port].is_down()
+        self.egress_side.ports[port].is_down()
     }
 
     /// Applies the settings of `port` that follow from the speeds of its link and shaper: shaper, queues, marking, duration of quanta.
     #[cold]
     pub fn set_speed(&mut self, port: PortId, config: &PortConfig, link: BitRate) {
-        let egress = &mut self.side.ports[port];
+        let egress = &mut self.egress_side.ports[port];
         egress.set_rate(config.egress.rate);
         for (priority, queue) in Priority::all().zip(&config.egress.queues) {
             egress.reconfigure(priority, queue);
         }
-        self.side.ecn[port] = config.ecn;
+        self.egress_side.ecn[port] = config.ecn;
         self.pause[port].set_speed(link);
     }
 
     /// Repartitions the buffer: headroom and reserves follow the links' speeds. Charges are kept.
     #[cold]
     pub fn divide_buffer(&mut self, config: &BufferConfig) {
-        self.side.buffer.divide(config);
+        self.egress_side.buffer.divide(config);
         self.config = config.clone();
     }
 }

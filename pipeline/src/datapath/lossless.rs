@@ -34,7 +34,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 group.lossless &= pause.send & priority.bit() != 0;
             }
         }
-        self.side.buffer = Buffer::new(&config.buffer);
+        self.egress_side.buffer = Buffer::new(&config.buffer);
         self.config = config.buffer;
         for ((id, port), pause) in self.ingress.iter().zip(&config.ports) {
             self.pause[id] = PortPause::new(pause, port.mac());
@@ -46,12 +46,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// over once the peer is quiet for `restore`. Returns true if it is continued: not on another worker's port, nor if the
     /// priority has no watchdog any more.
     pub fn resume_storm(&mut self, port: PortId, priority: Priority, began: Nanos) -> bool {
-        if !self.side.owns(port) {
+        if !self.egress_side.owns(port) {
             return false;
         }
         let (pause, counters) = (&mut self.pause[port], self.counters.of(port));
         let resumed = pause.resume(priority, began, &counters.flow);
-        self.side.ports[port].set_dropping(pause.dropping());
+        self.egress_side.ports[port].set_dropping(pause.dropping());
         resumed
     }
 
@@ -61,20 +61,20 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             port.clear_watermarks();
         }
         let buffer = &self.counters.buffer;
-        buffer.used_peak.set(self.side.buffer.used().bytes);
+        buffer.used_peak.set(self.egress_side.buffer.used().bytes);
         buffer
             .headroom_peak
-            .set(self.side.buffer.in_headroom().bytes);
+            .set(self.egress_side.buffer.in_headroom().bytes);
     }
 
     /// Polls the watchdog, and returns the PFC frame that `port` must send now, if any, ahead of everything. Called once an
     /// iteration for each port. The frame is due again until [`Datapath::control_sent`].
     #[inline]
     pub fn control_due(&mut self, port: PortId, now: Nanos) -> Option<PfcFrame> {
-        self.side.buffer.apply_releases();
+        self.egress_side.buffer.apply_releases();
         let (pause, counters) = (&mut self.pause[port], self.counters.of(port));
-        let egress = &mut self.side.ports[port];
-        self.side.buffer.publish(port, counters);
+        let egress = &mut self.egress_side.ports[port];
+        self.egress_side.buffer.publish(port, counters);
         let nonempty_since = |priority: Priority| egress.nonempty_since(priority);
         if let Some(change) = pause.watch(now, nonempty_since, &counters.flow) {
             let dropping = pause.dropping();
@@ -83,16 +83,16 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 self.queue_bypassed(port);
             }
         }
-        if self.side.ports[port].to_empty() != 0 {
+        if self.egress_side.ports[port].to_empty() != 0 {
             self.capture.at(now);
             self.empty(port);
         }
-        if self.side.ports[port].is_down() {
+        if self.egress_side.ports[port].is_down() {
             return None;
         }
         let pause = &mut self.pause[port];
         let wanted = self
-            .side
+            .egress_side
             .buffer
             .wants_pause(port, pause.classes(), pause.asserted());
         pause.due(wanted, now)
@@ -114,7 +114,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[cold]
     pub fn control_sent(&mut self, port: PortId, frame: &PfcFrame, now: Nanos) {
         let (pause, counters) = (&mut self.pause[port], self.counters.of(port));
-        let egress = &mut self.side.ports[port];
+        let egress = &mut self.egress_side.ports[port];
         let len = frame.bytes.len();
         if self.capture.is_on() {
             self.capture.at(now);
@@ -137,19 +137,23 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// once would keep the worker away from its other ports for milliseconds.
     #[cold]
     fn empty(&mut self, port: PortId) {
-        let (egress, counters) = (&mut self.side.ports[port], self.counters.of(port));
-        let (buffer, held, trash) = (&mut self.side.buffer, &mut self.held, &mut self.trash);
+        let (egress, counters) = (&mut self.egress_side.ports[port], self.counters.of(port));
+        let (buffer, held, trash) = (
+            &mut self.egress_side.buffer,
+            &mut self.held,
+            &mut self.trash,
+        );
         let reason = egress.closed_for();
         let mut left = EMPTIED;
         for priority in Priority::all_of(egress.to_empty()) {
-            let (store, capture) = (&mut self.side.store, &mut self.capture);
+            let (store, capture) = (&mut self.egress_side.store, &mut self.capture);
             let mut depth = egress.depth(priority);
             left -= egress.drain_queue(store, (priority, left), |frame| {
                 let bytes = u64::from(frame.meta.len);
                 depth = depth.saturating_sub(frame.meta.wire_len().into());
                 looks::dropped(capture, reason, &frame.buf, &frame.meta, depth);
                 buffer.release(Charge::of(&frame.meta));
-                held.give(1, bytes);
+                held.subtract(1, bytes);
                 counters.drop(reason, bytes);
                 if reason == DropReason::PfcStorm
                     && let Some(pause) = counters.flow.priorities.get(priority.index())

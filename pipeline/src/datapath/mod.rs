@@ -14,13 +14,13 @@
 
 mod captured;
 mod egress;
+mod egress_side;
 mod handoff;
 mod ingress;
 mod link;
 mod looks;
 mod lossless;
 mod punted;
-mod side;
 
 pub use lossless::LosslessConfig;
 
@@ -48,7 +48,7 @@ use crate::stage::parse::{IngressConfig, IngressPort};
 use crate::stage::receive::{Mtus, Reasons};
 use crate::tap::FlowTap;
 use crate::units::{BURST, Mac, Nanos, PortId, Priority, WorkerId};
-use side::EgressSide;
+use egress_side::EgressSide;
 
 /// Configuration of one port in the packet path.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ pub struct PortConfig {
 #[derive(Debug)]
 pub struct Datapath<B, T> {
     ingress: PerPort<IngressPort>,
-    side: EgressSide<B>,
+    egress_side: EgressSide<B>,
     pause: PerPort<PortPause>,
     fib: FibReader,
     tap: T,
@@ -103,13 +103,13 @@ struct Held {
 
 impl Held {
     #[inline]
-    const fn take(&mut self, packets: u64, bytes: u64) {
+    const fn add(&mut self, packets: u64, bytes: u64) {
         self.packets = self.packets.wrapping_add(packets);
         self.bytes = self.bytes.wrapping_add(bytes);
     }
 
     #[inline]
-    const fn give(&mut self, packets: u64, bytes: u64) {
+    const fn subtract(&mut self, packets: u64, bytes: u64) {
         self.packets = self.packets.wrapping_sub(packets);
         self.bytes = self.bytes.wrapping_sub(bytes);
     }
@@ -138,7 +138,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             .iter()
             .map(|port| PortPause::new(&PauseConfig::off(), port.intake.mac));
         Datapath {
-            side: EgressSide::new(&ports, &config, seed),
+            egress_side: EgressSide::new(&ports, &config, seed),
             pause: PerPort::new(pause, no_pause),
             fib,
             tap,
@@ -182,7 +182,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Returns the shared buffer.
     #[must_use]
     pub const fn buffer(&self) -> &Buffer {
-        &self.side.buffer
+        &self.egress_side.buffer
     }
 
     /// Changes a queue's configuration, except that `lossless` stays.
@@ -192,7 +192,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         priority: Priority,
         config: &EgressQueueConfig,
     ) {
-        self.side.ports[port].reconfigure(priority, config);
+        self.egress_side.ports[port].reconfigure(priority, config);
     }
 
     /// Changes how frames of a port are classified; queued frames stay where they are.
@@ -202,7 +202,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Changes the ECN configuration of a port.
     pub fn set_ecn(&mut self, port: PortId, ecn: EcnConfig) {
-        self.side.ecn[port] = ecn;
+        self.egress_side.ecn[port] = ecn;
     }
 
     /// Returns the tap of NPCC.
@@ -213,20 +213,20 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Returns the number of frames that wait in a port's queues or bypass them.
     #[must_use]
     pub fn frames_queued(&self, port: PortId) -> usize {
-        self.side.ports[port].frames() + self.side.bypass[port].frames()
+        self.egress_side.ports[port].frames() + self.egress_side.bypass[port].frames()
     }
 
     /// Returns true if a port has anything to send, now or later.
     #[inline]
     #[must_use]
     pub fn has_more(&self, port: PortId) -> bool {
-        self.side.ports[port].has_backlog()
+        self.egress_side.ports[port].has_backlog()
     }
 
     /// Returns the wire bytes waiting in a queue.
     #[must_use]
     pub fn depth(&self, port: PortId, priority: Priority) -> u64 {
-        self.side.ports[port].depth(priority)
+        self.egress_side.ports[port].depth(priority)
     }
 
     /// Starts an iteration of the worker's loop: takes the newest routes, and reads what the other workers publish.
@@ -273,7 +273,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             priority,
             flags: MetaFlags(0),
         };
-        if self.is_down(port) || self.side.buffer.charge_own(group, meta.wire_len()).is_err() {
+        if self.is_down(port)
+            || self
+                .egress_side
+                .buffer
+                .charge_own(group, meta.wire_len())
+                .is_err()
+        {
             return Err(buf);
         }
         // A run that bypasses the queue is older.
@@ -281,12 +287,16 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if self.capture.is_on() {
             self.capture_made(&buf, &meta, now);
         }
-        let pushed = self.side.ports[port].push(&mut self.side.store, Queued { buf, meta }, now);
+        let pushed = self.egress_side.ports[port].push(
+            &mut self.egress_side.store,
+            Queued { buf, meta },
+            now,
+        );
         if let Err(buf) = pushed {
-            self.side.buffer.release(Charge::of(&meta));
+            self.egress_side.buffer.release(Charge::of(&meta));
             return Err(buf);
         }
-        self.held.take(1, len as u64);
+        self.held.add(1, len as u64);
         if let Some(counters) = self.counters.port(port.index()) {
             counters.originated.add(1, len as u64);
             if let Some(queue) = counters.queues.get(priority.index()) {
@@ -301,22 +311,22 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub fn publish_held(&self) {
         self.counters.held.packets.set(self.held.packets);
         self.counters.held.bytes.set(self.held.bytes);
-        let (buffer, used) = (&self.counters.buffer, self.side.buffer.used_here());
+        let (buffer, used) = (&self.counters.buffer, self.egress_side.buffer.used_here());
         buffer.used.set(used.bytes);
         buffer.frames.set(used.frames);
-        buffer.used_peak.raise(self.side.buffer.used().bytes);
+        buffer.used_peak.raise(self.egress_side.buffer.used().bytes);
         buffer
             .headroom
-            .set(self.side.buffer.in_headroom_here().bytes);
+            .set(self.egress_side.buffer.in_headroom_here().bytes);
         buffer
             .headroom_peak
-            .raise(self.side.buffer.in_headroom().bytes);
+            .raise(self.egress_side.buffer.in_headroom().bytes);
     }
 
     /// Drops frames handed out by [`Datapath::egress`] that the device will not take any more, because the switch stops or the
     /// link is down.
     pub fn abandon(&mut self, port: PortId, lost: Sent, reason: DropReason) {
-        self.held.give(lost.amount.frames, lost.bytes);
+        self.held.subtract(lost.amount.frames, lost.bytes);
         self.give_back(port, lost);
         if let Some(counters) = self.counters.port(port.index()) {
             counters.drop_all(reason, lost.amount.frames, lost.bytes);
@@ -325,11 +335,12 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Drops all queued frames with reason `shutdown`.
     pub fn shut_down(&mut self) {
-        for port in (0u8..).map(PortId).take(self.side.ports.len()) {
+        for port in (0u8..).map(PortId).take(self.egress_side.ports.len()) {
             self.queue_bypassed(port);
         }
-        for ((_, egress), counters) in self.side.ports.iter_mut().zip(self.counters.ports()) {
-            egress.drain(&mut self.side.store, |frame| {
+        for ((_, egress), counters) in self.egress_side.ports.iter_mut().zip(self.counters.ports())
+        {
+            egress.drain(&mut self.egress_side.store, |frame| {
                 let bytes = u64::from(frame.meta.len);
                 looks::dropped(
                     &mut self.capture,
@@ -338,15 +349,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                     &frame.meta,
                     0,
                 );
-                self.side.buffer.release(Charge::of(&frame.meta));
-                self.held.give(1, bytes);
+                self.egress_side.buffer.release(Charge::of(&frame.meta));
+                self.held.subtract(1, bytes);
                 counters.drop(DropReason::Shutdown, bytes);
             });
             egress.publish(counters);
         }
         self.abandon_handoff();
         self.publish_held();
-        self.side.buffer.publish_usage();
+        self.egress_side.buffer.publish_usage();
     }
 }
 

@@ -94,7 +94,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             CONTROL_DEPTH
         } else {
             // This is as a queue with alpha 1 while nothing waits elsewhere: never what the data depends on.
-            self.side.buffer.free().bytes / 2
+            self.egress_side.buffer.free().bytes / 2
         }
     }
 
@@ -106,7 +106,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
             _ => ordinary,
         };
-        if self.side.ports[port].queue_config(own).lossless {
+        if self.egress_side.ports[port].queue_config(own).lossless {
             ordinary
         } else {
             own
@@ -238,7 +238,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let originated = &self.counters.of(egress).originated;
         originated.add(1, buf.data().len() as u64);
         let entrance = &self.ingress[port];
-        let mut run: Box<Run<B>> = self.side.pool.take();
+        let mut run: Box<Run<B>> = self.egress_side.spare_runs.take();
         run.head = record.queue.head(entrance.worker, entrance.port);
         run.push(buf, &record);
         // Runs are walked from the last to the first, so errors to one sender keep their order. There are no more runs than

@@ -548,7 +548,7 @@ fn queues_maps_and_marking_change_while_running() {
     path.reconfigure_queue(WAN, Priority::new(5), &settings);
     // The `lossless` setting of a queue does not change.
     path.reconfigure_queue(WAN, Priority::new(3), &EgressQueueConfig::default());
-    let three = path.side.ports[WAN].queue_config(Priority::new(3));
+    let three = path.egress_side.ports[WAN].queue_config(Priority::new(3));
     assert!(three.lossless && three.ecn.is_none());
     let mut out = Vec::new();
     for step in 0..200 {

@@ -27,7 +27,7 @@ pub(super) struct EgressSide<B> {
     /// Cells of all queues.
     pub(super) store: FifoStore<B, Meta>,
     /// Pool of unused runs.
-    pub(super) pool: RunPool<B>,
+    pub(super) spare_runs: RunPool<B>,
     /// Shared buffer.
     pub(super) buffer: Buffer,
 }
@@ -53,7 +53,7 @@ impl<B: FrameBuf> EgressSide<B> {
             ecn: PerPort::new(ports.iter().map(|port| port.ecn), || EcnConfig::OFF),
             owned: u32::MAX,
             store: FifoStore::new(frames, ports.len() * PRIORITIES, Meta::NOTHING),
-            pool: RunPool::new(runs),
+            spare_runs: RunPool::new(runs),
             buffer: Buffer::new(config),
         }
     }
@@ -67,7 +67,7 @@ impl<B: FrameBuf> EgressSide<B> {
     /// Returns the ports and buffer to which frames are admitted. If `charged`, they came over from other workers, which have
     /// charged them.
     #[inline]
-    pub(super) fn room(&mut self, now: Nanos, charged: bool) -> Room<'_> {
+    pub(super) fn admission(&mut self, now: Nanos, charged: bool) -> Room<'_> {
         Room {
             ports: &mut self.ports,
             buffer: &mut self.buffer,
