@@ -10,20 +10,20 @@
 //! refused while headroom lasts. This module does not send pause frames: see [`crate::pause`].
 
 mod amount;
-mod board;
 mod config;
 mod group;
 mod group_id;
 mod in_flight;
-mod others;
-mod own;
-mod pool;
+mod ledger;
+mod originated;
 mod release;
+mod remote;
+mod shared;
 
 pub use amount::Amount;
-pub use board::UsageBoard;
 pub use config::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 pub use group::Group;
 pub use group_id::GroupId;
 pub use in_flight::{Charge, InFlight, Sent};
-pub use pool::{Buffer, QueueAdmission};
+pub use ledger::UsageLedger;
+pub use shared::{Buffer, QueueAdmission};

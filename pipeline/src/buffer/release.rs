@@ -2,7 +2,7 @@
 
 use super::amount::Amount;
 use super::in_flight::Charge;
-use super::pool::Buffer;
+use super::shared::Buffer;
 use crate::units::{MAX_PORTS, PRIORITIES, Priority};
 
 impl Buffer {
@@ -11,14 +11,14 @@ impl Buffer {
     pub fn release(&mut self, run: Charge) {
         self.used = self.used.wrapping_minus(run.amount);
         let released = self
-            .board
+            .ledger
             .usage_of(self.me)
             .and_then(|usage| usage.released.get(run.group.line()))
             .and_then(|released| released.get(run.group.priority()));
         let Some(released) = released else {
             // The switch's own frames, or Linux's, belong to no group.
-            let held = self.own_of(run.group).held;
-            self.set_own(run.group, held.minus(run.amount));
+            let held = self.originated_of(run.group).held;
+            self.set_originated(run.group, held.minus(run.amount));
             return;
         };
         released.add(run.amount.frames, run.amount.bytes);
@@ -60,18 +60,18 @@ impl Buffer {
             index % PRIORITIES,
         );
         let mut total = Amount::ZERO;
-        for usage in self.board.usages() {
+        for usage in self.ledger.usages() {
             if let Some(released) = usage.released.get(line).and_then(|line| line.get(priority)) {
                 total.bytes += released.bytes.get();
                 total.frames += released.packets.get();
             }
         }
-        let given = total.minus(group.released);
-        let from_headroom = given.min(group.headroom);
+        let released = total.minus(group.released);
+        let from_headroom = released.min(group.headroom);
         let before = group.in_shared();
         group.released = total;
         group.headroom = group.headroom.minus(from_headroom);
-        group.ordinary = group.ordinary.minus(given.minus(from_headroom));
+        group.ordinary = group.ordinary.minus(released.minus(from_headroom));
         self.in_headroom = self.in_headroom.minus(from_headroom);
         self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
     }

@@ -88,12 +88,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             if self.egress_side.owns(port) {
                 self.egress_side
                     .buffer
-                    .tell_dropping(port, pause.dropping());
-                if self.egress_side.buffer.pressed_elsewhere(port) {
+                    .publish_dropping(port, pause.dropping());
+                if self.egress_side.buffer.is_pressed_elsewhere(port) {
                     pause.stall();
                 }
             } else {
-                self.egress_side.buffer.tell_pressure(port, pause.pressed());
+                self.egress_side
+                    .buffer
+                    .publish_pressure(port, pause.pressed());
             }
         }
         self.egress_side.buffer.publish_usage();

@@ -277,7 +277,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             || self
                 .egress_side
                 .buffer
-                .charge_own(group, meta.wire_len())
+                .charge_originated(group, meta.wire_len())
                 .is_err()
         {
             return Err(buf);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::channel::{Inward, Outward, channel};
-use crate::buffer::UsageBoard;
+use crate::buffer::UsageLedger;
 use crate::units::{PortId, WorkerId};
 
 /// Capacity of a channel between two workers in frames: as many as a receive ring of 1,024 holds.
@@ -39,7 +39,7 @@ impl WorkerPlan {
 #[derive(Debug)]
 pub struct WorkerLinks<B> {
     pub(crate) me: WorkerId,
-    pub(crate) board: Arc<UsageBoard>,
+    pub(crate) board: Arc<UsageLedger>,
     pub(crate) plan: Arc<WorkerPlan>,
     /// Sending ends, by worker; `None` for the worker itself.
     pub(super) out: Vec<Option<Outward<B>>>,
@@ -67,7 +67,7 @@ impl<B> WorkerLinks<B> {
 #[must_use]
 pub fn links<B>(plan: WorkerPlan) -> Vec<WorkerLinks<B>> {
     let workers = usize::from(plan.workers.max(1));
-    let board = Arc::new(UsageBoard::new(workers, plan.owners.len()));
+    let board = Arc::new(UsageLedger::new(workers, plan.owners.len()));
     let plan = Arc::new(plan);
     let mut links: Vec<WorkerLinks<B>> = (0..plan.workers.max(1))
         .map(|me| WorkerLinks {

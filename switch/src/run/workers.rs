@@ -171,7 +171,7 @@ impl WorkerPeers {
             injections,
             linux,
             commands,
-            pool: shared.pools.near(parts.queues.socket).clone(),
+            mempool: shared.pools.near(parts.queues.socket).clone(),
             clock: shared.clock,
             stats: parts.stats,
             probe: probe(Telemetry::new(times)),

@@ -59,7 +59,7 @@ pub struct Worker<P> {
     /// Operator's commands.
     pub commands: Consumer<WorkerCommand>,
     /// Pool of the buffers for CNPs, pause frames and frames from Linux.
-    pub pool: Mempool,
+    pub mempool: Mempool,
     /// Time source of the loop.
     pub clock: Clock,
     /// Counters that it publishes.
@@ -74,10 +74,10 @@ impl<P: Probe> Worker<P> {
     /// Runs the worker's loop until `stop`.
     pub fn run(mut self, stop: &AtomicBool) {
         if let Some(linux) = &mut self.linux {
-            linux.keep_spares(&self.pool);
+            linux.keep_spares(&self.mempool);
         }
         for port in &mut self.ports {
-            port.keep_spare(&self.pool);
+            port.keep_spare(&self.mempool);
             port.rx.discard();
         }
         for remote in &mut self.remotes {
@@ -92,7 +92,7 @@ impl<P: Probe> Worker<P> {
             for port in &mut self.ports {
                 let most = self.probe.admits(port.id, now);
                 received += port.receive(&mut self.path, most, now, &mut self.probe);
-                port.control(&mut self.path, &self.pool, now);
+                port.control(&mut self.path, &self.mempool, now);
             }
             for remote in &mut self.remotes {
                 received += remote.receive(&mut self.path, now, &mut self.probe);
@@ -250,7 +250,7 @@ impl<P: Probe> Worker<P> {
         }
         let mut buffers = Burst::<BURST>::new();
         // If the pool has fewer, the other CNPs get no buffer: counted below.
-        let _ = self.pool.alloc_bulk(&mut buffers, waiting);
+        let _ = self.mempool.alloc_bulk(&mut buffers, waiting);
         for _ in 0..waiting {
             let Ok(injection) = self.injections.pop() else {
                 break;
@@ -280,7 +280,7 @@ impl<P: Probe> Worker<P> {
     #[inline]
     fn take_from_linux(&mut self, now: Nanos) -> usize {
         match &mut self.linux {
-            Some(linux) if !linux.is_empty() => linux.take(&mut self.path, &self.pool, now),
+            Some(linux) if !linux.is_empty() => linux.take(&mut self.path, &self.mempool, now),
             _ => 0,
         }
     }
@@ -315,7 +315,7 @@ impl<P: Probe> Worker<P> {
             let mut waiting = 0;
             for port in &mut self.ports {
                 port.tx.send(&mut self.path, port.id, now, &mut self.probe);
-                port.control(&mut self.path, &self.pool, now);
+                port.control(&mut self.path, &self.mempool, now);
                 waiting += port.tx.unsent_frames() + self.path.frames_queued(port.id);
             }
             let alone = self.receiving.nobody();

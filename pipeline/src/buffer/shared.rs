@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::amount::Amount;
-use super::board::{Others, UsageBoard};
 use super::config::BufferConfig;
 use super::group::Group;
 use super::group_id::GroupId;
-use super::own::Own;
+use super::ledger::{RemoteUsage, UsageLedger};
+use super::originated::OriginatedFrames;
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::units::{MAX_PORTS, PRIORITIES, PortId, Priority, WorkerId};
@@ -47,11 +47,11 @@ pub struct Buffer {
     /// Headroom in use, or released since the last [`Buffer::apply_releases`].
     pub(super) in_headroom: Amount,
     /// Account of the frames the switch makes itself, and of those of Linux that are not control frames.
-    pub(super) own: Own,
+    pub(super) originated: OriginatedFrames,
     /// Account of Linux's control frames: BFD, and protocols that routes and neighbours depend on.
-    pub(super) linux: Own,
+    pub(super) linux: OriginatedFrames,
     pub(super) groups: Box<[Group]>,
-    pub(super) board: Arc<UsageBoard>,
+    pub(super) ledger: Arc<UsageLedger>,
     pub(super) me: WorkerId,
     /// True if any bit of `release_pending` is set.
     pub(super) has_releases: bool,
@@ -63,7 +63,7 @@ pub struct Buffer {
     /// Number of ports, at most [`MAX_PORTS`].
     pub(super) ports: usize,
     /// This worker's view of the other workers' holdings.
-    pub(super) others: Others,
+    pub(super) remote: RemoteUsage,
 }
 
 impl Buffer {
@@ -73,18 +73,18 @@ impl Buffer {
         let ports = config.groups.len();
         Buffer::of_worker(
             config,
-            Arc::new(UsageBoard::new(1, ports)),
+            Arc::new(UsageLedger::new(1, ports)),
             WorkerId::FIRST,
             &[],
         )
     }
 
-    /// Returns an empty buffer for one of the workers that share `board`. `receivers` is, by port, the number of workers that
+    /// Returns an empty buffer for one of the workers that share `ledger`. `receivers` is, by port, the number of workers that
     /// receive from the port; 1 where it has no entry.
     #[must_use]
     pub fn of_worker(
         config: &BufferConfig,
-        board: Arc<UsageBoard>,
+        board: Arc<UsageLedger>,
         me: WorkerId,
         receivers: &[u8],
     ) -> Buffer {
@@ -104,16 +104,16 @@ impl Buffer {
             used: Amount::ZERO,
             in_shared: Amount::ZERO,
             in_headroom: Amount::ZERO,
-            own: Own::of(config.control.own, workers),
-            linux: Own::of(config.control.linux, workers),
+            originated: OriginatedFrames::of(config.control.own, workers),
+            linux: OriginatedFrames::of(config.control.linux, workers),
             groups,
-            board,
+            ledger: board,
             me,
             has_releases: false,
             release_pending: [0; MAX_PORTS],
             gauge_dirty: [0; MAX_PORTS],
             ports: ports.min(MAX_PORTS),
-            others: Others {
+            remote: RemoteUsage {
                 pool_total: config.shared(),
                 headroom_total: config.headroom(),
                 used: Amount::ZERO,
@@ -138,18 +138,18 @@ impl Buffer {
         }
         self.shared = config
             .shared()
-            .minus(self.others.pool_total.minus(self.shared));
+            .minus(self.remote.pool_total.minus(self.shared));
         self.headroom = config
             .headroom()
-            .minus(self.others.headroom_total.minus(self.headroom));
-        self.others.pool_total = config.shared();
-        self.others.headroom_total = config.headroom();
+            .minus(self.remote.headroom_total.minus(self.headroom));
+        self.remote.pool_total = config.shared();
+        self.remote.headroom_total = config.headroom();
     }
 
     /// Returns the amount all workers hold; the other workers' part is as of the last refresh.
     #[must_use]
     pub fn used(&self) -> Amount {
-        self.used.wrapping_plus(self.others.used).or_nothing()
+        self.used.wrapping_plus(self.remote.used).or_nothing()
     }
 
     /// Returns the amount this worker charged less what it released, modulo 2^64: the sum over all workers is the amount held.
@@ -162,7 +162,7 @@ impl Buffer {
     #[must_use]
     pub const fn in_headroom(&self) -> Amount {
         self.in_headroom
-            .plus(self.others.headroom_total.minus(self.headroom))
+            .plus(self.remote.headroom_total.minus(self.headroom))
     }
 
     /// Returns the headroom that this worker's frames use.
@@ -281,32 +281,36 @@ impl Buffer {
     /// # Errors
     /// Returns [`DropReason::BufferFull`] if both their reserve and the shared pool are full.
     #[inline]
-    pub fn charge_own(&mut self, id: GroupId, wire_len: u16) -> Result<(), DropReason> {
+    pub fn charge_originated(&mut self, id: GroupId, wire_len: u16) -> Result<(), DropReason> {
         let one = Amount::frame(wire_len);
-        let own = self.own_of(id);
+        let own = self.originated_of(id);
         let after = own.held.plus(one);
         if !after.within(own.reserve) && !one.within(self.free()) {
             return Err(DropReason::BufferFull);
         }
         self.used = self.used.wrapping_plus(one);
-        self.set_own(id, after);
+        self.set_originated(id, after);
         Ok(())
     }
 
-    pub(super) const fn own_of(&self, id: GroupId) -> Own {
-        if id.is_linux() { self.linux } else { self.own }
+    pub(super) const fn originated_of(&self, id: GroupId) -> OriginatedFrames {
+        if id.is_linux() {
+            self.linux
+        } else {
+            self.originated
+        }
     }
 
     /// Sets the amount held by Linux's control frames, or by the other frames that arrived on no port, and corrects the use of the shared pool.
     #[inline]
-    pub(super) const fn set_own(&mut self, id: GroupId, held: Amount) {
-        let before = self.own_of(id);
-        let after = Own { held, ..before };
+    pub(super) const fn set_originated(&mut self, id: GroupId, held: Amount) {
+        let before = self.originated_of(id);
+        let after = OriginatedFrames { held, ..before };
         self.in_shared = self.in_shared.plus(after.shared()).minus(before.shared());
         if id.is_linux() {
             self.linux = after;
         } else {
-            self.own = after;
+            self.originated = after;
         }
     }
 
@@ -346,7 +350,7 @@ impl Buffer {
                 counters.groups.get(index),
             ) {
                 let (held, headroom) = (group.held(), group.headroom);
-                if let Some(holding) = self.others.holding.get_mut(port.index()) {
+                if let Some(holding) = self.remote.holding.get_mut(port.index()) {
                     *holding = *holding & !(1 << index) | u8::from(!held.is_zero()) << index;
                 }
                 gauges.held.set(held.bytes);

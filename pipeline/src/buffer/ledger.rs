@@ -82,7 +82,7 @@ pub(super) struct WorkerUsage {
 
 /// Ledger with the usage of every worker.
 #[derive(Debug)]
-pub struct UsageBoard {
+pub struct UsageLedger {
     workers: Box<[WorkerUsage]>,
 }
 
@@ -90,10 +90,10 @@ fn lines<T: Default>(count: usize) -> Box<[CachePadded<T>]> {
     (0..count).map(|_| CachePadded::default()).collect()
 }
 
-impl UsageBoard {
+impl UsageLedger {
     /// Returns an empty ledger for `workers` workers of a switch with `ports` ports.
     #[must_use]
-    pub fn new(workers: usize, ports: usize) -> UsageBoard {
+    pub fn new(workers: usize, ports: usize) -> UsageLedger {
         let worker = |_| WorkerUsage {
             pool: CachePadded::default(),
             released: lines(if workers == 1 {
@@ -104,7 +104,7 @@ impl UsageBoard {
             groups: lines(ports),
             ports: lines(ports),
         };
-        UsageBoard {
+        UsageLedger {
             workers: (0..workers.max(1)).map(worker).collect(),
         }
     }
@@ -119,7 +119,7 @@ impl UsageBoard {
 
     /// Returns the usages of all workers except `me`.
     #[inline]
-    pub(super) fn others(&self, me: WorkerId) -> impl Iterator<Item = &WorkerUsage> {
+    pub(super) fn remote_usages(&self, me: WorkerId) -> impl Iterator<Item = &WorkerUsage> {
         let workers = self.workers.iter().enumerate();
         workers
             .filter(move |(index, _)| *index != me.index())
@@ -136,7 +136,7 @@ impl UsageBoard {
 
 /// Base values and sets from which a worker computes the other workers' part.
 #[derive(Debug)]
-pub(super) struct Others {
+pub(super) struct RemoteUsage {
     /// Size of the pool without reserves and headroom, whichever worker holds it.
     pub(super) pool_total: Amount,
     /// Headroom of all groups together, whichever worker holds it.
@@ -156,7 +156,7 @@ mod tests {
     /// A line with two writers would cost every packet a transfer between cores.
     #[test]
     fn every_line_has_one_writer() {
-        let board = UsageBoard::new(2, 3);
+        let board = UsageLedger::new(2, 3);
         let mut lines = std::collections::HashMap::new();
         for (writer, worker) in board.usages().enumerate() {
             let mut claim = |start: usize, bytes: usize| {

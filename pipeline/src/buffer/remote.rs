@@ -3,7 +3,7 @@
 
 use super::amount::Amount;
 use super::group::Beside;
-use super::pool::{Buffer, QueueAdmission};
+use super::shared::{Buffer, QueueAdmission};
 use crate::counters::PortCounters;
 use crate::units::{PRIORITIES, PortId};
 
@@ -13,11 +13,11 @@ impl Buffer {
     /// each group and worker.
     pub fn refresh(&mut self) {
         self.refresh_pool();
-        for (release_pending, holding) in self.release_pending.iter_mut().zip(self.others.holding) {
+        for (release_pending, holding) in self.release_pending.iter_mut().zip(self.remote.holding) {
             *release_pending |= holding;
         }
         self.has_releases = true;
-        let mut spread = self.others.spread;
+        let mut spread = self.remote.spread;
         while spread != 0 {
             self.refresh_groups_of(spread.trailing_zeros() as usize);
             spread &= spread - 1;
@@ -30,14 +30,14 @@ impl Buffer {
     /// iteration old, which the headroom absorbs.
     pub fn refresh_pool(&mut self) {
         let (mut used, mut shared, mut headroom) = (Amount::ZERO, Amount::ZERO, Amount::ZERO);
-        for usage in self.board.others(self.me) {
+        for usage in self.ledger.remote_usages(self.me) {
             used = used.wrapping_plus(usage.pool.used.get());
             shared = shared.plus(usage.pool.in_shared.get());
             headroom = headroom.plus(usage.pool.in_headroom.get());
         }
-        self.others.used = used;
-        self.shared = self.others.pool_total.minus(shared);
-        self.headroom = self.others.headroom_total.minus(headroom);
+        self.remote.used = used;
+        self.shared = self.remote.pool_total.minus(shared);
+        self.headroom = self.remote.headroom_total.minus(headroom);
     }
 
     /// Refreshes the holdings of the other receivers of a port in its groups.
@@ -47,7 +47,7 @@ impl Buffer {
                 continue;
             };
             let mut beside = Beside::default();
-            for usage in self.board.others(self.me) {
+            for usage in self.ledger.remote_usages(self.me) {
                 if let Some(share) = usage.groups.get(port).and_then(|groups| groups.get(index)) {
                     beside.ordinary = beside.ordinary.plus(share.ordinary.get());
                     beside.headroom = beside.headroom.plus(share.headroom.get());
@@ -59,13 +59,13 @@ impl Buffer {
 
     /// Publishes this worker's part in the ledger. Called after every burst if there are other workers.
     pub fn publish_usage(&self) {
-        let Some(usage) = self.board.usage_of(self.me) else {
+        let Some(usage) = self.ledger.usage_of(self.me) else {
             return;
         };
         usage.pool.used.set(self.used);
         usage.pool.in_shared.set(self.in_shared);
         usage.pool.in_headroom.set(self.in_headroom);
-        let mut spread = self.others.spread;
+        let mut spread = self.remote.spread;
         while spread != 0 {
             let port = spread.trailing_zeros() as usize;
             spread &= spread - 1;
@@ -89,12 +89,12 @@ impl Buffer {
     #[inline]
     #[must_use]
     pub const fn is_spread(&self, port: PortId) -> bool {
-        self.others.spread & port.bit() != 0
+        self.remote.spread & port.bit() != 0
     }
 
     /// Signals to the port's owner whether this worker falls behind its receive queue.
-    pub fn tell_pressure(&self, port: PortId, high: bool) {
-        let usage = self.board.usage_of(self.me);
+    pub fn publish_pressure(&self, port: PortId, high: bool) {
+        let usage = self.ledger.usage_of(self.me);
         if let Some(signals) = usage.and_then(|usage| usage.ports.get(port.index())) {
             signals.pressure.set(u64::from(high));
         }
@@ -102,17 +102,17 @@ impl Buffer {
 
     /// Returns true if another worker falls behind its receive queue of `port`.
     #[must_use]
-    pub fn pressed_elsewhere(&self, port: PortId) -> bool {
+    pub fn is_pressed_elsewhere(&self, port: PortId) -> bool {
         let mut signals = self
-            .board
-            .others(self.me)
+            .ledger
+            .remote_usages(self.me)
             .filter_map(|usage| usage.ports.get(port.index()));
         signals.any(|signals| signals.pressure.get() != 0)
     }
 
     /// Signals to the other receivers of `port` which priorities are dropped because of a storm. Called by its owner.
-    pub fn tell_dropping(&self, port: PortId, priorities: u8) {
-        let usage = self.board.usage_of(self.me);
+    pub fn publish_dropping(&self, port: PortId, priorities: u8) {
+        let usage = self.ledger.usage_of(self.me);
         if let Some(signals) = usage.and_then(|usage| usage.ports.get(port.index())) {
             signals.dropping.set(u64::from(priorities));
         }
@@ -122,8 +122,8 @@ impl Buffer {
     #[must_use]
     pub fn dropping_elsewhere(&self, port: PortId) -> u8 {
         let signals = self
-            .board
-            .others(self.me)
+            .ledger
+            .remote_usages(self.me)
             .filter_map(|usage| usage.ports.get(port.index()));
         signals.fold(0, |all, signals| {
             all | u8::try_from(signals.dropping.get()).unwrap_or(u8::MAX)

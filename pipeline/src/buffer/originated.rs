@@ -5,17 +5,17 @@ use super::config::ControlReserve;
 
 /// Buffer account of frames that arrived on no port. There are two: of Linux's control frames, and of all others.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Own {
+pub(super) struct OriginatedFrames {
     /// Amount held, reserve included.
     pub(super) held: Amount,
     /// This worker's part of their reserve.
     pub(super) reserve: Amount,
 }
 
-impl Own {
+impl OriginatedFrames {
     /// Returns an empty account with an equal part of `bytes`, the reserve of all workers together.
-    pub(super) fn of(bytes: u64, workers: u8) -> Own {
-        Own {
+    pub(super) fn of(bytes: u64, workers: u8) -> OriginatedFrames {
+        OriginatedFrames {
             held: Amount::ZERO,
             reserve: ControlReserve::amount(bytes).part(workers),
         }
