@@ -16,7 +16,7 @@ enum Op {
     Own(u8),
     /// Queues of `wan` that are held back from now on.
     Hold(u8),
-    /// After this many nanoseconds a port may send this many frames; true if its outlet reads their metadata, and the number
+    /// After this many nanoseconds a port may send this many frames; true if its sink reads their metadata, and the number
     /// of frames in hand that the device takes.
     Send(u8, u64, usize, bool, usize),
 }
@@ -98,7 +98,7 @@ fn take(path: &mut Path, port: PortId, hands: &mut Hands, frames: usize) {
     path.publish_held();
 }
 
-/// Outlet that takes only this many frames, and reads their metadata or not.
+/// Sink that takes only this many frames, and reads their metadata or not.
 struct Narrow<const ASKS: bool>(Vec<(Vec<u8>, Option<Meta>)>, usize);
 
 impl<const ASKS: bool> TxSink<HeapFrame> for Narrow<ASKS> {
@@ -123,7 +123,7 @@ fn accounts(path: &Path) -> Vec<String> {
     all
 }
 
-/// Frames that left a port, with their metadata if the outlet reads it.
+/// Frames that left a port, with their metadata if the sink reads it.
 type Left = Vec<(Vec<u8>, Option<Meta>)>;
 
 /// The same operations on a normal path, and on one whose runs all queue.
@@ -380,7 +380,7 @@ fn a_run_leaves_in_part_where_the_rate_does_not_let_all_of_it_go() {
     assert_eq!(path.buffer().used().frames, 0);
 }
 
-/// Outlet with a tx_queue for each priority.
+/// Sink with a transmit queue for each priority.
 struct Lanes(Vec<Meta>);
 
 impl TxSink<HeapFrame> for Lanes {
@@ -469,7 +469,7 @@ fn a_port_keeps_its_rate_over_turns_of_fifty_microseconds() {
     assert!(sent * 100 >= line * 99, "{sent} of {line}");
 }
 
-/// Outlet of a device whose ring takes only this many wire bytes now.
+/// Sink of a device whose ring takes only this many wire bytes now.
 struct Bounded {
     frames: Vec<Meta>,
     credit: i64,

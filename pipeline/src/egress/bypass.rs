@@ -71,7 +71,7 @@ impl<B: FrameBuf> Bypass<B> {
     }
 
     /// Hands over the runs if everything that waits at `port` waits here and may leave unchanged: as many as `out` has room
-    /// for, and of a single run as much as there is credit for. Returns false if the runs must be queued; nothing was
+    /// for, and of a single run as much as there is budget for. Returns false if the runs must be queued; nothing was
     /// done then. Returns true otherwise, even if no frame left because all runs are paused or `out` is full.
     #[inline]
     pub fn send_runs(
@@ -92,8 +92,8 @@ impl<B: FrameBuf> Bypass<B> {
         let Some(all) = port.all_ready(ready, marking, &self.runs) else {
             return false;
         };
-        let credit = port.shaper.allowance().min(out.byte_budget());
-        if all > credit && port.backlog & (port.backlog - 1) != 0 {
+        let budget = port.shaper.allowance().min(out.byte_budget());
+        if all > budget && port.backlog & (port.backlog - 1) != 0 {
             return false;
         }
         let mut exit = Exit {
@@ -107,9 +107,9 @@ impl<B: FrameBuf> Bypass<B> {
             let Some(run) = self.runs[priority].as_deref_mut() else {
                 continue;
             };
-            let whole = all <= credit && run.frames.len() <= exit.out.free_slots();
+            let whole = all <= budget && run.frames.len() <= exit.out.free_slots();
             if !whole {
-                exit.send_part(run, credit);
+                exit.send_part(run, budget);
             }
             if (whole || run.frames.is_empty())
                 && let Some(mut run) = self.take(priority)
@@ -146,13 +146,13 @@ impl<O> Exit<'_, '_, O> {
         self.out.put_run(run);
     }
 
-    /// Hands over the first frames of a run, as many as there is room and credit for.
+    /// Hands over the first frames of a run, as many as there is room and budget for.
     #[inline(never)]
-    fn send_part<B>(&mut self, run: &mut Run<B>, credit: i64)
+    fn send_part<B>(&mut self, run: &mut Run<B>, budget: i64)
     where
         O: TxSink<B>,
     {
-        let (mut frames, mut left) = (0, credit);
+        let (mut frames, mut left) = (0, budget);
         for record in run.known().iter().take(self.out.free_slots()) {
             if left <= 0 {
                 break;

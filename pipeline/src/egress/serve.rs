@@ -153,7 +153,7 @@ impl Limits {
     /// Returns how much of a row of frames may go after `sent` bytes.
     #[inline]
     fn allow(self, row: &[Meta], sent: i64) -> SendablePart {
-        let (credit, most) = (self.byte_budget - sent, self.bytes - sent);
+        let (budget, most) = (self.byte_budget - sent, self.bytes - sent);
         let mut part = SendablePart {
             frames: 0,
             bytes: 0,
@@ -162,7 +162,7 @@ impl Limits {
         };
         for meta in row {
             let after = part.bytes + i64::from(meta.wire_len());
-            if part.bytes >= credit || after > most {
+            if part.bytes >= budget || after > most {
                 break;
             }
             part.one_group &= meta.group == part.group;

@@ -81,7 +81,7 @@ impl TransmitQueue {
         self.ring.is_some()
     }
 
-    /// Updates the account of the device's ring, and the queue's credit from it: the scheduler hands over what that ring may take, so that
+    /// Updates the account of the device's ring, and the queue's budget from it: the scheduler hands over what that ring may take, so that
     /// hardly any frame stays unsent when the peer pauses.
     #[inline]
     fn poll_ring(&mut self, now: Nanos) {
