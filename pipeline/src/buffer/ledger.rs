@@ -156,9 +156,9 @@ mod tests {
     /// A line with two writers would cost every packet a transfer between cores.
     #[test]
     fn every_line_has_one_writer() {
-        let board = UsageLedger::new(2, 3);
+        let ledger = UsageLedger::new(2, 3);
         let mut lines = std::collections::HashMap::new();
-        for (writer, worker) in board.usages().enumerate() {
+        for (writer, worker) in ledger.usages().enumerate() {
             let mut claim = |start: usize, bytes: usize| {
                 for line in start / 64..=(start + bytes - 1) / 64 {
                     assert_eq!(*lines.entry(line).or_insert(writer), writer, "line {line}");

@@ -84,7 +84,7 @@ impl Buffer {
     #[must_use]
     pub fn of_worker(
         config: &BufferConfig,
-        board: Arc<UsageLedger>,
+        ledger: Arc<UsageLedger>,
         me: WorkerId,
         receivers: &[u8],
     ) -> Buffer {
@@ -94,7 +94,7 @@ impl Buffer {
             .flat_map(|(port, groups)| Priority::all().zip(groups).map(move |of| (port, of)))
             .map(|(port, of)| Group::of(config, of, receivers(port)))
             .collect();
-        let workers = u8::try_from(board.usages().count()).unwrap_or(u8::MAX);
+        let workers = u8::try_from(ledger.usages().count()).unwrap_or(u8::MAX);
         let ports = config.groups.len();
         let spread = (0..ports.min(MAX_PORTS)).filter(|port| receivers(*port) > 1);
         Buffer {
@@ -107,7 +107,7 @@ impl Buffer {
             originated: OriginatedFrames::of(config.control.own, workers),
             linux: OriginatedFrames::of(config.control.linux, workers),
             groups,
-            ledger: board,
+            ledger,
             me,
             has_releases: false,
             release_pending: [0; MAX_PORTS],

@@ -35,7 +35,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.egress_side.store = FifoStore::new(frames.saturating_add(late), queues, Meta::NOTHING);
         self.egress_side.buffer = Buffer::of_worker(
             &self.config,
-            std::sync::Arc::clone(&links.board),
+            std::sync::Arc::clone(&links.ledger),
             links.me,
             &links.plan.receivers,
         );

@@ -264,7 +264,7 @@ impl<B: FrameBuf> StoppedFrames<'_, B> {
         if reason.is_none() {
             self.apply(buf.data());
         }
-        // At most a burst is dropped in one walk.
+        // At most a burst is dropped of one.
         self.trash.push(buf);
     }
 
@@ -297,9 +297,9 @@ type Refused<B> = ArrayVec<(B, Meta, DropReason), BURST>;
 
 /// Sets the totals in the head of a burst that is one run.
 #[inline]
-fn measure<B>(run: &mut Run<B>, came: &Received) {
-    if came.unpadded {
-        run.head.bytes = came.bytes + came.added - came.removed - came.trimmed;
+fn measure<B>(run: &mut Run<B>, burst: &Received) {
+    if burst.unpadded {
+        run.head.bytes = burst.bytes + burst.added - burst.removed - burst.trimmed;
         run.head.amount = Amount::of_unpadded(run.head.bytes, run.frames.len() as u64);
     } else {
         run.head = run.head_of(run.frames.len());

@@ -88,7 +88,7 @@ pub struct Datapath<B, T> {
     vectors: Option<Box<dyn VectorReader<B>>>,
     /// Captures of an operator, and the standing capture.
     capture: Capture,
-    /// True if the other workers' use of the pool (`UsageBoard`) was read in this iteration, and no burst was received since.
+    /// True if the other workers' use of the pool (`UsageLedger`) was read in this iteration, and no burst was received since.
     looked: bool,
     config: BufferConfig,
 }

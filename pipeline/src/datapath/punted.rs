@@ -237,9 +237,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let egress = answer.back.port();
         let originated = &self.counters.of(egress).originated;
         originated.add(1, buf.data().len() as u64);
-        let entrance = &self.ingress[port];
+        let ingress_port = &self.ingress[port];
         let mut run: Box<Run<B>> = self.egress_side.spare_runs.take();
-        run.head = record.queue.head(entrance.worker, entrance.port);
+        run.head = record.queue.head(ingress_port.worker, ingress_port.port);
         run.push(buf, &record);
         // Runs are walked from the last to the first, so errors to one sender keep their order. There are no more runs than
         // received frames.

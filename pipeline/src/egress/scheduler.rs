@@ -110,7 +110,7 @@ impl Scheduler {
         heaviest.unwrap_or_default()
     }
 
-    /// Accounts for frames that bypassed a queue: the turn is the queue's, and it saves nothing up, even if frames are
+    /// Accounts for frames that bypassed a queue: it is the queue being served, and it saves nothing up, even if frames are
     /// left.
     #[inline]
     pub fn account_bypassed(&mut self, queue: Priority) {
@@ -186,11 +186,11 @@ const fn highest(mask: u8) -> Priority {
     Priority::new(7 - low8(mask.leading_zeros() as usize))
 }
 
-/// Returns the next offered queue after `turn`, cyclically.
+/// Returns the next offered queue after `current`, cyclically.
 #[inline]
-const fn next(offered: u8, turn: Priority) -> Priority {
-    let rotated = offered.rotate_right(turn.get() as u32 + 1);
-    Priority::new(turn.get() + 1 + low8(rotated.trailing_zeros() as usize))
+const fn next(offered: u8, current: Priority) -> Priority {
+    let rotated = offered.rotate_right(current.get() as u32 + 1);
+    Priority::new(current.get() + 1 + low8(rotated.trailing_zeros() as usize))
 }
 
 #[inline]

@@ -137,7 +137,7 @@ struct Limits {
     byte_budget: i64,
 }
 
-/// Part of a row of frames that may part.
+/// Part of a row of frames that may go.
 #[derive(Debug, Clone, Copy)]
 struct SendablePart {
     frames: usize,

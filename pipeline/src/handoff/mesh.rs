@@ -39,7 +39,7 @@ impl WorkerPlan {
 #[derive(Debug)]
 pub struct WorkerLinks<B> {
     pub(crate) me: WorkerId,
-    pub(crate) board: Arc<UsageLedger>,
+    pub(crate) ledger: Arc<UsageLedger>,
     pub(crate) plan: Arc<WorkerPlan>,
     /// Sending ends, by worker; `None` for the worker itself.
     pub(super) out: Vec<Option<Outward<B>>>,
@@ -67,12 +67,12 @@ impl<B> WorkerLinks<B> {
 #[must_use]
 pub fn links<B>(plan: WorkerPlan) -> Vec<WorkerLinks<B>> {
     let workers = usize::from(plan.workers.max(1));
-    let board = Arc::new(UsageLedger::new(workers, plan.owners.len()));
+    let ledger = Arc::new(UsageLedger::new(workers, plan.owners.len()));
     let plan = Arc::new(plan);
     let mut links: Vec<WorkerLinks<B>> = (0..plan.workers.max(1))
         .map(|me| WorkerLinks {
             me: WorkerId(me),
-            board: Arc::clone(&board),
+            ledger: Arc::clone(&ledger),
             plan: Arc::clone(&plan),
             out: Vec::new(),
             inward: Vec::new(),
