@@ -7,7 +7,7 @@
 use npcc_heap::records::{Ring, words_of};
 
 use super::event::HEAD;
-use super::look::Look;
+use super::point::CapturePoint;
 use crate::drop::DropReason;
 use crate::units::{Nanos, WorkerId};
 
@@ -40,7 +40,13 @@ impl Standing {
 
     /// Keeps the beginning of a frame, unless one of the same reason was kept within [`PAUSE`].
     #[cold]
-    pub(super) fn keep(&mut self, look: &Look, reason: DropReason, frame: &[u8], now: Nanos) {
+    pub(super) fn keep(
+        &mut self,
+        point: &CapturePoint,
+        reason: DropReason,
+        frame: &[u8],
+        now: Nanos,
+    ) {
         let Some(kept) = self.kept.get_mut(reason.index()) else {
             return;
         };
@@ -48,7 +54,7 @@ impl Standing {
             return;
         }
         *kept = Some(now);
-        let event = look.event((0, 0), (self.worker, now), frame.len());
+        let event = point.event((0, 0), (self.worker, now), frame.len());
         let mut octets = [0; HEAD + SNAPLEN];
         let parts = event.encode().into_iter().chain(frame.iter().copied());
         let used = octets
@@ -71,7 +77,7 @@ mod tests {
     fn the_beginning_is_kept_and_a_flood_of_one_reason_leaves_room_for_another() {
         let mut standing = Standing::new(Ring::on_heap(64, WORDS), WorkerId(3));
         let mut keep = |reason, frame: &[u8], now| {
-            standing.keep(&Look::dropped(reason), reason, frame, now);
+            standing.keep(&CapturePoint::dropped(reason), reason, frame, now);
         };
         let long: Vec<u8> = (0..=255).collect();
         keep(DropReason::IpChecksum, &long, Nanos::ZERO);

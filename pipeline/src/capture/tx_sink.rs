@@ -1,7 +1,7 @@
 //! Sink of a port while frames are captured: passes each frame on, and captures it as it is handed to the device.
 
 use super::event::{Event, Kind};
-use super::look::Look;
+use super::point::CapturePoint;
 use super::worker::Capture;
 use crate::burst::Run;
 use crate::egress::serve::TxSink;
@@ -18,19 +18,19 @@ pub(crate) struct Captured<'a, O> {
 }
 
 impl<O> Captured<'_, O> {
-    fn look<B: FrameBuf>(&mut self, buf: &B, meta: &Meta) {
+    fn observe<B: FrameBuf>(&mut self, buf: &B, meta: &Meta) {
         let depth = &mut self.depths[meta.priority];
         *depth = depth.saturating_sub(meta.wire_len().into());
         let made = if meta.group.is_none() { Event::MADE } else { 0 };
-        let look = Look {
+        let point = CapturePoint {
             ingress: meta.ingress(),
             egress: Some(meta.egress),
             priority: Some(meta.priority),
             depth: *depth,
             flags: made | Event::REWRITTEN,
-            ..Look::of(Kind::Sent)
+            ..CapturePoint::of(Kind::Sent)
         };
-        self.capture.look(&look, buf);
+        self.capture.observe(&point, buf);
     }
 }
 
@@ -48,14 +48,14 @@ impl<B: FrameBuf, O: TxSink<B>> TxSink<B> for Captured<'_, O> {
     }
 
     fn put(&mut self, frame: Queued<B>) {
-        self.look(&frame.buf, &frame.meta);
+        self.observe(&frame.buf, &frame.meta);
         self.out.put(frame);
     }
 
     fn put_run(&mut self, run: &mut Run<B>) {
         let head = run.head;
         for (buf, record) in run.frames.iter().zip(&run.records) {
-            self.look(buf, &head.meta(record));
+            self.observe(buf, &head.meta(record));
         }
         self.out.put_run(run);
     }

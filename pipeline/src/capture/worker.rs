@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::event::{HEAD, Kind};
 use super::fields::Fields;
 use super::filter::{Filter, Sightings};
-use super::look::Look;
+use super::point::CapturePoint;
 use super::standing::Standing;
 use super::tracked::Tracked;
 use crate::counters;
@@ -94,55 +94,55 @@ fn touch(ring: &mut FrameSender, frames: &mut FrameReceiver) {
 }
 
 impl CaptureOrder {
-    fn wants(&self, look: &Look, frame: &[u8]) -> bool {
-        let Some(seen) = look.seen() else {
+    fn wants(&self, point: &CapturePoint, frame: &[u8]) -> bool {
+        let Some(seen) = point.seen() else {
             return false;
         };
-        if look.ports() & self.ports == 0 {
+        if point.ports() & self.ports == 0 {
             return false;
         }
         let fields = Fields::of(frame);
-        let classes = fields.pfc.or_else(|| look.priority.map(Priority::bit));
+        let classes = fields.pfc.or_else(|| point.priority.map(Priority::bit));
         (self.priorities == u8::MAX || classes.unwrap_or(0) & self.priorities != 0)
-            && self.filter.matches(&fields, seen, look.priority)
+            && self.filter.matches(&fields, seen, point.priority)
     }
 }
 
 impl CaptureEnd {
     /// Starts an iteration: restores the byte budget.
-    fn turn(&mut self) {
+    fn next_iteration(&mut self) {
         self.left = TURN;
     }
 
     /// Captures a frame if it is wanted.
-    fn look<B: FrameBuf>(&mut self, look: &Look, buf: &B) {
+    fn observe<B: FrameBuf>(&mut self, point: &CapturePoint, buf: &B) {
         let Some(order) = &self.order else { return };
         let frame = buf.data();
         let trace = match &order.tracked {
-            None if order.wants(look, frame) => 0,
+            None if order.wants(point, frame) => 0,
             None => return,
             Some(tracked) => {
-                let chosen = match look.kind {
-                    Kind::Received | Kind::Made if order.wants_first(look, frame) => {
+                let chosen = match point.kind {
+                    Kind::Received | Kind::Made if order.wants_first(point, frame) => {
                         tracked.follow(buf.handle())
                     }
                     Kind::Received | Kind::Made => None,
                     _ => tracked.number(buf.handle()),
                 };
                 let Some(number) = chosen else { return };
-                if look.kind.is_last() {
+                if point.kind.is_last() {
                     tracked.forget(buf.handle());
                 }
                 number
             }
         };
         let (id, snaplen) = (order.id, order.snaplen);
-        self.copy((id, trace), look, frame, snaplen);
+        self.copy((id, trace), point, frame, snaplen);
     }
 
     /// Copies a frame into the ring, or counts it as lost.
-    fn copy(&mut self, numbers: (u32, u32), look: &Look, frame: &[u8], snaplen: u16) {
-        let event = look.event(numbers, (self.worker, self.now), frame.len());
+    fn copy(&mut self, numbers: (u32, u32), point: &CapturePoint, frame: &[u8], snaplen: u16) {
+        let event = point.event(numbers, (self.worker, self.now), frame.len());
         let most = usize::from(snaplen).min(usize::from(u16::MAX) - HEAD);
         let bytes = frame.get(..most).unwrap_or(frame);
         let length = HEAD + bytes.len();
@@ -157,11 +157,11 @@ impl CaptureEnd {
 
 impl CaptureOrder {
     /// Returns true if a frame that was received, or made, is one to be followed.
-    fn wants_first(&self, look: &Look, frame: &[u8]) -> bool {
-        let received = Look {
+    fn wants_first(&self, point: &CapturePoint, frame: &[u8]) -> bool {
+        let received = CapturePoint {
             kind: Kind::Received,
-            ingress: look.ingress.or(look.egress),
-            ..*look
+            ingress: point.ingress.or(point.egress),
+            ..*point
         };
         self.wants(&received, frame)
     }
@@ -191,11 +191,11 @@ impl Capture {
     }
 
     /// Keeps a dropped frame if it is malformed.
-    pub(crate) fn keep_malformed(&mut self, look: &Look, frame: &[u8], now: Nanos) {
-        if let Some(reason) = look.reason.filter(|reason| reason.is_malformed())
+    pub(crate) fn keep_malformed(&mut self, point: &CapturePoint, frame: &[u8], now: Nanos) {
+        if let Some(reason) = point.reason.filter(|reason| reason.is_malformed())
             && let Some(standing) = &mut self.standing
         {
-            standing.keep(look, reason, frame, now);
+            standing.keep(point, reason, frame, now);
         }
     }
 
@@ -223,7 +223,7 @@ impl Capture {
     #[cold]
     pub(crate) fn turn(&mut self) {
         if let Some(end) = &mut self.end {
-            end.turn();
+            end.next_iteration();
         }
     }
 
@@ -259,22 +259,22 @@ impl Capture {
 
     /// Captures a frame if it is wanted.
     #[cold]
-    pub(crate) fn look<B: FrameBuf>(&mut self, look: &Look, buf: &B) {
+    pub(crate) fn observe<B: FrameBuf>(&mut self, point: &CapturePoint, buf: &B) {
         if let Some(end) = &mut self.end {
-            end.look(look, buf);
+            end.observe(point, buf);
         }
     }
 
     /// Captures a frame without a buffer: one that the switch made just now.
     #[cold]
-    pub(crate) fn look_at_bytes(&mut self, look: &Look, frame: &[u8]) {
+    pub(crate) fn observe_bytes(&mut self, point: &CapturePoint, frame: &[u8]) {
         let Some(end) = &mut self.end else { return };
         if let Some(order) = &end.order
             && order.tracked.is_none()
-            && order.wants(look, frame)
+            && order.wants(point, frame)
         {
             let (id, snaplen) = (order.id, order.snaplen);
-            end.copy((id, 0), look, frame, snaplen);
+            end.copy((id, 0), point, frame, snaplen);
         }
     }
 }

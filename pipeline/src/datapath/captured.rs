@@ -6,7 +6,7 @@ use super::Datapath;
 use super::punted::ends;
 use crate::burst::Run;
 use crate::capture::{
-    Capture, CaptureEnd, CaptureOrder, Captured, Event, Kind, Look, Notes, Standing,
+    Capture, CaptureEnd, CaptureOrder, CapturePoint, Captured, Event, Kind, Notes, Standing,
 };
 use crate::drop::DropReason;
 use crate::egress::serve::TxSink;
@@ -41,13 +41,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if !self.capture.is_on() {
             return;
         }
-        let look = Look {
+        let point = CapturePoint {
             egress: Some(port),
             flags: Event::REWRITTEN,
-            ..Look::dropped(reason)
+            ..CapturePoint::dropped(reason)
         };
         for buf in frames {
-            self.capture.look(&look, buf);
+            self.capture.observe(&point, buf);
         }
     }
 
@@ -66,13 +66,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             } else {
                 Notes::default()
             };
-            let look = Look {
+            let point = CapturePoint {
                 ingress: Some(port),
                 priority: self.class_of(port, buf.data()),
                 notes,
-                ..Look::of(Kind::Received)
+                ..CapturePoint::of(Kind::Received)
             };
-            self.capture.look(&look, buf);
+            self.capture.observe(&point, buf);
         }
     }
 
@@ -113,7 +113,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         };
         let group = self.egress_side.buffer.group(head.group);
         let is_watched = watched(self.tap.ports(), head);
-        let look = Look {
+        let point = CapturePoint {
             ingress: Some(head.group.ingress()).filter(|_| !head.group.is_none()),
             egress: Some(head.egress),
             priority: Some(head.priority),
@@ -125,10 +125,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 headroom: group.map_or(0, |group| group.headroom().bytes),
                 ..Notes::default()
             },
-            ..Look::of(kind)
+            ..CapturePoint::of(kind)
         };
         for buf in run.frames.iter() {
-            self.capture.look(&look, buf);
+            self.capture.observe(&point, buf);
         }
     }
 
@@ -137,14 +137,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[inline(never)]
     pub(super) fn capture_made(&mut self, buf: &B, meta: &Meta, now: Nanos) {
         self.capture.at(now);
-        let look = Look {
+        let point = CapturePoint {
             egress: Some(meta.egress),
             priority: Some(meta.priority),
             depth: self.egress_side.ports[meta.egress].depth(meta.priority),
             flags: Event::MADE | Event::REWRITTEN,
-            ..Look::of(Kind::Made)
+            ..CapturePoint::of(Kind::Made)
         };
-        self.capture.look(&look, buf);
+        self.capture.observe(&point, buf);
     }
 
     /// Runs [`Datapath::egress`] with a capture of the frames that leave.

@@ -2,7 +2,7 @@
 //!
 //! With one worker there are no channels, and none of this runs.
 
-use super::{Datapath, looks, lossless};
+use super::{Datapath, capture_points, lossless};
 use crate::buffer::{Buffer, Charge};
 use crate::burst::Run;
 use crate::drop::DropReason;
@@ -78,7 +78,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 
     /// Starts an iteration among several workers: exchanges holdings, releases, pressure and storms with the others.
-    pub(super) fn look_around(&mut self) {
+    pub(super) fn sync_with_workers(&mut self) {
         self.egress_side.buffer.refresh();
         self.egress_side.buffer.publish_all(self.counters.ports());
         for (port, pause) in self.pause.iter_mut() {
@@ -99,14 +99,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
         }
         self.egress_side.buffer.publish_usage();
-        self.looked = true;
+        self.is_pool_view_fresh = true;
     }
 
     /// Refreshes the other workers' holdings in the pool before a burst, unless that was done in this iteration and no burst
     /// came since.
     #[inline]
-    pub(super) fn look_again(&mut self) {
-        if self.channels.is_some() && !std::mem::take(&mut self.looked) {
+    pub(super) fn refresh_pool_view(&mut self) {
+        if self.channels.is_some() && !std::mem::take(&mut self.is_pool_view_fresh) {
             self.egress_side.buffer.refresh_pool();
         }
     }
@@ -122,7 +122,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return taken;
         };
         if self.capture.is_on() {
-            looks::handed_over(&mut self.capture, &run);
+            capture_points::handed_over(&mut self.capture, &run);
         }
         let gone = channels.send(&mut run);
         self.counters.crossing.handed_over.add(gone as u64);
@@ -136,7 +136,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return taken;
         }
         for (buf, meta) in run.drain() {
-            looks::dropped(&mut self.capture, DropReason::XringFull, &buf, &meta, 0);
+            capture_points::dropped(&mut self.capture, DropReason::XringFull, &buf, &meta, 0);
             self.egress_side.buffer.release(Charge::of(&meta));
             lossless::count_refused(
                 &self.counters,
@@ -215,7 +215,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             (&mut self.egress_side.buffer, &mut self.held, &self.counters);
         let capture = &mut self.capture;
         let mut drop = |run: &mut Run<B>| {
-            looks::run_dropped(capture, DropReason::Shutdown, run);
+            capture_points::run_dropped(capture, DropReason::Shutdown, run);
             let (frames, bytes) = (run.head.amount.frames, run.head.bytes);
             buffer.release(Charge {
                 group: run.head.group,

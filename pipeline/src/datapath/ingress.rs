@@ -2,8 +2,8 @@
 
 use arrayvec::ArrayVec;
 
-use super::looks::{self, Gone};
-use super::{Datapath, count_gone, lossless};
+use super::capture_points::{self, StoppedFrame};
+use super::{Datapath, count_stopped, lossless};
 use crate::buffer::{Amount, Buffer, Charge};
 use crate::burst::{QueueKey, Run, Trash};
 use crate::capture::Capture;
@@ -43,7 +43,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if self.capture.is_on() {
             self.capture_received(port, frames, now);
         }
-        self.look_again();
+        self.refresh_pool_view();
         self.pause[port].burst(frames.len(), BURST);
         self.resolve_burst(port, frames, now);
         let storm = if self.egress_side.owns(port) {
@@ -123,7 +123,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 );
                 self.egress_side.spare_runs.give(all);
                 if !burst.gone.is_empty() && self.punt.is_some() {
-                    self.judge_aside(port, now);
+                    self.handle_punt_candidates(port, now);
                 }
             }
         }
@@ -193,7 +193,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let mut lost = Taken::default();
         let depth = port.depth(run.head.priority);
         port.push_run(&mut side.store, &mut run, |buf, meta| {
-            looks::dropped(capture, DropReason::BufferFull, &buf, &meta, depth);
+            capture_points::dropped(capture, DropReason::BufferFull, &buf, &meta, depth);
             no_cell(counters, buffer, &meta, &mut lost);
             let _ = trash.try_push(buf);
         });
@@ -210,7 +210,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.capture.at(now);
         for (buf, meta, reason) in refused {
             let depth = self.egress_side.ports[meta.egress].depth(meta.priority);
-            looks::dropped(&mut self.capture, reason, &buf, &meta, depth);
+            capture_points::dropped(&mut self.capture, reason, &buf, &meta, depth);
             if charged {
                 self.egress_side.buffer.release(Charge::of(&meta));
             }
@@ -229,7 +229,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             pause.storm_rx_dropped.add(frames);
         }
         counters.drop_all(DropReason::PfcStorm, frames, bytes);
-        looks::run_dropped(&mut self.capture, DropReason::PfcStorm, &run);
+        capture_points::run_dropped(&mut self.capture, DropReason::PfcStorm, &run);
         B::free_all(&mut run.frames);
         self.egress_side.spare_runs.give(run);
     }
@@ -259,8 +259,13 @@ impl<B: FrameBuf> StoppedFrames<'_, B> {
             let _ = aside.try_push(PuntCandidate { buf, reason });
             return;
         }
-        looks::gone(self.capture, Gone::of(reason), (&buf, self.port), self.now);
-        count_gone(self.counters, reason, buf.data().len());
+        capture_points::stopped(
+            self.capture,
+            StoppedFrame::of(reason),
+            (&buf, self.port),
+            self.now,
+        );
+        count_stopped(self.counters, reason, buf.data().len());
         if reason.is_none() {
             self.apply(buf.data());
         }

@@ -1,6 +1,6 @@
 //! Lossless part of the packet path: groups with headroom, pause frames to send, polls of the watchdog.
 
-use super::{Datapath, looks};
+use super::{Datapath, capture_points};
 use crate::buffer::{Buffer, BufferConfig, Charge};
 use crate::counters::Counters;
 use crate::drop::DropReason;
@@ -118,7 +118,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let len = frame.bytes.len();
         if self.capture.is_on() {
             self.capture.at(now);
-            looks::control_sent(&mut self.capture, port, &frame.bytes);
+            capture_points::control_sent(&mut self.capture, port, &frame.bytes);
         }
         egress.charge(wire_len(len));
         counters.originated.add(1, len as u64);
@@ -151,7 +151,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             left -= egress.drain_queue(store, (priority, left), |frame| {
                 let bytes = u64::from(frame.meta.len);
                 depth = depth.saturating_sub(frame.meta.wire_len().into());
-                looks::dropped(capture, reason, &frame.buf, &frame.meta, depth);
+                capture_points::dropped(capture, reason, &frame.buf, &frame.meta, depth);
                 buffer.release(Charge::of(&frame.meta));
                 held.subtract(1, bytes);
                 counters.drop(reason, bytes);

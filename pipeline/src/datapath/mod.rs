@@ -12,13 +12,13 @@
 //! Law: `rx + originated + tags added = tx + drops + consumed + punted + held + tags removed + trimmed` in bytes, and the same
 //! in frames without tags and trimmed bytes.
 
+mod capture_points;
 mod captured;
 mod egress;
 mod egress_side;
 mod handoff;
 mod ingress;
 mod link;
-mod looks;
 mod lossless;
 mod punted;
 
@@ -89,7 +89,7 @@ pub struct Datapath<B, T> {
     /// Captures of an operator, and the standing capture.
     capture: Capture,
     /// True if the other workers' use of the pool (`UsageLedger`) was read in this iteration, and no burst was received since.
-    looked: bool,
+    is_pool_view_fresh: bool,
     config: BufferConfig,
 }
 
@@ -154,7 +154,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             punt: None,
             vectors: None,
             capture: Capture::default(),
-            looked: false,
+            is_pool_view_fresh: false,
             config,
             ingress: PerPort::new(
                 ports
@@ -237,7 +237,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             self.capture.turn();
         }
         if self.channels.is_some() {
-            self.look_around();
+            self.sync_with_workers();
         }
     }
 
@@ -342,7 +342,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         {
             egress.drain(&mut self.egress_side.store, |frame| {
                 let bytes = u64::from(frame.meta.len);
-                looks::dropped(
+                capture_points::dropped(
                     &mut self.capture,
                     DropReason::Shutdown,
                     &frame.buf,
@@ -363,7 +363,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
 /// Counts on `counters` a frame that goes no further; without a reason it was consumed.
 #[cold]
-fn count_gone(counters: &PortCounters, reason: Option<DropReason>, bytes: usize) {
+fn count_stopped(counters: &PortCounters, reason: Option<DropReason>, bytes: usize) {
     match reason {
         Some(reason) => counters.drop(reason, bytes as u64),
         None => counters.consumed.add(1, bytes as u64),

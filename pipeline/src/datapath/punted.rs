@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use zerocopy::FromBytes;
 
 use super::Datapath;
-use super::looks::{self, Gone};
+use super::capture_points::{self, StoppedFrame};
 use crate::bits::low16;
 use crate::buffer::GroupId;
 use crate::burst::{QueueKey, Record, Run};
@@ -116,14 +116,14 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Handles the frames of a burst that are not forwarded: punts, requests resolution, answers with an ICMP error, or drops.
     #[cold]
     #[inline(never)]
-    pub(super) fn judge_aside(&mut self, port: PortId, now: Nanos) {
+    pub(super) fn handle_punt_candidates(&mut self, port: PortId, now: Nanos) {
         let Some(mut punt) = self.punt.take() else {
             return;
         };
         let counters = std::sync::Arc::clone(&self.counters);
         for candidate in std::mem::take(&mut punt.aside) {
-            let gone = self.judge(&mut punt, (port, candidate), now, &counters.punt);
-            if let Some(buf) = gone {
+            let dropped = self.handle_one(&mut punt, (port, candidate), now, &counters.punt);
+            if let Some(buf) = dropped {
                 let _ = self.trash.try_push(buf);
             }
         }
@@ -131,7 +131,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 
     /// Handles and counts one frame. Returns the buffer, if nothing was made of it.
-    fn judge(
+    fn handle_one(
         &mut self,
         punt: &mut Punt<B>,
         (port, candidate): (PortId, PuntCandidate<B>),
@@ -140,7 +140,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     ) -> Option<B> {
         let PuntCandidate { buf, reason } = candidate;
         let bytes = buf.data().len() as u64;
-        let judged = match reason {
+        let decision = match reason {
             DropReason::NotIp | DropReason::Martian | DropReason::LocalUnserved => {
                 self.punt_one(punt, (port, buf.data()), reason, now)
             }
@@ -154,8 +154,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             DropReason::MtuExceeded if is_last_hop(buf.data()) => Err(DropReason::TtlExpired),
             _ => Err(reason),
         };
-        looks::gone(&mut self.capture, Gone::judged(judged), (&buf, port), now);
-        match judged {
+        capture_points::stopped(
+            &mut self.capture,
+            StoppedFrame::classified(decision),
+            (&buf, port),
+            now,
+        );
+        match decision {
             Ok(()) => {
                 self.counters.of(port).punted.add(1, bytes);
                 Some(buf)

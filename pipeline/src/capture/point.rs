@@ -8,7 +8,7 @@ use crate::units::{Nanos, PortId, Priority, WorkerId};
 
 /// Metadata of a frame at one stage of the packet path.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct CapturePoint {
     pub(crate) kind: Kind,
     pub(crate) reason: Option<DropReason>,
     pub(crate) ingress: Option<PortId>,
@@ -19,10 +19,10 @@ pub(crate) struct Look {
     pub(crate) notes: Notes,
 }
 
-impl Look {
+impl CapturePoint {
     /// Returns metadata with nothing set except the stage.
-    pub(crate) const fn of(kind: Kind) -> Look {
-        Look {
+    pub(crate) const fn of(kind: Kind) -> CapturePoint {
+        CapturePoint {
             kind,
             reason: None,
             ingress: None,
@@ -41,10 +41,10 @@ impl Look {
     }
 
     /// Returns the metadata of a dropped frame.
-    pub(crate) const fn dropped(reason: DropReason) -> Look {
-        Look {
+    pub(crate) const fn dropped(reason: DropReason) -> CapturePoint {
+        CapturePoint {
             reason: Some(reason),
-            ..Look::of(Kind::Dropped)
+            ..CapturePoint::of(Kind::Dropped)
         }
     }
 

@@ -1,51 +1,51 @@
 //! Capture points of the stages: frames that were dropped, punted, consumed or handed over.
 
 use crate::burst::Run;
-use crate::capture::{Capture, Event, Kind, Look};
+use crate::capture::{Capture, CapturePoint, Event, Kind};
 use crate::drop::DropReason;
 use crate::frame::{FrameBuf, Meta};
 use crate::units::{Nanos, PortId};
 
 /// Outcome of a frame that goes no further than its ingress port.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Gone {
+pub(super) enum StoppedFrame {
     Dropped(DropReason),
     Punted,
     Consumed,
 }
 
-impl Gone {
+impl StoppedFrame {
     /// Returns the outcome for a drop reason; without one, the frame was MAC control and was consumed.
-    pub(super) fn of(reason: Option<DropReason>) -> Gone {
-        reason.map_or(Gone::Consumed, Gone::Dropped)
+    pub(super) fn of(reason: Option<DropReason>) -> StoppedFrame {
+        reason.map_or(StoppedFrame::Consumed, StoppedFrame::Dropped)
     }
 
     /// Returns the outcome for the decision about a frame that may be for Linux.
-    pub(super) fn judged(judged: Result<(), DropReason>) -> Gone {
-        judged.map_or_else(Gone::Dropped, |()| Gone::Punted)
+    pub(super) fn classified(decision: Result<(), DropReason>) -> StoppedFrame {
+        decision.map_or_else(StoppedFrame::Dropped, |()| StoppedFrame::Punted)
     }
 }
 
 /// Captures a frame that goes no further than its ingress port, and keeps it if it is malformed.
 #[cold]
-pub(super) fn gone<B: FrameBuf>(
+pub(super) fn stopped<B: FrameBuf>(
     capture: &mut Capture,
-    gone: Gone,
+    stopped: StoppedFrame,
     (buf, port): (&B, PortId),
     now: Nanos,
 ) {
-    let look = match gone {
-        Gone::Dropped(reason) => Look::dropped(reason),
-        Gone::Punted => Look::of(Kind::Punted),
-        Gone::Consumed => Look::of(Kind::Consumed),
+    let point = match stopped {
+        StoppedFrame::Dropped(reason) => CapturePoint::dropped(reason),
+        StoppedFrame::Punted => CapturePoint::of(Kind::Punted),
+        StoppedFrame::Consumed => CapturePoint::of(Kind::Consumed),
     };
-    let look = Look {
+    let point = CapturePoint {
         ingress: Some(port),
-        ..look
+        ..point
     };
-    capture.keep_malformed(&look, buf.data(), now);
+    capture.keep_malformed(&point, buf.data(), now);
     if capture.is_on() {
-        capture.look(&look, buf);
+        capture.observe(&point, buf);
     }
 }
 
@@ -62,15 +62,15 @@ pub(super) fn dropped<B: FrameBuf>(
         return;
     }
     let made = if meta.group.is_none() { Event::MADE } else { 0 };
-    let look = Look {
+    let point = CapturePoint {
         ingress: meta.ingress(),
         egress: Some(meta.egress),
         priority: Some(meta.priority),
         depth,
         flags: made | Event::REWRITTEN,
-        ..Look::dropped(reason)
+        ..CapturePoint::dropped(reason)
     };
-    capture.look(&look, buf);
+    capture.observe(&point, buf);
 }
 
 /// Captures a run that was dropped as a whole before it was queued.
@@ -84,25 +84,25 @@ pub(super) fn run_dropped<B: FrameBuf>(capture: &mut Capture, reason: DropReason
 /// Captures a run that goes to the owner of its egress port.
 #[cold]
 pub(super) fn handed_over<B: FrameBuf>(capture: &mut Capture, run: &Run<B>) {
-    let look = Look {
+    let point = CapturePoint {
         ingress: Some(run.head.group.ingress()),
         egress: Some(run.head.egress),
         priority: Some(run.head.priority),
         flags: Event::REWRITTEN,
-        ..Look::of(Kind::HandedOver)
+        ..CapturePoint::of(Kind::HandedOver)
     };
     for buf in run.frames.iter() {
-        capture.look(&look, buf);
+        capture.observe(&point, buf);
     }
 }
 
 /// Captures a PFC frame that the device of `port` took.
 #[cold]
 pub(super) fn control_sent(capture: &mut Capture, port: PortId, frame: &[u8]) {
-    let look = Look {
+    let point = CapturePoint {
         egress: Some(port),
         flags: Event::MADE,
-        ..Look::of(Kind::Sent)
+        ..CapturePoint::of(Kind::Sent)
     };
-    capture.look_at_bytes(&look, frame);
+    capture.observe_bytes(&point, frame);
 }
