@@ -120,10 +120,10 @@ fn two_workers_forward_what_one_does() {
         (&first.owns[..], &second.owns[..]),
         (&["dc0".to_owned()][..], &["wan0".to_owned()][..])
     );
-    assert_eq!(first.crossing.handed_over, two.ports[0].rx.packets);
-    assert_eq!(second.crossing.taken_over, first.crossing.handed_over);
-    assert_eq!(second.crossing.handed_over, two.ports[1].rx.packets);
-    assert_eq!(one.workers[0].crossing.handed_over, 0);
+    assert_eq!(first.handoff.handed_over, two.ports[0].rx.packets);
+    assert_eq!(second.handoff.taken_over, first.handoff.handed_over);
+    assert_eq!(second.handoff.handed_over, two.ports[1].rx.packets);
+    assert_eq!(one.workers[0].handoff.handed_over, 0);
     assert_eq!(
         two.npcc.flows, one.npcc.flows,
         "one flow table over all caches"
@@ -218,7 +218,7 @@ fn a_port_with_two_queues_is_shared() {
         (2 * each, 0)
     );
     assert_eq!(
-        snapshot.workers[0].crossing.handed_over, each,
+        snapshot.workers[0].handoff.handed_over, each,
         "all that core 1 receives leaves by core 0's port"
     );
     assert_eq!(snapshot.ports[1].tx.packets, 2 * each);

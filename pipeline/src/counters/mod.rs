@@ -241,7 +241,7 @@ pub struct Counters {
     /// Shared-buffer gauges.
     pub buffer: CachePadded<BufferGauges>,
     /// Frames to and from other workers.
-    pub crossing: CachePadded<CrossingCounters>,
+    pub handoff: CachePadded<HandoffCounters>,
     /// Frames to and from Linux.
     pub punt: CachePadded<PuntCounters>,
 }
@@ -260,7 +260,7 @@ counters! {
 
 counters! {
     /// Frames that cross between workers, as one of them sees it.
-    pub struct CrossingCounters => CrossingCount {
+    pub struct HandoffCounters => HandoffCount {
         /// Frames handed over to the workers that own their egress ports.
         handed_over: Counter => metric("npcc_worker_handed_over_frames").column("HANDED OVER"),
         /// Frames taken over from other workers.
@@ -306,7 +306,7 @@ impl Counters {
             bursts: CachePadded::default(),
             held: CachePadded::default(),
             buffer: CachePadded::default(),
-            crossing: CachePadded::default(),
+            handoff: CachePadded::default(),
             punt: CachePadded::default(),
         }
     }

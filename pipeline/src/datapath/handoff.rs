@@ -57,23 +57,23 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         match &self.channels {
             None => true,
             Some(channels) if !channels.is_backlogged(port) => true,
-            Some(_) => self.retry(port),
+            Some(_) => self.retry_handoff(port),
         }
     }
 
     #[cold]
-    fn retry(&mut self, port: PortId) -> bool {
+    fn retry_handoff(&mut self, port: PortId) -> bool {
         let Some(channels) = self.channels.as_deref_mut() else {
             return true;
         };
-        let gone = channels.retry(port, &mut self.egress_side.spare_runs) as u64;
-        self.counters.crossing.handed_over.add(gone);
+        let sent = channels.retry(port, &mut self.egress_side.spare_runs) as u64;
+        self.counters.handoff.handed_over.add(sent);
         if !channels.is_backlogged(port) {
             return true;
         }
         // The device's ring is not emptied meanwhile: its peer must pause.
         self.pause[port].stall();
-        self.counters.crossing.stalls.add(1);
+        self.counters.handoff.stalls.add(1);
         false
     }
 
@@ -124,15 +124,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if self.capture.is_on() {
             capture_points::handed_over(&mut self.capture, &run);
         }
-        let gone = channels.send(&mut run);
-        self.counters.crossing.handed_over.add(gone as u64);
+        let sent = channels.send(&mut run);
+        self.counters.handoff.handed_over.add(sent as u64);
         if run.frames.is_empty() {
             self.egress_side.spare_runs.give(run);
             return taken;
         }
         let egress = &self.egress_side.ports[run.head.egress];
         if egress.remote_admission(run.head.priority).lossless {
-            channels.keep(run.head.group.ingress(), run);
+            channels.keep_unsent(run.head.group.ingress(), run);
             return taken;
         }
         for (buf, meta) in run.drain() {
@@ -192,7 +192,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         }
         self.channels = Some(channels);
         if came > 0 {
-            self.counters.crossing.taken_over.add(came as u64);
+            self.counters.handoff.taken_over.add(came as u64);
             if !self.trash.is_empty() {
                 B::free_all(&mut self.trash);
             }

@@ -16,7 +16,7 @@ const RELAYS: usize = 64;
 
 /// A frame in a channel with its metadata, in half a cache line.
 #[derive(Debug)]
-struct Cell<B> {
+struct HandoffEntry<B> {
     buf: B,
     addresses: u64,
     transport: u64,
@@ -27,12 +27,12 @@ struct Cell<B> {
     flags: MetaFlags,
 }
 
-const _: () = assert!(size_of::<Cell<Box<u8>>>() == 32);
+const _: () = assert!(size_of::<HandoffEntry<Box<u8>>>() == 32);
 
-impl<B> Cell<B> {
+impl<B> HandoffEntry<B> {
     #[inline]
-    const fn pack(buf: B, record: &Record) -> Cell<B> {
-        Cell {
+    const fn pack(buf: B, record: &Record) -> HandoffEntry<B> {
+        HandoffEntry {
             buf,
             addresses: record.addresses,
             transport: record.transport,
@@ -65,7 +65,7 @@ impl<B> Cell<B> {
 #[derive(Debug)]
 pub(crate) struct Outward<B> {
     heads: Producer<RunHead>,
-    frames: Producer<Cell<B>>,
+    frames: Producer<HandoffEntry<B>>,
     pub(super) relays: Producer<Relay>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Outward<B> {
 #[derive(Debug)]
 pub(crate) struct Inward<B> {
     heads: Consumer<RunHead>,
-    frames: Consumer<Cell<B>>,
+    frames: Consumer<HandoffEntry<B>>,
     pub(super) relays: Consumer<Relay>,
 }
 
@@ -117,7 +117,7 @@ impl<B> Outward<B> {
         };
         let records = run.records.iter();
         let cells = run.frames.drain(..count).zip(records);
-        chunk.fill_from_iter(cells.map(|(buf, record)| Cell::pack(buf, record)));
+        chunk.fill_from_iter(cells.map(|(buf, record)| HandoffEntry::pack(buf, record)));
         // This cannot fail: there is a slot for as many heads as there can be.
         let _ = self.heads.push(head);
         run.forget_front(count, &head);

@@ -57,23 +57,23 @@ impl<B: FrameBuf> Channels<B> {
     }
 
     /// Keeps the part of a run, received on `port`, that a full channel did not take.
-    pub(crate) fn keep(&mut self, port: PortId, run: Box<Run<B>>) {
+    pub(crate) fn keep_unsent(&mut self, port: PortId, run: Box<Run<B>>) {
         // A burst has no more runs than frames.
         self.backlog[port].push(run);
     }
 
     /// Retries the runs that wait of `port`. Returns the number of frames sent.
     pub(crate) fn retry(&mut self, port: PortId, pool: &mut RunPool<B>) -> usize {
-        let mut gone = 0;
+        let mut sent = 0;
         for mut run in std::mem::take(&mut self.backlog[port]) {
-            gone += self.send(&mut run);
+            sent += self.send(&mut run);
             if run.frames.is_empty() {
                 pool.give(run);
             } else {
-                self.keep(port, run);
+                self.keep_unsent(port, run);
             }
         }
-        gone
+        sent
     }
 
     /// Returns true if frames of `port` wait for room.
@@ -105,10 +105,10 @@ impl<B: FrameBuf> Channels<B> {
             let kept = &mut self.request[port];
             *kept = Some(kept.map_or(request, |before| before.then(&request)));
         }
-        self.tell(port);
+        self.send_pending(port);
     }
 
-    fn tell(&mut self, port: PortId) {
+    fn send_pending(&mut self, port: PortId) {
         let channel = Channels::toward(&self.plan, &mut self.out, port);
         let kept = &mut self.request[port];
         if let (Some(channel), Some(request)) = (channel, *kept)
@@ -128,7 +128,7 @@ impl<B: FrameBuf> Channels<B> {
         }
         for port in (0u8..).map(PortId).take(self.request.len()) {
             if self.request[port].is_some() {
-                self.tell(port);
+                self.send_pending(port);
             }
         }
     }

@@ -151,7 +151,7 @@ impl Several {
     pub(crate) fn stalls(&self) -> u64 {
         self.paths
             .iter()
-            .map(|path| path.counters().crossing.stalls.get())
+            .map(|path| path.counters().handoff.stalls.get())
             .sum()
     }
 

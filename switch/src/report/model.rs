@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use npcc_pipeline::capture::CaptureCount;
 use npcc_pipeline::counters;
 pub use npcc_pipeline::counters::TrafficCount as Traffic;
-use npcc_pipeline::counters::{BurstCount, Counter, CrossingCount, PortCount, QueueCount};
+use npcc_pipeline::counters::{BurstCount, Counter, HandoffCount, PortCount, QueueCount};
 use serde::{Deserialize, Serialize};
 
 use super::counted::counted;
@@ -140,7 +140,7 @@ pub struct Worker {
     pub receives: Vec<String>,
     /// Frames that crossed to and from other workers.
     #[serde(flatten)]
-    pub crossing: CrossingCount,
+    pub handoff: HandoffCount,
     /// Bursts received, the runs they were made of, and the number of times a port sent past its queues.
     pub bursts: BurstCount,
     /// Counts of the worker's loop.

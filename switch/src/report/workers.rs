@@ -19,7 +19,7 @@ pub fn shown(snapshot: &Snapshot) -> String {
         ];
         let declared = [
             worker.bursts.columns(),
-            worker.crossing.columns(),
+            worker.handoff.columns(),
             worker.counts.columns(),
             worker.capture.columns(),
         ];

@@ -19,10 +19,10 @@ impl View {
         let path = Path::ROOT.then("worker").at(core);
         let own = self.workers.counters.get(index)?;
         let mut counts = counters::sum([&**stats]);
-        let mut crossing = counters::sum([&*own.crossing]);
+        let mut handoff = counters::sum([&*own.handoff]);
         let mut bursts = counters::sum([&*own.bursts]);
         counts.each(path, &mut self.settles());
-        crossing.each(path.then("crossing"), &mut self.settles());
+        handoff.each(path.then("crossing"), &mut self.settles());
         bursts.each(path.then("bursts"), &mut self.settles());
         let names = |mine: &dyn Fn(&PortFacts) -> bool| {
             let ports = self.ports.iter().filter(|facts| mine(facts));
@@ -32,7 +32,7 @@ impl View {
             core,
             owns: names(&|facts| facts.workers.first() == Some(&core)),
             receives: names(&|facts| facts.workers.contains(&core)),
-            crossing,
+            handoff,
             bursts,
             capture: counters::sum([&**self.workers.captures.get(index)?]),
             longest_ever_ns: counts.longest_ns.max(counts.longest_before_ns),

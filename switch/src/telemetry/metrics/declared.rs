@@ -57,7 +57,7 @@ impl Declared {
             self.under(&[("core", &worker.core.to_string())], |to| {
                 worker.counts.show(to);
                 worker.bursts.show(to);
-                worker.crossing.show(to);
+                worker.handoff.show(to);
                 worker.capture.show(to);
             });
         }
