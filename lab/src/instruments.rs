@@ -49,7 +49,7 @@ impl Probe for Instruments {
     }
 
     #[inline]
-    fn admits(&mut self, port: PortId, now: Nanos) -> usize {
+    fn rx_limit(&mut self, port: PortId, now: Nanos) -> usize {
         let source = self.source.as_mut();
         source.map_or(BURST, |source| source.due(port, now))
     }

@@ -13,7 +13,7 @@ use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::ports::OpenPort;
 use crate::sleep::{ControlSleeper, Wakers, WorkerSleeper};
-use crate::worker::ports::{PortQueues, RemoteQueue, Source};
+use crate::worker::ports::{PortQueues, RemoteQueue, RxPoller};
 use crate::worker::stats::WorkerStats;
 
 /// Queues of one worker.
@@ -70,7 +70,7 @@ pub fn queues(config: &Config, ports: Vec<OpenPort>) -> Vec<Queues> {
         .collect();
     for ((resolved, port), id) in config.ports.iter().zip(ports).zip((0u8..).map(PortId)) {
         let (stale, partial) = (has_wire(&port.port), has_partial_checksums(&port.port));
-        let source = |rx| Source::new(rx, stale, partial);
+        let source = |rx| RxPoller::new(rx, stale, partial);
         for (rx, after) in port.more_rx.into_iter().zip(1..) {
             let worker = (resolved.worker + after) % config.cores.workers.len().max(1);
             if let Some(queues) = all.get_mut(worker) {

@@ -90,12 +90,12 @@ impl<P: Probe> Worker<P> {
             self.path.refresh();
             let mut received = 0;
             for port in &mut self.ports {
-                let most = self.probe.admits(port.id, now);
-                received += port.receive(&mut self.path, most, now, &mut self.probe);
+                let most = self.probe.rx_limit(port.id, now);
+                received += port.poll(&mut self.path, most, now, &mut self.probe);
                 port.control(&mut self.path, &self.mempool, now);
             }
             for remote in &mut self.remotes {
-                received += remote.receive(&mut self.path, now, &mut self.probe);
+                received += remote.poll(&mut self.path, now, &mut self.probe);
             }
             let mut moved = received;
             self.execute_commands(now);
@@ -112,7 +112,7 @@ impl<P: Probe> Worker<P> {
             self.path.publish_held();
             self.account(moved, now.since(last));
             self.probe.turn_ends(received, &self.stats);
-            last = self.rest(moved, now);
+            last = self.sleep_if_idle(moved, now);
         }
         self.finish();
     }
@@ -193,7 +193,7 @@ impl<P: Probe> Worker<P> {
 
     /// Sleeps if it may and no work waits; returns the start time of the next turn.
     #[inline]
-    fn rest(&mut self, moved: usize, now: Nanos) -> Nanos {
+    fn sleep_if_idle(&mut self, moved: usize, now: Nanos) -> Nanos {
         let Some(sleeper) = &mut self.sleeper else {
             return now;
         };
@@ -214,11 +214,11 @@ impl<P: Probe> Worker<P> {
         if rest == Rest::None {
             return now;
         }
-        self.rested(rest, now)
+        self.after_sleep(rest, now)
     }
 
     #[cold]
-    fn rested(&mut self, rest: Rest, now: Nanos) -> Nanos {
+    fn after_sleep(&mut self, rest: Rest, now: Nanos) -> Nanos {
         if rest != Rest::TimedOut {
             let own = self.ports.iter().map(|port| &port.rx);
             for source in own.chain(self.remotes.iter().map(|remote| &remote.rx)) {

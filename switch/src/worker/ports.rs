@@ -15,7 +15,7 @@ use super::transmit::Transmit;
 #[derive(Debug)]
 pub struct PortQueues {
     pub(super) id: PortId,
-    pub(super) rx: Source,
+    pub(super) rx: RxPoller,
     pub(super) tx: Transmit,
     spare: Spare,
 }
@@ -26,7 +26,7 @@ const SENDS: usize = 16;
 impl PortQueues {
     /// Wraps the queues, with no unsent frames.
     #[must_use]
-    pub fn new(id: PortId, rx: Source, tx: Transmit) -> PortQueues {
+    pub fn new(id: PortId, rx: RxPoller, tx: Transmit) -> PortQueues {
         PortQueues {
             id,
             rx,
@@ -37,14 +37,14 @@ impl PortQueues {
 
     /// Receives one burst of at most `most` frames into the pipeline; returns their number.
     #[inline]
-    pub(super) fn receive<P: Probe>(
+    pub(super) fn poll<P: Probe>(
         &mut self,
         path: &mut Datapath,
         most: usize,
         now: Nanos,
         probe: &mut P,
     ) -> usize {
-        self.rx.receive(self.id, path, most, now, probe)
+        self.rx.poll(self.id, path, most, now, probe)
     }
 
     /// Sends what may be sent now: more than one burst if several arrived together, so that a queue grows because of its link and not
@@ -123,25 +123,25 @@ pub struct RemoteQueue {
     /// Port that it receives from.
     pub id: PortId,
     /// Receive queue.
-    pub rx: Source,
+    pub rx: RxPoller,
 }
 
 impl RemoteQueue {
     /// Receives one burst into the pipeline; returns the number of frames.
     #[inline]
-    pub(super) fn receive<P: Probe>(
+    pub(super) fn poll<P: Probe>(
         &mut self,
         path: &mut Datapath,
         now: Nanos,
         probe: &mut P,
     ) -> usize {
-        self.rx.receive(self.id, path, BURST, now, probe)
+        self.rx.poll(self.id, path, BURST, now, probe)
     }
 }
 
 /// Receive queue, with the row that its driver fills with a burst.
 #[derive(Debug)]
-pub struct Source {
+pub struct RxPoller {
     pub(super) queue: RxQueue,
     /// Ring fill, in frames, from which the peer is paused; `None` if the driver does not report it.
     high: Option<u16>,
@@ -149,20 +149,20 @@ pub struct Source {
     stale: bool,
     /// True if frames may come with checksums that a kernel left to a card.
     partial: bool,
-    row: FrameVec<Frame>,
+    burst: FrameVec<Frame>,
 }
 
-impl Source {
+impl RxPoller {
     /// Wraps a queue, with no unsent frames. `stale`: the ring's contents at the start are old and are discarded. `partial`: checksums
     /// that a kernel left to a card are completed.
     #[must_use]
-    pub fn new(queue: RxQueue, stale: bool, partial: bool) -> Source {
-        Source {
+    pub fn new(queue: RxQueue, stale: bool, partial: bool) -> RxPoller {
+        RxPoller {
             high: high(queue.descriptors(), |frames| queue.holds_more_than(frames)),
             queue,
             stale,
             partial,
-            row: FrameVec::default(),
+            burst: FrameVec::default(),
         }
     }
 
@@ -174,8 +174,8 @@ impl Source {
             0
         };
         while left > 0 {
-            let received = self.queue.rx(&mut *self.row);
-            Frame::free_all(&mut self.row);
+            let received = self.queue.rx(&mut *self.burst);
+            Frame::free_all(&mut self.burst);
             left = if received == 0 {
                 0
             } else {
@@ -186,7 +186,7 @@ impl Source {
 
     /// Receives one burst of a port's queue into the pipeline, if it may take one; returns the number of frames.
     #[inline]
-    pub(super) fn receive<P: Probe>(
+    pub(super) fn poll<P: Probe>(
         &mut self,
         port: PortId,
         path: &mut Datapath,
@@ -197,15 +197,17 @@ impl Source {
         if !path.may_receive(port) {
             return 0;
         }
-        let received = self.queue.rx_up_to(&mut *self.row, most);
+        let received = self.queue.rx_up_to(&mut *self.burst, most);
         probe.stage_ends(Stage::Receive);
         if received > 0 {
             if self.partial {
                 self.complete_checksums(port, path);
             }
-            probe.received(port, &mut self.row);
-            path.ingress_by(port, &mut self.row, now, || probe.stage_ends(Stage::Parse));
-            debug_assert!(self.row.is_empty(), "the path takes them all");
+            probe.received(port, &mut self.burst);
+            path.ingress_by(port, &mut self.burst, now, || {
+                probe.stage_ends(Stage::Parse)
+            });
+            debug_assert!(self.burst.is_empty(), "the path takes them all");
             probe.stage_ends(Stage::Enqueue);
         }
         if received == BURST
@@ -219,7 +221,7 @@ impl Source {
     /// Completes the checksums that a kernel left to a card.
     #[cold]
     fn complete_checksums(&mut self, port: PortId, path: &Datapath) {
-        let frames = self.row.iter_mut();
+        let frames = self.burst.iter_mut();
         let completed = frames.filter_map(|frame| partial::complete(frame.data_mut()).then_some(1));
         let completed = completed.sum();
         if let Some(counters) = path.counters().port(port.index()) {

@@ -17,7 +17,7 @@ pub trait Probe: std::fmt::Debug + Send + 'static {
 
     /// Returns the most frames to receive from a port of the worker's own, which is about to be polled.
     #[inline]
-    fn admits(&mut self, _port: PortId, _now: Nanos) -> usize {
+    fn rx_limit(&mut self, _port: PortId, _now: Nanos) -> usize {
         BURST
     }
 
