@@ -27,7 +27,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         } else {
             links.owned()
         };
-        // More cells than the pool has frames: each other worker may admit a burst to room that was taken since it last
+        // More slots than the pool has frames: each other worker may admit a burst to room that was taken since it last
         // looked, and another burst of frames that arrived on no port.
         let frames = usize::try_from(self.config.pool.frames).unwrap_or(usize::MAX >> 8);
         let late = 2 * BURST * (workers - 1);

@@ -164,7 +164,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 
     /// Lets an admitted run bypass its queue if that is empty; otherwise queues it, behind a run that bypasses the queue.
-    /// Returns the totals of the frames for which there was no cell.
+    /// Returns the totals of the frames for which there was no slot.
     #[inline]
     pub(super) fn queue_or_bypass(&mut self, run: Box<Run<B>>) -> Taken {
         let (egress, priority) = (run.head.egress, run.head.priority);
@@ -183,7 +183,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         lost
     }
 
-    /// Puts a run into its queue. Returns the totals of the frames for which there was no cell: there is one for every frame
+    /// Puts a run into its queue. Returns the totals of the frames for which there was no slot: there is one for every frame
     /// of the pool the path was made with.
     #[inline(never)]
     pub(super) fn queue_run(&mut self, mut run: Box<Run<B>>) -> Taken {
@@ -288,7 +288,7 @@ impl<B: FrameBuf> StoppedFrames<'_, B> {
     }
 }
 
-/// Counts an admitted frame for which there was no cell, and releases its charge; the caller corrects the queue's account.
+/// Counts an admitted frame for which there was no slot, and releases its charge; the caller corrects the queue's account.
 #[cold]
 fn no_cell(counters: &PortCounters, buffer: &mut Buffer, meta: &Meta, lost: &mut Taken) {
     buffer.release(Charge::of(meta));

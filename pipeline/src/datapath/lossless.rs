@@ -23,7 +23,7 @@ pub struct LosslessConfig {
 
 impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Configures lossless groups and flow control, before the first frame. A group whose port does not send pause for it is
-    /// not lossless. The pool should be the one the path was made with, because there are cells for its frames only.
+    /// not lossless. The pool should be the one the path was made with, because there are slots for its frames only.
     #[must_use]
     pub fn with_lossless(mut self, mut config: LosslessConfig) -> Datapath<B, T> {
         let ports = self.ingress.len();

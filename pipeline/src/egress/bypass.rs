@@ -1,4 +1,4 @@
-//! Bypass of an empty queue: a run that is all its queue holds waits beside the queue's cells, and is sent without being put
+//! Bypass of an empty queue: a run that is all its queue holds waits beside the queue's slots, and is sent without being put
 //! into them.
 //!
 //! Each port has a slot for one run of every priority. If everything that waits at the port waits here when the port is

@@ -1,19 +1,19 @@
 //! Queues that share one fixed store: none has a limit of its own, and together they hold as much as the store.
 //!
-//! The store hands out segments of 32 cells; a queue is a chain of them. Consecutive pushes or pops touch consecutive
-//! cells, which suits the cache, and the memory is bounded by the number of frames, not by queues times depth. Each item
-//! has a note, a copyable summary, in an array beside the cells: the scheduler counts the frames that may leave by their
-//! notes, without touching the frames.
+//! The store hands out segments of 32 slots; a queue is a chain of them. Consecutive pushes or pops touch consecutive
+//! slots, which suits the cache, and the memory is bounded by the number of frames, not by queues times depth. Each item
+//! has metadata, a copyable summary, in an array beside the slots: the scheduler counts the frames that may leave by their
+//! metas, without touching the frames.
 
-/// Number of cells in a segment.
+/// Number of slots in a segment.
 pub(super) const SEGMENT: usize = 32;
 const NONE: u32 = u32::MAX;
 
 /// Cells for all queues of a worker.
 #[derive(Debug)]
 pub struct FifoStore<T, N> {
-    cells: Box<[Option<T>]>,
-    notes: Box<[N]>,
+    slots: Box<[Option<T>]>,
+    metas: Box<[N]>,
     next: Box<[u32]>,
     free: u32,
 }
@@ -25,21 +25,21 @@ pub struct Fifo {
     tail: u32,
     /// Index of the next item to pop, in the head segment.
     head_at: usize,
-    /// Index of the next free cell, in the tail segment.
+    /// Index of the next free slot, in the tail segment.
     tail_at: usize,
     len: usize,
 }
 
 impl<T, N: Copy> FifoStore<T, N> {
-    /// Returns a store for `items` items in up to `queues` queues at once; `nothing` is the note of a free cell.
+    /// Returns a store for `items` items in up to `queues` queues at once; `nothing` is the meta of a free slot.
     #[must_use]
     pub fn new(items: usize, queues: usize, nothing: N) -> FifoStore<T, N> {
         // A queue may waste most of its first and of its last segment.
         let segments = items.div_ceil(SEGMENT) + 2 * queues;
         let count = u32::try_from(segments).unwrap_or(NONE - 1).min(NONE - 1);
         FifoStore {
-            cells: (0..count as usize * SEGMENT).map(|_| None).collect(),
-            notes: vec![nothing; count as usize * SEGMENT].into_boxed_slice(),
+            slots: (0..count as usize * SEGMENT).map(|_| None).collect(),
+            metas: vec![nothing; count as usize * SEGMENT].into_boxed_slice(),
             next: (0..count)
                 .map(|index| if index + 1 < count { index + 1 } else { NONE })
                 .collect(),
@@ -62,7 +62,7 @@ impl<T, N: Copy> FifoStore<T, N> {
         }
     }
 
-    /// Returns `count` consecutive cells of a segment and their notes.
+    /// Returns `count` consecutive slots of a segment and their metas.
     #[inline]
     fn row(
         &mut self,
@@ -72,8 +72,8 @@ impl<T, N: Copy> FifoStore<T, N> {
     ) -> Option<(&mut [Option<T>], &mut [N])> {
         let first = segment as usize * SEGMENT + at;
         Some((
-            self.cells.get_mut(first..first + count)?,
-            self.notes.get_mut(first..first + count)?,
+            self.slots.get_mut(first..first + count)?,
+            self.metas.get_mut(first..first + count)?,
         ))
     }
 }
@@ -114,21 +114,21 @@ impl Fifo {
         &mut self,
         store: &mut FifoStore<T, N>,
         item: T,
-        note: N,
+        meta: N,
     ) -> Result<(), T> {
         let mut one = std::iter::once(item);
-        self.extend(store, &mut one, &mut std::iter::once(note));
+        self.extend(store, &mut one, &mut std::iter::once(meta));
         one.next().map_or(Ok(()), Err)
     }
 
-    /// Appends items, each with its note, while the store has room, and returns their number; the others stay with the
+    /// Appends items, each with its meta, while the store has room, and returns their number; the others stay with the
     /// iterators.
     #[inline]
     pub fn extend<T, N: Copy>(
         &mut self,
         store: &mut FifoStore<T, N>,
         items: &mut impl ExactSizeIterator<Item = T>,
-        notes: &mut impl Iterator<Item = N>,
+        metas: &mut impl Iterator<Item = N>,
     ) -> usize {
         let before = self.len;
         while items.len() > 0 {
@@ -136,15 +136,15 @@ impl Fifo {
                 break;
             }
             let room = (SEGMENT - self.tail_at).min(items.len());
-            let Some((cells, places)) = store.row(self.tail, self.tail_at, room) else {
+            let Some((slots, places)) = store.row(self.tail, self.tail_at, room) else {
                 break;
             };
-            for (cell, item) in cells.iter_mut().zip(items.by_ref()) {
-                // A free cell is `None`, so no item is forgotten.
-                std::mem::forget(cell.replace(item));
+            for (slot, item) in slots.iter_mut().zip(items.by_ref()) {
+                // A free slot is `None`, so no item is forgotten.
+                std::mem::forget(slot.replace(item));
             }
-            for (place, note) in places.iter_mut().zip(notes.by_ref()) {
-                *place = note;
+            for (place, meta) in places.iter_mut().zip(metas.by_ref()) {
+                *place = meta;
             }
             self.tail_at += room;
             self.len += room;
@@ -169,24 +169,24 @@ impl Fifo {
         true
     }
 
-    /// Returns the note of the oldest item.
+    /// Returns the meta of the oldest item.
     #[inline]
     pub fn front<T, N: Copy>(&self, store: &FifoStore<T, N>) -> Option<N> {
         let first = self.head as usize * SEGMENT + self.head_at;
-        (self.len > 0).then(|| store.notes.get(first).copied())?
+        (self.len > 0).then(|| store.metas.get(first).copied())?
     }
 
-    /// Takes the oldest item and its note.
+    /// Takes the oldest item and its meta.
     #[inline]
     pub fn pop<T, N: Copy>(&mut self, store: &mut FifoStore<T, N>) -> Option<(T, N)> {
-        let (cells, notes) = self.oldest(store);
-        let oldest = cells.first_mut()?.take()?;
-        let note = *notes.first()?;
+        let (slots, metas) = self.oldest(store);
+        let oldest = slots.first_mut()?.take()?;
+        let meta = *metas.first()?;
         self.advance(store, 1);
-        Some((oldest, note))
+        Some((oldest, meta))
     }
 
-    /// Returns the cells of the oldest items, as many as are contiguous, and their notes. The caller reports the items it
+    /// Returns the slots of the oldest items, as many as are contiguous, and their metas. The caller reports the items it
     /// takes out to [`Fifo::advance`].
     #[inline]
     pub fn oldest<'a, T, N: Copy>(
@@ -195,12 +195,12 @@ impl Fifo {
     ) -> (&'a mut [Option<T>], &'a [N]) {
         let count = self.len.min(SEGMENT - self.head_at);
         match store.row(self.head, self.head_at, count) {
-            Some((cells, notes)) => (cells, notes),
+            Some((slots, metas)) => (slots, metas),
             None => (&mut [], &[]),
         }
     }
 
-    /// Calls `each` with the items of the queue at the positions from `from`, counted from the oldest, up to `to`, and their notes.
+    /// Calls `each` with the items of the queue at the positions from `from`, counted from the oldest, up to `to`, and their metas.
     #[inline]
     pub fn ahead<T, N: Copy>(
         &self,
@@ -213,11 +213,11 @@ impl Fifo {
         while left > 0 {
             if at < SEGMENT {
                 let (first, count) = (segment as usize * SEGMENT + at, left.min(SEGMENT - at));
-                let cells = store.cells.get(first..first + count).unwrap_or_default();
-                let notes = store.notes.get(first..first + count).unwrap_or_default();
-                for (cell, note) in cells.iter().zip(notes) {
-                    if let Some(item) = cell {
-                        each(item, note);
+                let slots = store.slots.get(first..first + count).unwrap_or_default();
+                let metas = store.metas.get(first..first + count).unwrap_or_default();
+                for (slot, meta) in slots.iter().zip(metas) {
+                    if let Some(item) = slot {
+                        each(item, meta);
                     }
                 }
                 left -= count;
@@ -261,7 +261,7 @@ mod tests {
 
     proptest! {
         /// Several queues equal as many `VecDeque`s under any interleaving of pushes and pops, one by one and in runs, and no
-        /// cell is ever lost.
+        /// slot is ever lost.
         #[test]
         fn equals_a_deque_each(ops in prop::collection::vec((0usize..3, prop::bool::weighted(0.6), 1usize..70), 0..1000)) {
             let mut store = FifoStore::new(400, 3, 0);
@@ -274,8 +274,8 @@ mod tests {
                     prop_assert_eq!(queues[queue].push(&mut store, step, !step), Ok(()));
                     models[queue].push_back(step);
                 } else if push && total + run <= 400 {
-                    let mut notes = items.clone().map(|item| !item);
-                    prop_assert_eq!(queues[queue].extend(&mut store, &mut items.clone(), &mut notes), run);
+                    let mut metas = items.clone().map(|item| !item);
+                    prop_assert_eq!(queues[queue].extend(&mut store, &mut items.clone(), &mut metas), run);
                     models[queue].extend(items);
                 } else if run == 1 {
                     prop_assert_eq!(queues[queue].front(&store), models[queue].front().map(|item| !item));
@@ -283,13 +283,13 @@ mod tests {
                 } else {
                     let (mut popped, mut expected) = (Vec::new(), Vec::new());
                     let stop = |item: &usize| item % 7 != 3;
-                    let (cells, notes) = queues[queue].oldest(&mut store);
-                    prop_assert!(!cells.is_empty() || models[queue].is_empty());
-                    prop_assert!(cells.iter().zip(notes).all(|(cell, note)| *cell == Some(!note)));
-                    let row = run.min(cells.len());
-                    for cell in &mut cells[..row] {
-                        popped.extend(cell.take_if(|item| stop(item)));
-                        if cell.is_some() { break; }
+                    let (slots, metas) = queues[queue].oldest(&mut store);
+                    prop_assert!(!slots.is_empty() || models[queue].is_empty());
+                    prop_assert!(slots.iter().zip(metas).all(|(slot, meta)| *slot == Some(!meta)));
+                    let row = run.min(slots.len());
+                    for slot in &mut slots[..row] {
+                        popped.extend(slot.take_if(|item| stop(item)));
+                        if slot.is_some() { break; }
                     }
                     queues[queue].advance(&mut store, popped.len());
                     while expected.len() < row && models[queue].front().is_some_and(stop) {
@@ -299,8 +299,8 @@ mod tests {
                 }
                 prop_assert_eq!(queues[queue].len(), models[queue].len());
                 let (mut ahead, from) = (Vec::new(), run / 2);
-                queues[queue].ahead(&store, (from, from + step % 80), |item, note| {
-                    assert_eq!(*note, !*item);
+                queues[queue].ahead(&store, (from, from + step % 80), |item, meta| {
+                    assert_eq!(*meta, !*item);
                     ahead.push(*item);
                 });
                 prop_assert!(ahead.iter().eq(models[queue].iter().skip(from).take(step % 80)));

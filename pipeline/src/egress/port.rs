@@ -242,7 +242,7 @@ impl EgressPort {
     /// Appends a frame to its queue.
     ///
     /// # Errors
-    /// Returns the buffer if the store has no cell left.
+    /// Returns the buffer if the store has no slot left.
     #[inline]
     pub fn push<B>(
         &mut self,
@@ -278,7 +278,7 @@ impl EgressPort {
         self.dirty |= priority.bit();
     }
 
-    /// Puts the frames of an admitted run into their queue; `lost` takes those for which there are no cells.
+    /// Puts the frames of an admitted run into their queue; `lost` takes those for which there are no slots.
     #[inline]
     pub fn push_run<B: FrameBuf>(
         &mut self,

@@ -282,7 +282,7 @@ impl EgressPort {
         let tx_queue = out.tx_queue(priority);
         let (mut sent, mut frames) = (0, 0);
         while frames < limits.frames && !queue.fifo.is_empty() {
-            let (cells, metas) = queue.fifo.oldest(store);
+            let (slots, metas) = queue.fifo.oldest(store);
             let row = metas.len().min(limits.frames - frames);
             let part = limits.allow(metas.get(..row).unwrap_or_default(), sent);
             if part.frames == 0 {
@@ -290,8 +290,8 @@ impl EgressPort {
             }
             let metas = metas.get(..part.frames).unwrap_or_default();
             accounts.add_row(tx_queue, part, metas);
-            for (cell, meta) in cells.iter_mut().zip(metas) {
-                let Some(mut buf) = cell.take() else { break };
+            for (slot, meta) in slots.iter_mut().zip(metas) {
+                let Some(mut buf) = slot.take() else { break };
                 if concerned {
                     depth -= i64::from(meta.wire_len());
                     if scope.concerns(depth, meta.flags) {

@@ -1,7 +1,7 @@
 //! Tests of the distances at which a standing queue prefetches.
 
-use std::cell::Cell;
 use std::rc::Rc;
+use std::cell::Cell;
 
 use super::*;
 use crate::egress::fifo::{Fifo, FifoStore};
@@ -58,10 +58,10 @@ proptest! {
         }
         let mut gone = 0;
         for row in rows {
-            let (cells, _) = fifo.oldest(&mut store);
-            let row = row.min(cells.len());
-            for cell in &mut cells[..row] {
-                drop(cell.take());
+            let (slots, _) = fifo.oldest(&mut store);
+            let row = row.min(slots.len());
+            for slot in &mut slots[..row] {
+                drop(slot.take());
             }
             for frame in &frames[gone..gone + row] {
                 let came_first = frames[..DESCRIPTORS].iter().any(|first| Rc::ptr_eq(first, frame));
