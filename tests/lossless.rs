@@ -182,7 +182,15 @@ fn pause_state_is_shown_and_changed_at_run_time() {
     let _ =
         serde_json::from_str::<serde_json::Value>(&text(&["show", "buffer", "--json"])).unwrap();
     text(&["clear", "watermarks"]);
-    text(&["clear", "counters"]);
+    text(&["clear", "counters", "--port", "dc0"]);
+    for (what, port, code) in [("counters", "dc9", 1), ("watermarks", "dc0", 2)] {
+        let refused = switch.ask(&["clear", what, "--port", port]);
+        assert_eq!(
+            refused.status.code(),
+            Some(code),
+            "clear {what} --port {port}"
+        );
+    }
     text(&["set", "qos.priorities.3.weight", "20"]);
     let qos: serde_json::Value = serde_json::from_str(&text(&["show", "qos", "--json"])).unwrap();
     assert_eq!(qos["priorities"][3]["weight"], 20);

@@ -17,7 +17,7 @@ const NEEDS_RESTART: u8 = 3;
 /// State that can be cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum What {
-    /// Ports' counters: shown from here on
+    /// Ports' counters: shown to this user from here on
     Counters,
     /// Peaks of queues, groups and headroom; the ones since start stay
     Watermarks,
@@ -27,6 +27,9 @@ pub(super) enum What {
 pub(super) struct ClearArgs {
     /// Counters or watermarks
     what: What,
+    /// Counters of this port only
+    #[arg(long, value_name = "PORT")]
+    port: Option<String>,
     #[command(flatten)]
     socket: SocketArg,
 }
@@ -90,9 +93,14 @@ pub(super) struct UnsetArgs {
 }
 
 pub(super) fn clear(args: &ClearArgs) -> Result<(), Failure> {
-    let request = match args.what {
-        What::Counters => Request::ClearCounters,
-        What::Watermarks => Request::ClearWatermarks,
+    let request = match (args.what, &args.port) {
+        (What::Counters, None) => Request::ClearCounters,
+        (What::Counters, Some(port)) => Request::ClearPortCounters { port: port.clone() },
+        (What::Watermarks, None) => Request::ClearWatermarks,
+        (What::Watermarks, Some(_)) => {
+            let why = "error: watermarks are those of all ports: leave out --port";
+            return Err(Failure::Config(why.to_owned()));
+        }
     };
     ask(&args.socket.path, &request)
 }

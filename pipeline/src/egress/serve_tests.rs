@@ -1,7 +1,7 @@
 //! Tests of the distances at which a standing queue prefetches.
 
-use std::rc::Rc;
 use std::cell::Cell;
+use std::rc::Rc;
 
 use super::*;
 use crate::egress::fifo::{Fifo, FifoStore};

@@ -58,7 +58,7 @@ impl Injector {
     ) -> Injector {
         Injector {
             fib,
-            header: header,
+            header,
             priority,
             rings,
             owners,

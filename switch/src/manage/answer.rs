@@ -163,7 +163,7 @@ fn reply(request: &Request, management: &Management, access: Access, author: Aut
             request.name()
         ));
     }
-    let reply = guarded(|| carried_out(request, management));
+    let reply = guarded(|| carried_out(request, management, author.user()));
     // What peers report comes many times a second, and `show peers` counts it.
     let is_report = matches!(request, Request::Suggest { .. });
     if !reads && !is_report {
@@ -178,15 +178,18 @@ fn guarded(carry_out: impl FnOnce() -> Reply) -> Reply {
     catch_unwind(AssertUnwindSafe(carry_out)).unwrap_or_else(|_| Reply::Error(DEFECT.to_owned()))
 }
 
-fn carried_out(request: &Request, management: &Management) -> Reply {
+fn carried_out(request: &Request, management: &Management, user: u32) -> Reply {
     match request {
-        Request::Snapshot => Reply::Snapshot(Box::new(management.view.shown())),
-        Request::Show { table } | Request::Rows { table, .. } => show(&management.view, table),
+        Request::Snapshot => Reply::Snapshot(Box::new(management.view.shown_to(Some(user)))),
+        Request::Show { table } | Request::Rows { table, .. } => {
+            show(&management.view, table, user)
+        }
         Request::ClearCounters => {
             fault::panics("request");
-            management.view.clear_counters();
+            management.view.clear_counters(user, None);
             Reply::Done
         }
+        Request::ClearPortCounters { port } => done(management.clear_port_counters(user, port)),
         Request::ClearWatermarks => done(management.clear_watermarks()),
         Request::Set { key, value } => changed(management.set(key, value), |()| Reply::Done),
         Request::Unset { key } => changed(management.unset(key.as_deref()), Reply::Reloaded),
@@ -238,12 +241,12 @@ fn changed<T>(done: Result<T, ApplyError>, reply: impl FnOnce(T) -> Reply) -> Re
     }
 }
 
-fn show(view: &View, name: &str) -> Reply {
-    let found = tables::named(name).and_then(|table| table.look(view));
-    let Some(looked) = found else {
+fn show(view: &View, name: &str, user: u32) -> Reply {
+    let found = tables::named(name).and_then(|table| table.collect(view, Some(user)));
+    let Some(collected) = found else {
         return Reply::Error(format!("there is no table `{name}` that comes as a whole"));
     };
-    match looked {
+    match collected {
         Ok(data) => Reply::Table(data),
         Err(error) => Reply::Error(error.to_string()),
     }
@@ -256,8 +259,8 @@ impl Management {
             confirm_ms: None,
             dry_run: false,
         };
-        let reply = guarded(|| carried_out(&request, self));
         let author = Author::not_a_client(Cause::Signal);
+        let reply = guarded(|| carried_out(&request, self, author.user()));
         self.log_change(author, &request.name(), &reply);
     }
 

@@ -135,18 +135,7 @@ impl Management {
     /// Fails if there is no such port.
     pub fn set_admin(&self, name: &str, up: bool) -> Result<(), String> {
         let index = self.view.ports.iter().position(|port| port.name == name);
-        let index = index.ok_or_else(|| {
-            let names: Vec<&str> = self
-                .view
-                .ports
-                .iter()
-                .map(|port| port.name.as_str())
-                .collect();
-            format!(
-                "there is no port `{name}`: write one of {}",
-                names.join(", ")
-            )
-        })?;
+        let index = index.ok_or_else(|| self.no_port(name))?;
         if let Some(state) = self.view.links.lock().get_mut(index) {
             state.admin_up = up;
         }

@@ -165,6 +165,24 @@ impl Management {
         given.map_err(|error| error.to_string())
     }
 
+    /// Shows a port's counters to a user relative to now.
+    ///
+    /// # Errors
+    /// Fails if there is no such port.
+    pub fn clear_port_counters(&self, user: u32, name: &str) -> Result<(), String> {
+        let port = self.port(name).ok_or_else(|| self.no_port(name))?;
+        self.view.clear_counters(user, Some(port));
+        Ok(())
+    }
+
+    /// Returns the error for a port that does not exist.
+    pub(super) fn no_port(&self, name: &str) -> String {
+        let ports = self.view.ports.iter();
+        let names: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
+        let names = names.join(", ");
+        format!("there is no port `{name}`: write one of {names}")
+    }
+
     /// Restarts the user watermarks and the timings.
     ///
     /// # Errors

@@ -31,8 +31,13 @@ pub enum Request {
         /// Selection of the rows.
         query: Box<Query>,
     },
-    /// Show counters relative to now.
+    /// Show counters relative to now, to this user.
     ClearCounters,
+    /// Show the counters of one port relative to now, to this user.
+    ClearPortCounters {
+        /// Name of the port.
+        port: String,
+    },
     /// Restart the user watermarks.
     ClearWatermarks,
     /// Set a value of the running configuration.
@@ -135,6 +140,7 @@ impl Request {
             Request::Distrust(name) => format!("pair distrust {name}"),
             Request::Trust(name) => format!("pair trust {name}"),
             Request::ClearCounters => "clear counters".to_owned(),
+            Request::ClearPortCounters { port } => format!("clear counters --port {port}"),
             Request::ClearWatermarks => "clear watermarks".to_owned(),
             Request::Set { key, value } => format!("set {key} {value}"),
             Request::Unset { key: Some(key) } => format!("unset {key}"),

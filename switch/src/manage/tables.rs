@@ -34,7 +34,7 @@ pub struct Entry {
 enum How {
     /// Transferred as a whole.
     Whole {
-        look: fn(&View) -> serde_json::Result<Value>,
+        collect: fn(&View, Option<u32>) -> serde_json::Result<Value>,
         read: fn(Value, bool) -> serde_json::Result<String>,
     },
     /// Streamed row by row.
@@ -62,13 +62,13 @@ impl Entry {
         matches!(self.how, How::Rows { .. })
     }
 
-    /// Returns the switch's answer; `None` if the table is streamed row by row.
+    /// Returns the switch's answer to a user, or to nobody in particular; `None` if the table is streamed row by row.
     ///
     /// # Errors
     /// Fails if the data cannot be encoded.
-    pub fn look(&self, view: &View) -> Option<serde_json::Result<Value>> {
+    pub fn collect(&self, view: &View, user: Option<u32>) -> Option<serde_json::Result<Value>> {
         match self.how {
-            How::Whole { look, .. } => Some(look(view)),
+            How::Whole { collect, .. } => Some(collect(view, user)),
             How::Rows { .. } => None,
         }
     }
@@ -94,8 +94,8 @@ impl Entry {
     /// # Errors
     /// Says what is wrong with the query.
     pub fn json(&self, view: &View, query: &Query) -> anyhow::Result<String> {
-        if let Some(looked) = self.look(view) {
-            return Ok(self.read(looked?, true)?);
+        if let Some(collected) = self.collect(view, None) {
+            return Ok(self.read(collected?, true)?);
         }
         let mut lines = Vec::new();
         if let Some(written) = self.answer(view, query, &mut lines) {
@@ -142,12 +142,12 @@ impl Entry {
 
 /// Declares a table that comes as a whole: name, description, data collected by the switch, text for people, JSON for scripts.
 macro_rules! whole {
-    ($name:literal, $about:literal, $look:expr, $text:expr, |$data:ident: $Data:ty| $json:expr) => {
+    ($name:literal, $about:literal, $collect:expr, $text:expr, |$data:ident: $Data:ty| $json:expr) => {
         Entry {
             name: $name,
             about: $about,
             how: How::Whole {
-                look: |view| serde_json::to_value($look(view)),
+                collect: |view, user| serde_json::to_value($collect(view, user)),
                 read: |data, as_json| {
                     let $data: &$Data = &serde_json::from_value(data)?;
                     if as_json {
@@ -163,7 +163,7 @@ macro_rules! whole {
 /// Declares a table that is read from the snapshot.
 macro_rules! of_the_snapshot {
     ($name:literal, $about:literal, $text:expr, |$all:ident| $json:expr) => {
-        whole!($name, $about, View::shown, $text, |$all: Snapshot| $json)
+        whole!($name, $about, View::shown_to, $text, |$all: Snapshot| $json)
     };
 }
 
@@ -176,16 +176,16 @@ pub static ALL: &[Entry] = &[
     Entry::rows::<rows::Flows>(),
     Entry::rows::<rows::Hosts>(),
     Entry::rows::<rows::Log>(),
-    whole!("audit", "Who changed what, and a reload that waits for its commit", Changes::of, Changes::text, |changes: Changes| changes),
+    whole!("audit", "Who changed what, and a reload that waits for its commit", |view, _| Changes::of(view), Changes::text, |changes: Changes| changes),
     of_the_snapshot!("pfc", "Pause sent and obeyed, backends, storms", lossless_table::pfc, |all| &all.ports),
     of_the_snapshot!("buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Versioned::of(all, &Held::of(all))),
     of_the_snapshot!("punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &Versioned::of(all, &all.punt)),
-    whole!("linux", "How the kernel's routes are followed: prefixes, messages, comparisons", View::linux, Linux::text, |linux: Linux| linux),
+    whole!("linux", "How the kernel's routes are followed: prefixes, messages, comparisons", |view, _| View::linux(view), Linux::text, |linux: Linux| linux),
     Entry::rows::<rows::Routes>(),
     Entry::rows::<rows::Neighbors>(),
     of_the_snapshot!("qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &Versioned::of(all, &all.qos)),
     of_the_snapshot!("dcbx", "PFC and RoCE's priority as commands for lldpcli, which announces them to hosts", dcbx::shown, |all| &Versioned::of(all, &dcbx::Dcbx::of_snapshot(all))),
-    whole!("peers", "Boxes and hosts' agents that report ends: what they hold, what was refused, what came of it", peers::shown, PeerTable::text, |peers: PeerTable| peers),
+    whole!("peers", "Boxes and hosts' agents that report ends: what they hold, what was refused, what came of it", |view, _| peers::shown(view), PeerTable::text, |peers: PeerTable| peers),
     of_the_snapshot!("npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", npcc_table::npcc, |all| &Versioned::of(all, &all.npcc)),
 ];
 

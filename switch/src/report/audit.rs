@@ -35,6 +35,12 @@ pub struct Author {
 }
 
 impl Author {
+    /// Returns the user by its login, or, without one, by its process; `u32::MAX` where the system gives neither.
+    #[must_use]
+    pub fn user(&self) -> u32 {
+        self.login_uid.or(self.uid).unwrap_or(u32::MAX)
+    }
+
     /// Returns an author that is not a client.
     #[must_use]
     pub const fn not_a_client(cause: Cause) -> Author {

@@ -143,7 +143,7 @@ pub(super) fn assemble<P: Probe>(
         events: Mutex::new(Watch::default()),
         journal: Mutex::new(journal(&saved)),
         clock,
-        cleared: Mutex::default(),
+        baselines: Mutex::default(),
         timings: Mutex::new(Timings::new(peers.times)?),
         operators: Operators::new(running.effective().clone(), source.path.clone()),
         saved,

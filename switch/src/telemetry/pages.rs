@@ -59,7 +59,7 @@ impl Pages {
         let view = &self.management.view;
         reported.get(requested, || match requested {
             PageRequest::Metrics(format) => Ok(metrics::text(Scrape::of(view), format)?),
-            PageRequest::Snapshot => Ok(serde_json::to_string(&view.shown())?),
+            PageRequest::Snapshot => Ok(serde_json::to_string(&view.snapshot())?),
             PageRequest::Table(name) => {
                 let query = Query {
                     top: match name {

@@ -253,7 +253,7 @@ impl Transmit {
             let tx_queue = queue.unsent_totals.tx_queue;
             path.abandon(port, queue.unsent_totals, reason);
             queue.unsent_totals = Sent {
-                tx_queue: tx_queue,
+                tx_queue,
                 ..Sent::default()
             };
             if let Some(ring) = &mut queue.ring {

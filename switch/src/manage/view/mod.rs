@@ -1,5 +1,6 @@
 //! View of the running switch: a snapshot built from what workers, control core and devices publish. Never makes any of them wait.
 
+mod baselines;
 mod facts;
 mod flows;
 mod linux;
@@ -19,6 +20,7 @@ use npcc_cnp::table::FlowView;
 use npcc_pipeline::counters::{self, Gauge, Path, PortCount};
 use npcc_pipeline::units::{Nanos, PortId};
 
+pub use self::baselines::Baselines;
 pub use self::facts::{BufferFacts, LinuxFacts, Operators, PortFacts, Published};
 use super::ends::names::PeerNames;
 use super::link_state::Links;
@@ -92,8 +94,8 @@ pub struct View {
     pub journal: Mutex<Journal>,
     /// Clock of the workers.
     pub clock: Clock,
-    /// Port readings at the last `clear counters`; empty before the first.
-    pub cleared: Mutex<Vec<PortReading>>,
+    /// Counters at each user's last `clear counters`.
+    pub baselines: Mutex<Baselines>,
     /// Distributions of the workers' timings.
     pub timings: Mutex<Timings>,
     /// State set by operators.
@@ -114,19 +116,20 @@ impl View {
         self.snapshot_since(&[])
     }
 
-    /// Returns a snapshot of everything but flows, counted since the last `clear counters`.
+    /// Returns a snapshot of everything but flows, with ports' counters since the user's last `clear counters`, if it is for a user.
     #[must_use]
-    pub fn shown(&self) -> Snapshot {
-        let cleared = lock(&self.cleared).clone();
-        self.snapshot_since(&cleared)
+    pub fn shown_to(&self, user: Option<u32>) -> Snapshot {
+        let baselines = user.map(|user| lock(&self.baselines).of(user));
+        self.snapshot_since(&baselines.unwrap_or_default())
     }
 
-    /// Shows ports' counters relative to now. The counters themselves never go back, so the account of all frames stays whole; depths,
-    /// peaks and NPCC stay too.
-    pub fn clear_counters(&self) {
-        let now = (0..self.ports.len()).map(|index| self.reading(index));
-        let now = now.collect();
-        *lock(&self.cleared) = now;
+    /// Shows the counters of one port, or of all, to a user relative to now. The counters themselves never go back, so the account of all frames
+    /// stays whole, and other users, metrics and the page see no change; depths, peaks and NPCC stay too.
+    pub fn clear_counters(&self, user: u32, port: Option<PortId>) {
+        let ports = 0..self.ports.len();
+        let cleared = ports.filter(|index| port.is_none_or(|port| port.index() == *index));
+        let readings: Vec<_> = cleared.map(|index| (index, self.reading(index))).collect();
+        lock(&self.baselines).set(user, readings);
     }
 
     /// Locks the effective queues and maps.
@@ -175,14 +178,14 @@ impl View {
         lock(&self.journal)
     }
 
-    fn snapshot_since(&self, cleared: &[PortReading]) -> Snapshot {
+    fn snapshot_since(&self, baselines: &[Option<PortReading>]) -> Snapshot {
         let readings: Vec<PortReading> = (0..self.ports.len())
             .map(|index| self.reading(index))
             .collect();
         let share = self.share(&readings);
         let ports = self.ports.iter().enumerate().zip(readings);
         let ports = ports.map(|((index, facts), mut reading)| {
-            if let Some(then) = cleared.get(index) {
+            if let Some(Some(then)) = baselines.get(index) {
                 reading.since(then);
             }
             self.port((index, facts), reading, share)
