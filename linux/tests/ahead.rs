@@ -15,7 +15,7 @@ use std::io::Write as _;
 use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::Shared;
 use npcc_linux::netlink::ahead::Ahead;
@@ -25,6 +25,7 @@ use npcc_linux::netlink::wants::Wanted;
 use npcc_linux::tap::{TapPort, namespace};
 use npcc_linux::{Integration, Left, Settings};
 use npcc_pipeline::units::{Mac, PortId};
+use npcc_testkit::wait;
 
 /// Namespace that is removed with the test.
 struct Space(String);
@@ -116,14 +117,11 @@ fn begins_anew(test: &str, receive_buffer: usize, overruns: bool) {
     let running = running.unwrap();
     let handle = running.handle();
     // A reader that sees the comparison also sees what it counted.
-    let deadline = Instant::now() + Duration::from_secs(20);
-    let status = loop {
+    let awaited = || format!("a comparison: {:?}", handle.status());
+    let status = wait::value(wait::LONG, awaited, || {
         let status = handle.status();
-        if status.compared.is_some() {
-            break status;
-        }
-        assert!(Instant::now() < deadline, "{status:?}");
-    };
+        status.compared.is_some().then_some(status)
+    });
     assert!(status.counts.dumps > 0, "{status:?}");
     let began = reports.recv_timeout(Duration::from_secs(20)).unwrap();
     let counts = status.counts;

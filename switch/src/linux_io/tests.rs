@@ -19,6 +19,7 @@ use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::tap::NoTap;
 use npcc_pipeline::units::{Mac, Nanos, PortId, Priority};
+use npcc_testkit::wait;
 
 use super::*;
 
@@ -292,11 +293,7 @@ fn the_thread_sleeps_until_linux_sends_and_ends_when_told() {
     let turns = stats.turns.get();
     assert!(turns < 200, "{turns} turns in 100 ms with nothing to do");
     host.send(&bgp()).unwrap();
-    let deadline = std::time::Instant::now() + Duration::from_secs(10);
-    while frames.is_empty() {
-        assert!(std::time::Instant::now() < deadline, "it does not come");
-        std::thread::yield_now();
-    }
+    wait::until("the frame", wait::LONG, || !frames.is_empty());
     assert!(frames.pop().unwrap().0);
     stop.store(true, Ordering::Relaxed);
     thread.join().unwrap();
