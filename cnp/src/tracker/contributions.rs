@@ -17,7 +17,8 @@ use crate::fixed_map::{Hints, TOGETHER};
 use crate::flow_cache::SlotReading;
 use crate::pair::connections::EndpointId;
 use crate::response::ResponseConfig;
-use crate::table::{IDLE, QueueList};
+use crate::status::NpccStatus;
+use crate::table::{Flow, IDLE, QueueList};
 use crate::window::mul_div;
 
 /// Share of readings (1/8) that the slow sweep gets at least.
@@ -209,65 +210,17 @@ impl FlowTracker {
         if self.xoffs.matter(now) {
             self.forget_stopped(index);
         }
-        let Some((reading, counted)) = self.count_bytes(index, now) else {
-            return Found::Gone;
-        };
-        self.measure_response(index, now);
         let Some(flow) = self.flows.get_mut(index) else {
             return Found::Gone;
         };
-        flow.asleep = counted == 0 && falls_asleep(flow, reading.as_ref(), now);
-        let (silent, asleep) = (now.since(flow.last_seen) >= IDLE, flow.asleep);
-        self.check_pairing(index, silent, now);
-        match (silent, counted) {
-            (true, _) => Found::Gone,
-            (false, 0) if asleep => Found::Idle,
-            (false, 0) => Found::Nothing,
-            _ => Found::Bytes,
-        }
-    }
-
-    /// Adds the bytes of a flow's slot since the last reading; returns the reading, and the bytes taken to be of the window.
-    fn count_bytes(&mut self, index: u32, now: Nanos) -> Option<(Option<SlotReading>, u64)> {
-        let flow = self.flows.get_mut(index)?;
         self.status.flows_read.add(1);
         let reader = self.readers.get(flow.reader);
-        let Some(reading) = reader.and_then(|reader| reader.read(flow.slot)) else {
-            return Some((None, 0));
-        };
-        let fresh = reading.bytes.saturating_sub(flow.slot_bytes);
-        flow.slot_bytes = reading.bytes;
-        flow.bytes = flow.bytes.saturating_add(fresh);
-        let last = flow.window.read_at();
-        let passed = now.since(last);
-        if fresh > 0 {
-            flow.last_seen = flow.last_seen.max(reading.last_seen);
-            // The time at which it began within this reading is not known; that of a new flow's first packet is.
-            let unread = passed > self.window;
-            if unread || flow.resumed.0 <= last && flow.window.bytes(last, self.window) == 0 {
-                flow.resumed = (now, flow.bytes);
-            }
-        }
-        flow.lately = if fresh >= SURE && passed >= SHORT {
-            mul_div(fresh, self.window.0, passed.0)
-        } else {
-            0
-        };
-        let counted = flow.window.add(now, self.window, fresh, reading.last_seen);
-        self.status.data_bytes.add(fresh);
-        if flow.cold {
-            self.status.cold_bytes.add(fresh);
-        } else if !self.settings.believes(flow.evidence) {
-            self.status.unpaired_bytes.add(fresh);
-        }
-        Some((Some(reading), counted))
-    }
-
-    /// Updates the measurement of a flow's response and its model by the bytes read; learns from a measurement that ends.
-    fn measure_response(&mut self, index: u32, now: Nanos) {
-        let Some(flow) = self.flows.get_mut(index) else {
-            return;
-        };
+        let reading = reader.and_then(|reader| reader.read(flow.slot));
+        let counted = reading.as_ref().map_or(0, |reading| {
+            let believed = self.settings.believes(flow.evidence);
+            count_bytes(flow, reading, (now, self.window), believed, &self.status)
+        });
+        // The flow's response, and its model, follow from the bytes read.
         let config = ResponseConfig {
             feedback: flow.dcqcn.feedback(self.settings.feedback),
             window: self.window,
@@ -278,23 +231,29 @@ impl FlowTracker {
             .response
             .observe(now, flow.bytes, points, &config, allowed);
         flow.dcqcn.observe(now, flow.bytes, &self.measure);
+        flow.asleep = counted == 0 && falls_asleep(flow, reading.as_ref(), now);
+        let (silent, asleep) = (now.since(flow.last_seen) >= IDLE, flow.asleep);
+        let is_pairing_old = now.since(flow.pairing_checked) >= SLOW;
         if let Some(outcome) = outcome {
             self.learn_response(index, &outcome, now);
         }
+        if is_pairing_old {
+            self.check_pairing(index, silent, now);
+        }
+        match (silent, counted) {
+            (true, _) => Found::Gone,
+            (false, 0) if asleep => Found::Idle,
+            (false, 0) => Found::Nothing,
+            _ => Found::Bytes,
+        }
     }
 
-    /// Looks up the sender of a flow again, if that was last done [`SLOW`] ago; not that of a silent one.
+    /// Looks up the sender of a flow again; not that of a silent one.
     fn check_pairing(&mut self, index: u32, silent: bool, now: Nanos) {
-        let Some(flow) = self.flows.get_mut(index) else {
-            return;
-        };
-        if now.since(flow.pairing_checked) < SLOW {
-            return;
-        }
-        if silent {
-            flow.pairing_checked = now;
-        } else {
+        if !silent {
             self.refresh_pairing(index, now);
+        } else if let Some(flow) = self.flows.get_mut(index) {
+            flow.pairing_checked = now;
         }
         self.flows.publish(index);
     }
@@ -320,4 +279,41 @@ impl FlowTracker {
         }
         self.status.flows_weighed.add(weighed);
     }
+}
+
+/// Adds the bytes of a flow's slot since the last reading; returns those taken to be of the window, which ends now. `believed` is true if the
+/// sender's queue pair is known well enough.
+fn count_bytes(
+    flow: &mut Flow,
+    reading: &SlotReading,
+    (now, window): (Nanos, Nanos),
+    believed: bool,
+    status: &NpccStatus,
+) -> u64 {
+    let fresh = reading.bytes.saturating_sub(flow.slot_bytes);
+    flow.slot_bytes = reading.bytes;
+    flow.bytes = flow.bytes.saturating_add(fresh);
+    let last = flow.window.read_at();
+    let passed = now.since(last);
+    if fresh > 0 {
+        flow.last_seen = flow.last_seen.max(reading.last_seen);
+        // The time at which it began within this reading is not known; that of a new flow's first packet is.
+        let unread = passed > window;
+        if unread || flow.resumed.0 <= last && flow.window.bytes(last, window) == 0 {
+            flow.resumed = (now, flow.bytes);
+        }
+    }
+    flow.lately = if fresh >= SURE && passed >= SHORT {
+        mul_div(fresh, window.0, passed.0)
+    } else {
+        0
+    };
+    let counted = flow.window.add(now, window, fresh, reading.last_seen);
+    status.data_bytes.add(fresh);
+    if flow.cold {
+        status.cold_bytes.add(fresh);
+    } else if !believed {
+        status.unpaired_bytes.add(fresh);
+    }
+    counted
 }
