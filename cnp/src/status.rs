@@ -6,7 +6,6 @@ use npcc_pipeline::counters;
 use npcc_pipeline::counters::{ByName, Counter, Gauge};
 use npcc_pipeline::units::{MAX_PORTS, PortId, Priority};
 
-use crate::action::Action;
 use crate::host_response::HostResponseView;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
@@ -15,8 +14,8 @@ use crate::pair::foreign::view::PeerView;
 use crate::plan::Suppressed;
 use crate::policy::PolicyName;
 use crate::uncounted::{Uncounted, UncountedCounters};
-use queue::{BY_REASON, index_of};
-pub use queue::{QueueStatus, Row, WatchedCount, WatchedCounters, ZoneRow};
+use queue::BY_REASON;
+pub use queue::{ActionGauge, QueueStatus, Row, WatchedCount, WatchedCounters, ZoneRow};
 
 counters! {
     /// Counters of the connection manager's messages.
@@ -100,7 +99,8 @@ pub struct NpccStatus {
     pub log: DecisionLog,
     /// Log of flows that were refused a CNP lately, with the reason: a flow is logged again when the reason changed or 10 ms have passed.
     pub refusals: DecisionLog,
-    action: Gauge,
+    /// Action on decisions of the whole switch.
+    pub action: ActionGauge,
     /// Counters per host.
     pub hosts: HostView,
     /// Responsiveness of hosts to CNPs.
@@ -142,18 +142,6 @@ impl NpccStatus {
     #[must_use]
     pub fn paired(&self, evidence: Evidence) -> &Gauge {
         evidence.pick(&self.paired)
-    }
-
-    pub(crate) fn acts(&self, action: Action) {
-        self.action.set(action as u64);
-    }
-
-    /// Action on decisions of the whole switch.
-    #[must_use]
-    pub fn action(&self) -> Action {
-        index_of(&self.action)
-            .and_then(Action::from_index)
-            .unwrap_or_default()
     }
 
     /// Number of CNPs that would have left, where nothing is sent, over all queues.

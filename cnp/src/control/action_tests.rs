@@ -189,8 +189,8 @@ fn off_decides_nothing_and_still_evaluates() {
     let queue = &status.queues()[0];
     assert_eq!(queue.reason(Reason::Off).get(), 10);
     assert!(queue.depth.get() > 900_000);
-    assert_eq!(queue.action(), Action::Off);
-    assert_eq!(status.action(), Action::Send);
+    assert_eq!(queue.action.get(), Action::Off);
+    assert_eq!(status.action.get(), Action::Send);
 }
 
 #[test]

@@ -166,9 +166,9 @@ impl ControlCore {
     /// Publishes the action in force on the switch and on each queue.
     pub(super) fn show_actions(&self) {
         let settings = &self.tracker.settings;
-        self.status.acts(settings.action);
+        self.status.action.set(settings.action);
         for (index, queue) in self.status.queues().iter().enumerate() {
-            queue.acts(settings.action_of_queue(index));
+            queue.action.set(settings.action_of_queue(index));
         }
     }
 }
@@ -282,7 +282,7 @@ mod tests {
     fn a_queue_left_out_is_off_until_it_is_named_again() {
         let mut rig = Rig::new(&config(TICK));
         let queues = rig.core.tracker.settings.queues.clone();
-        let action = |rig: &Rig| rig.core.status().queues()[0].action();
+        let action = |rig: &Rig| rig.core.status().queues()[0].action.get();
         rig.configure(|settings| settings.queues.clear()).unwrap();
         assert_eq!(action(&rig), Action::Off);
         rig.configure(|settings| settings.queues = queues).unwrap();

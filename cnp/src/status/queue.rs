@@ -35,8 +35,25 @@ impl Row {
 }
 
 /// Value of a gauge as an index.
-pub(super) fn index_of(gauge: &Gauge) -> Option<usize> {
+fn index_of(gauge: &Gauge) -> Option<usize> {
     usize::try_from(gauge.get()).ok()
+}
+
+/// Action in force, for readers on other threads.
+#[derive(Debug, Default)]
+pub struct ActionGauge(Gauge);
+
+impl ActionGauge {
+    pub(crate) fn set(&self, action: Action) {
+        self.0.set(action as u64);
+    }
+
+    /// Returns the action that was set last.
+    #[must_use]
+    pub fn get(&self) -> Action {
+        let action = index_of(&self.0).and_then(Action::from_index);
+        action.unwrap_or_default()
+    }
 }
 
 /// A cell of the detector's table: zone, then row.
@@ -121,8 +138,8 @@ pub struct QueueStatus {
     fell_back: Gauge,
     zone: Gauge,
     trend: Gauge,
-    /// Action on decisions: the weaker of the switch's and the queue's own.
-    action: Gauge,
+    /// Action on decisions about the queue: the weaker of the switch's and the queue's own.
+    pub action: ActionGauge,
     /// Counters of the queue.
     #[deref]
     pub counts: WatchedCounters,
@@ -204,18 +221,6 @@ impl QueueStatus {
         given
             .and_then(PolicyName::from_index)
             .unwrap_or(self.policy)
-    }
-
-    pub(crate) fn acts(&self, action: Action) {
-        self.action.set(action as u64);
-    }
-
-    /// Action on decisions about the queue: the weaker of the switch's and the queue's own.
-    #[must_use]
-    pub fn action(&self) -> Action {
-        index_of(&self.action)
-            .and_then(Action::from_index)
-            .unwrap_or_default()
     }
 
     pub(crate) fn suppress(&self, reason: Suppressed) {

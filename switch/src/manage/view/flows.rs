@@ -144,8 +144,10 @@ impl View {
         let rules = self.hosts();
         let action = match rules.admits(address) {
             false => "deny",
-            true if rules.observe.holds(address) => Action::Observe.min(self.npcc.action()).name(),
-            true => self.npcc.action().name(),
+            true if rules.observe.holds(address) => {
+                Action::Observe.min(self.npcc.action.get()).name()
+            }
+            true => self.npcc.action.get().name(),
         };
         Host {
             address: address.to_string(),

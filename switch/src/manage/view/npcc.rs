@@ -42,7 +42,7 @@ impl View {
             counts,
             caches,
             control: counters::sum([&*self.control]),
-            action: npcc.action().name().to_owned(),
+            action: npcc.action.get().name().to_owned(),
             cnps_sent: npcc.cnps_sent(),
             would_send: npcc.would_send(),
             cnps_suppressed,
@@ -106,7 +106,7 @@ impl View {
             priority: queue.priority.get(),
             zone: queue.zone().name().to_owned(),
             trend: queue.trend().name().to_owned(),
-            action: queue.action().name().to_owned(),
+            action: queue.action.get().name().to_owned(),
             policy: queue.policy_now().name().to_owned(),
             policy_now: now.name().to_owned(),
             policy_why: queue
