@@ -189,7 +189,7 @@ impl Management {
     /// Fails if a worker timed out.
     pub fn clear_watermarks(&self) -> Result<(), Unresponsive> {
         self.workers.enqueue(&[WorkerCommand::ClearWatermarks])?;
-        self.view.timings().clear();
+        self.view.restart_watermarks();
         Ok(())
     }
 }

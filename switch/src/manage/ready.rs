@@ -19,7 +19,7 @@ pub struct ReadySince {
 impl ReadySince {
     /// Takes in that routes are complete or not, and how many flows there are and have a known sender.
     pub(super) fn note(&mut self, routes: bool, (flows, paired): (u64, u64), now: Nanos) {
-        self.routes = self.routes.or(routes.then_some(now));
+        self.routes = self.routes.or_else(|| routes.then_some(now));
         let pairs = flows > 0 && paired * 100 >= flows * PAIRED;
         self.pairs = pairs.then_some(self.pairs.unwrap_or(now));
     }

@@ -28,6 +28,9 @@ pub struct Snapshot {
     pub version: String,
     /// Seconds since the switch started forwarding.
     pub seconds: f64,
+    /// Time since which the user watermarks count: of the start, or of the last `clear watermarks` (RFC 3339); empty except in `show`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub watermarks_since: String,
     /// Ports, in the order of the configuration.
     pub ports: Vec<Port>,
     /// NPCC: counts, reaction times, watched queues.

@@ -114,7 +114,11 @@ pub fn queues(snapshot: &Snapshot) -> String {
         ];
         [taken, counts(queue.counts.columns())].concat()
     });
-    format!("{held}\n{frames}")
+    let since = match snapshot.watermarks_since.as_str() {
+        "" => String::new(),
+        time => format!("peaks since {time}, EVER since the start\n"),
+    };
+    format!("{held}{since}\n{frames}")
 }
 
 /// Queue of a port, with NPCC's row of it where it is watched.
@@ -222,6 +226,11 @@ mod tests {
         let priorities: Vec<&str> = rows.iter().map(|row| row[1].as_str()).collect();
         assert_eq!(priorities, ["3", "5", "3", "5"], "in both tables");
         assert!(totals(&snapshot).contains(&queues(&snapshot)));
+        let since = Snapshot {
+            watermarks_since: "2026-11-25T21:17:19.123Z".to_owned(),
+            ..snapshot.clone()
+        };
+        assert!(queues(&since).contains("\npeaks since 2026-11-25T21:17:19.123Z, EVER"));
     }
 
     #[test]

@@ -1,17 +1,32 @@
-//! Counters from which each user counts: what they were at its last `clear counters`.
+//! Readings and time from which the shown counters and peaks count: what they were at the last `clear`.
 
 use std::collections::HashMap;
+use std::time::SystemTime;
 
 use super::PortReading;
 
 /// Baselines of all users. Only clients of the socket that may change things have any.
-#[derive(Debug, Default)]
-pub struct Baselines(HashMap<u32, Vec<Option<PortReading>>>);
+#[derive(Debug)]
+pub struct Baselines {
+    counters: HashMap<u32, Vec<Option<PortReading>>>,
+    /// Time since which the user watermarks count: one for all users.
+    pub(super) watermarks_since: SystemTime,
+}
+
+impl Default for Baselines {
+    /// Returns those of a start: nobody has cleared anything.
+    fn default() -> Baselines {
+        Baselines {
+            counters: HashMap::new(),
+            watermarks_since: SystemTime::now(),
+        }
+    }
+}
 
 impl Baselines {
     /// Sets a user's baselines of these ports, given by index; those of other ports and users stay.
     pub(super) fn set(&mut self, user: u32, readings: Vec<(usize, PortReading)>) {
-        let ports = self.0.entry(user).or_default();
+        let ports = self.counters.entry(user).or_default();
         for (index, reading) in readings {
             ports.resize_with(ports.len().max(index + 1), || None);
             if let Some(baseline) = ports.get_mut(index) {
@@ -22,7 +37,7 @@ impl Baselines {
 
     /// Returns a user's baselines by port: `None`, or no entry, for one that it has not cleared.
     pub(super) fn of(&self, user: u32) -> Vec<Option<PortReading>> {
-        self.0.get(&user).cloned().unwrap_or_default()
+        self.counters.get(&user).cloned().unwrap_or_default()
     }
 }
 

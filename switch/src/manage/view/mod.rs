@@ -94,7 +94,7 @@ pub struct View {
     pub journal: Mutex<Journal>,
     /// Clock of the workers.
     pub clock: Clock,
-    /// Counters at each user's last `clear counters`.
+    /// Readings and time from which the shown counters and peaks count.
     pub baselines: Mutex<Baselines>,
     /// Distributions of the workers' timings.
     pub timings: Mutex<Timings>,
@@ -135,6 +135,12 @@ impl View {
     /// Locks the effective queues and maps.
     pub(super) fn qos(&self) -> MutexGuard<'_, Qos> {
         lock(&self.qos)
+    }
+
+    /// Records that the user watermarks count from now on, and restarts the timings.
+    pub(super) fn restart_watermarks(&self) {
+        lock(&self.baselines).watermarks_since = SystemTime::now();
+        self.timings().clear();
     }
 
     /// Locks the timings.
@@ -193,6 +199,10 @@ impl View {
         Snapshot {
             version: self.version.clone(),
             seconds: self.started.elapsed().as_secs_f64(),
+            watermarks_since: humantime::format_rfc3339_millis(
+                lock(&self.baselines).watermarks_since,
+            )
+            .to_string(),
             ports: ports.collect(),
             npcc: self.npcc(),
             workers: (0..self.workers.stats.len())
