@@ -14,6 +14,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 pub mod action;
+pub mod admission;
 pub mod build;
 pub mod cm;
 pub mod control;
@@ -32,7 +33,6 @@ mod links;
 pub mod log;
 mod near_rtt;
 pub mod pair;
-pub mod plan;
 pub mod policy;
 mod reaction_point;
 pub mod response;

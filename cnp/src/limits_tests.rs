@@ -6,12 +6,12 @@ use npcc_pipeline::frame::{FrameBuf, HeapFrame};
 use npcc_pipeline::units::{MAX_PORTS, Nanos};
 
 use crate::action::HostSet;
+use crate::admission::Suppressed;
 use crate::control::config::ControlConfig;
 use crate::host_rules::HostRules;
 use crate::key::Qpn;
 use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
-use crate::plan::Suppressed;
 use crate::source_check::{Routes, Sides};
 use crate::table::IDLE;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config, with};

@@ -6,10 +6,10 @@
 use npcc_heap::records::{Record, Ring};
 use npcc_pipeline::units::Nanos;
 
+use crate::admission::Suppressed;
 use crate::detector::{Trend, Zone};
 use crate::key::{Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
-use crate::plan::Suppressed;
 use crate::policy::Reason;
 
 /// Number of entries kept.

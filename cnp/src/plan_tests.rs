@@ -14,8 +14,8 @@ fn decision(amount: Amount) -> Decision {
     }
 }
 
-fn candidate() -> Candidate {
-    Candidate {
+fn candidate() -> FlowCheck {
+    FlowCheck {
         ipv6: false,
         pairing: PAIRED,
         signalled: None,
@@ -34,21 +34,21 @@ fn settings(rate: u64, cap_per_second: u64) -> Settings {
     }
 }
 
-fn planner(rate: u64, cap_per_second: u64) -> Planner {
-    Planner::new(&settings(rate, cap_per_second))
+fn planner(rate: u64, cap_per_second: u64) -> CnpCaps {
+    CnpCaps::new(&settings(rate, cap_per_second))
 }
 
 #[test]
 fn few_is_a_twentieth_rounded_up() {
     for (contributors, few) in [(0, 0), (1, 1), (20, 1), (21, 2), (40, 2), (1000, 50)] {
         assert_eq!(
-            Planner::reach(&decision(Amount::Few), contributors),
+            CnpCaps::flows_reached(&decision(Amount::Few), contributors),
             few,
             "of {contributors}"
         );
     }
-    assert_eq!(Planner::reach(&decision(Amount::Many), 7), 7);
-    assert_eq!(Planner::reach(&decision(Amount::None), 7), 0);
+    assert_eq!(CnpCaps::flows_reached(&decision(Amount::Many), 7), 7);
+    assert_eq!(CnpCaps::flows_reached(&decision(Amount::None), 7), 0);
 }
 
 #[test]
@@ -59,56 +59,56 @@ fn each_reason_has_its_cause() {
     let cases = [
         (candidate(), None),
         (
-            Candidate {
+            FlowCheck {
                 trusted: false,
                 ..candidate()
             },
             Some(Suppressed::Untrusted),
         ),
         (
-            Candidate {
+            FlowCheck {
                 pairing: Pairing::Cold,
                 ..candidate()
             },
             Some(Suppressed::Cold),
         ),
         (
-            Candidate {
+            FlowCheck {
                 pairing: Pairing::Unpaired,
                 ..candidate()
             },
             Some(Suppressed::Unpaired),
         ),
         (
-            Candidate {
+            FlowCheck {
                 pairing: paired(Evidence::Port),
                 ..candidate()
             },
             Some(Suppressed::Unpaired),
         ),
         (
-            Candidate {
+            FlowCheck {
                 pairing: paired(Evidence::Psn),
                 ..candidate()
             },
             None,
         ),
         (
-            Candidate {
+            FlowCheck {
                 signalled: before(59),
                 ..candidate()
             },
             Some(Suppressed::Spacing),
         ),
         (
-            Candidate {
+            FlowCheck {
                 signalled: before(60),
                 ..candidate()
             },
             None,
         ),
         (
-            Candidate {
+            FlowCheck {
                 passed: before(59),
                 ..candidate()
             },
@@ -120,7 +120,7 @@ fn each_reason_has_its_cause() {
         ..Settings::default()
     };
     for (candidate, reason) in cases {
-        let answer = Planner::permit(&settings, &candidate, &decision(Amount::Many), now);
+        let answer = CnpCaps::check(&settings, &candidate, &decision(Amount::Many), now);
         assert_eq!(answer.err(), reason, "{candidate:?}");
     }
 }
@@ -190,8 +190,8 @@ fn other_settings_give_no_fresh_burst_and_hold_at_once() {
         ..settings(100_000_000_000, per_second)
     };
     let at = Nanos::from_millis(1);
-    let mut planner = Planner::new(&with(50, 40_000));
-    let leave = |planner: &mut Planner, now| {
+    let mut planner = CnpCaps::new(&with(50, 40_000));
+    let leave = |planner: &mut CnpCaps, now| {
         let sent = std::iter::repeat_with(|| planner.spend(PortId(0), false, now));
         sent.take_while(Result::is_ok).count()
     };

@@ -8,13 +8,13 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::HeapFrame;
 use npcc_pipeline::units::Nanos;
 
+use crate::admission::CnpRequest;
 use crate::control::ControlCore;
 use crate::flow_cache::FlowCache;
 use crate::key::Qpn;
 use crate::limits_tests::checked;
 use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
-use crate::plan::CnpRequest;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
 use crate::uncounted::Uncounted;
 

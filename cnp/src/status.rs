@@ -6,12 +6,12 @@ use npcc_pipeline::counters;
 use npcc_pipeline::counters::{ByName, Counter, Gauge};
 use npcc_pipeline::units::{MAX_PORTS, PortId, Priority};
 
+use crate::admission::Suppressed;
 use crate::host_response::HostResponseView;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
 use crate::pair::Evidence;
 use crate::pair::foreign::view::PeerView;
-use crate::plan::Suppressed;
 use crate::policy::PolicyName;
 use crate::uncounted::{Uncounted, UncountedCounters};
 use queue::BY_REASON;

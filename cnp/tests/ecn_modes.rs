@@ -14,13 +14,13 @@ use std::net::IpAddr;
 
 use etherparse::{NetHeaders, PacketHeaders};
 use npcc_cnp::action::Action;
+use npcc_cnp::admission::Suppressed;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::ControlCommand;
 use npcc_cnp::control::config::{ControlConfig, Settings};
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
-use npcc_cnp::plan::Suppressed;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;

@@ -3,9 +3,9 @@
 use super::command::{ControlCommand, Refused};
 use super::config::{ControlConfig, Settings};
 use crate::action::{Action, HostSet};
+use crate::admission::{Suppressed, Unpaired};
 use crate::key::{FlowKey, Qpn};
 use crate::log::Outcome;
-use crate::plan::{Suppressed, Unpaired};
 use crate::policy::{PolicyName, Reason};
 use crate::response::Response;
 use crate::table::FlowSnapshot;

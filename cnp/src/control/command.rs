@@ -127,7 +127,7 @@ impl ControlCore {
             .iter()
             .filter_map(|queue| queue.policy.interval());
         self.period = intervals.fold(self.tick, Nanos::min);
-        for planner in [&mut self.planner, &mut self.dry_run] {
+        for planner in [&mut self.caps, &mut self.dry_run_caps] {
             planner.reconfigure(&new, now);
         }
         new.queues = queues;

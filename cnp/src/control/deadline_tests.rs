@@ -4,9 +4,9 @@ use std::cell::Cell;
 
 use super::tests::{back, data};
 use super::*;
+use crate::admission::CnpRequest;
 use crate::control::config::Settings;
 use crate::fixed_map::TOGETHER;
-use crate::plan::CnpRequest;
 use crate::traffic_tests::rig::{Rig, config, queue, with};
 use npcc_pipeline::units::Priority;
 

@@ -7,8 +7,8 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
+use crate::admission::{Suppressed, Unpaired};
 use crate::host_response::Responsiveness;
-use crate::plan::{Suppressed, Unpaired};
 use crate::status::QueueStatus;
 
 /// Time after which an insufficient pairing is looked up again, as time alone may make it better.

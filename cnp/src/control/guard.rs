@@ -20,9 +20,9 @@ use super::ControlCore;
 use super::queue::WatchedQueue;
 use super::signal::Cause;
 use crate::action::Action;
+use crate::admission::{CnpSink, Suppressed};
 use crate::deadline::Deadline;
 use crate::fixed_map::TOGETHER;
-use crate::plan::{CnpSink, Suppressed};
 use crate::policy::{Decision, QueueContext, Reason, Round};
 
 impl ControlCore {

@@ -3,10 +3,10 @@ use npcc_pipeline::units::Nanos;
 use proptest::prelude::*;
 
 use crate::action::{Action, HostSet};
+use crate::admission::Suppressed;
 use crate::control::config::{ControlConfig, EcnMode, Gate};
 use crate::control::tests::{back, data, warm};
 use crate::host_rules::HostRules;
-use crate::plan::Suppressed;
 use crate::traffic_tests::rig::{Packet, Rig, with};
 
 const LOOK: Nanos = Nanos::from_micros(4);

@@ -5,10 +5,10 @@ use npcc_pipeline::units::Nanos;
 use super::ControlCore;
 use super::round::{Progress, REFUSALS, RoundRequest, is_signalled};
 use super::signal::Cause;
+use crate::admission::Suppressed;
 use crate::key::Qpn;
 use crate::log::{Entry, Outcome};
 use crate::pair::Evidence;
-use crate::plan::Suppressed;
 use crate::table::RECENT;
 
 /// Maximum number of ineligible contributors per round that are checked for a refusal worth logging.

@@ -32,9 +32,9 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{Nanos, PortId};
 
+use crate::admission::CnpCaps;
 use crate::flow_cache::CacheReader;
 use crate::log::DecisionLog;
-use crate::plan::Planner;
 use crate::source_check::Routes;
 use crate::status::NpccStatus;
 use crate::table::{FlowView, RECENT};
@@ -50,9 +50,9 @@ const ALL_SIGNALLED: usize = 16;
 pub struct ControlCore {
     tracker: FlowTracker,
     queues: Box<[WatchedQueue]>,
-    planner: Planner,
-    /// Dry-run planner: caps for CNPs that would be sent. They take nothing from those of CNPs that are.
-    dry_run: Planner,
+    caps: CnpCaps,
+    /// Caps for CNPs that would be sent. They take nothing from those of CNPs that are.
+    dry_run_caps: CnpCaps,
     status: Arc<NpccStatus>,
     contributors: Vec<(u64, u32)>,
     /// Number of contributors that this call may still refuse after a closer look.
@@ -102,8 +102,8 @@ impl ControlCore {
         let core = ControlCore {
             tracker: FlowTracker::new(config, period, Arc::clone(&status)),
             queues,
-            planner: Planner::new(settings),
-            dry_run: Planner::new(settings),
+            caps: CnpCaps::new(settings),
+            dry_run_caps: CnpCaps::new(settings),
             status,
             contributors: Vec::with_capacity(config.flows.min(RECENT)),
             refusals: 0,

@@ -12,9 +12,9 @@ use super::eligible::Eligible;
 use super::heaviest::Heaviest;
 use super::signal::Cause;
 use crate::action::Action;
+use crate::admission::{CnpCaps, CnpSink, Suppressed};
 use crate::deadline::Deadline;
 use crate::fixed_map::TOGETHER;
-use crate::plan::{CnpSink, Planner, Suppressed};
 use crate::policy::{Choice, Decision, QueueContext, Round};
 use crate::status::QueueStatus;
 use crate::table::Flow;
@@ -89,7 +89,7 @@ impl ControlCore {
         self.tracker.contributors(index, now, &mut contributors);
         status.contributors.set(contributors.len() as u64);
         let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
-        let reach = Planner::reach(decision, contributors.len());
+        let reach = CnpCaps::flows_reached(decision, contributors.len());
         let Eligible {
             known,
             others,

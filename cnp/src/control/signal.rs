@@ -3,11 +3,11 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
+use crate::admission::{CnpCaps, CnpRequest, CnpSink, FlowCheck, Suppressed, Unpaired};
 use crate::key::{Qpn, QueueFlow};
 use crate::log::Outcome;
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
-use crate::plan::{Candidate, CnpRequest, CnpSink, Planner, Suppressed, Unpaired};
 use crate::policy::{Decision, QueueContext};
 
 /// Cause of CNPs: the decision (a policy's or a mark's, with its spacing), the queue's context, and the time.
@@ -32,16 +32,16 @@ impl ControlCore {
         most: usize,
         out: &mut impl CnpSink,
     ) -> Result<usize, Suppressed> {
-        let (key, endpoint, candidate) = self.candidate(index, dry, cause.now)?;
+        let (key, endpoint, check) = self.flow_check(index, dry, cause.now)?;
         let flow = (&key, index, dry);
         let settings = &self.tracker.settings;
         let all_qps = settings.unpaired == Unpaired::AllQps;
-        let cnps = match Planner::permit(settings, &candidate, &cause.decision, cause.now) {
+        let cnps = match CnpCaps::check(settings, &check, &cause.decision, cause.now) {
             Err(Suppressed::Unpaired) if all_qps => {
-                self.signal_all_qps(flow, endpoint, &candidate, cause, most, out)?
+                self.signal_all_qps(flow, endpoint, &check, cause, most, out)?
             }
             sender => {
-                self.send(flow, sender?, &candidate, cause, out)?;
+                self.send(flow, sender?, &check, cause, out)?;
                 let endpoint = endpoint.filter(|_| !dry);
                 if let Some(state) =
                     endpoint.and_then(|it| self.tracker.connections.endpoint_mut(it))
@@ -61,12 +61,12 @@ impl ControlCore {
 
     /// Key, endpoint and properties of a flow, if its host may be signalled. Its pairing is judged anew, by all records processed so far: one that
     /// demotes it counts before the CNP.
-    fn candidate(
+    fn flow_check(
         &mut self,
         index: u32,
         dry: bool,
         now: Nanos,
-    ) -> Result<(QueueFlow, Option<EndpointId>, Candidate), Suppressed> {
+    ) -> Result<(QueueFlow, Option<EndpointId>, FlowCheck), Suppressed> {
         let pairing = self.tracker.refresh_pairing(index, now);
         let (Some(key), Some(flow)) =
             (self.tracker.flows.key(index), self.tracker.flows.get(index))
@@ -84,7 +84,7 @@ impl ControlCore {
         let signalled = endpoint.and_then(|it| connections.endpoint(it)?.signalled);
         let passed = partner.and_then(|(it, _)| connections.endpoint(it)?.cnp_passed);
         let would_have_been = (dry && flow.dry_run.cnps > 0).then_some(flow.dry_run.last);
-        let candidate = Candidate {
+        let check = FlowCheck {
             ipv6: key.key.is_ipv6(),
             pairing,
             signalled: signalled.max(would_have_been),
@@ -92,34 +92,35 @@ impl ControlCore {
             trusted: flow.trusted,
             ingress: flow.ingress,
         };
-        Ok((key, endpoint, candidate))
+        Ok((key, endpoint, check))
     }
 
-    /// Selects the caps to charge: those of the dry-run planner if `dry`, else those of CNPs that leave.
-    const fn caps(&mut self, dry: bool) -> &mut Planner {
+    /// Selects the caps to charge: those of the dry-run caps if `dry`, else those of CNPs that leave.
+    const fn caps_to_charge(&mut self, dry: bool) -> &mut CnpCaps {
         if dry {
-            &mut self.dry_run
+            &mut self.dry_run_caps
         } else {
-            &mut self.planner
+            &mut self.caps
         }
     }
 
-    /// Sends a CNP that the planner permits, if the caps of its egress port allow it, and logs it. A dry run ends before it is sent.
+    /// Sends a CNP that has passed the checks, if the caps of its egress port allow it, and logs it. A dry run ends before it is sent.
     fn send(
         &mut self,
         (key, index, dry): (&QueueFlow, u32, bool),
         (sender_qpn, evidence): (Qpn, Evidence),
-        candidate: &Candidate,
+        check: &FlowCheck,
         cause: &Cause<'_>,
         out: &mut impl CnpSink,
     ) -> Result<(), Suppressed> {
-        let port = out.leaves_by(key.key.src(), candidate.ingress)?;
-        self.caps(dry).spend(port, candidate.ipv6, cause.now)?;
+        let port = out.leaves_by(key.key.src(), check.ingress)?;
+        self.caps_to_charge(dry)
+            .spend(port, check.ipv6, cause.now)?;
         let request = CnpRequest {
             flow: key.key,
             sender_qpn,
             evidence,
-            ingress: candidate.ingress,
+            ingress: check.ingress,
             egress: key.egress,
             priority: key.priority,
         };
@@ -128,7 +129,7 @@ impl ControlCore {
             return Ok(());
         }
         out.send(request)
-            .inspect_err(|_| self.planner.refund(port, candidate.ipv6))?;
+            .inspect_err(|_| self.caps.refund(port, check.ipv6))?;
         let hosts = &mut self.tracker.hosts;
         hosts.record_cnp_sent(&key.key, cause.now, &self.status.hosts);
         let known = (sender_qpn, evidence);
@@ -143,7 +144,7 @@ impl ControlCore {
         &mut self,
         flow: (&QueueFlow, u32, bool),
         endpoint: Option<EndpointId>,
-        candidate: &Candidate,
+        check: &FlowCheck,
         cause: &Cause<'_>,
         most: usize,
         out: &mut impl CnpSink,
@@ -172,7 +173,7 @@ impl ControlCore {
                 continue;
             }
             let unnamed = (named.dest_qp(), Evidence::None);
-            match self.send(flow, unnamed, candidate, cause, out) {
+            match self.send(flow, unnamed, check, cause, out) {
                 Ok(()) => signalled += 1,
                 Err(reason) => {
                     refused = reason;

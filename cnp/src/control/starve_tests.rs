@@ -2,8 +2,8 @@
 
 use super::tests::{back, data};
 use super::*;
+use crate::admission::{CnpRequest, CnpSink, Suppressed, Unpaired};
 use crate::control::config::Settings;
-use crate::plan::{CnpRequest, CnpSink, Suppressed, Unpaired};
 use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, with};
 use npcc_pipeline::units::BitRate;
 use std::collections::HashSet;

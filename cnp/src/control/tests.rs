@@ -1,10 +1,10 @@
 use super::*;
+use crate::admission::{Suppressed, Unpaired};
 use crate::control::config::WatchedQueueConfig;
 use crate::detector::Zone;
 use crate::key::Qpn;
 use crate::pair::Evidence;
 use crate::pair::port_hash::port_of;
-use crate::plan::{Suppressed, Unpaired};
 use crate::policy::{Amount, Reason};
 use crate::response::Response;
 use crate::status::Row;

@@ -7,9 +7,9 @@ use super::queue::{Intervals, READS_PER_EVALUATION, WatchedQueue};
 use super::queue_state::QueueState;
 use super::round::REFUSALS;
 use crate::action::Action;
+use crate::admission::{CnpRequest, CnpSink, Suppressed};
 use crate::deadline::Deadline;
 use crate::detector::Zone;
-use crate::plan::{CnpRequest, CnpSink, Suppressed};
 use crate::policy::{Amount, Decision, QueueContext, Reason, Round};
 use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
 

@@ -6,8 +6,8 @@ use npcc_pipeline::units::{PortId, Priority};
 use npcc_pipeline::{counters, named};
 
 use crate::action::Action;
+use crate::admission::Suppressed;
 use crate::detector::{DetectorConfig, Reading, Trend, Zone};
-use crate::plan::Suppressed;
 use crate::policy::{Amount, Decision, PARAMETERS, Parameters, PolicyKind, PolicyName, Reason};
 
 named! {

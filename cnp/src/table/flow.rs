@@ -3,12 +3,12 @@
 use npcc_pipeline::units::{Nanos, PortId};
 
 use super::lists::Places;
+use crate::admission::Suppressed;
 use crate::dcqcn::DcqcnModel;
 use crate::holdings::Holder;
 use crate::key::Qpn;
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
-use crate::plan::Suppressed;
 use crate::response::ResponseWatch;
 use crate::sample::SlotRef;
 use crate::window::Window;

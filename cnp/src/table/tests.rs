@@ -1,7 +1,7 @@
 use super::*;
+use crate::admission::Suppressed;
 use crate::key::Qpn;
 use crate::pair::Evidence;
-use crate::plan::Suppressed;
 use crate::response::Response;
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::Priority;

@@ -2,9 +2,9 @@
 
 use npcc_pipeline::units::{Nanos, PortId};
 
+use crate::admission::Suppressed;
 use crate::key::{Qpn, QueueFlow, low32};
 use crate::pair::Evidence;
-use crate::plan::Suppressed;
 use crate::response::Response;
 use crate::seqlock::SeqCell;
 

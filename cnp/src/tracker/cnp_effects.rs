@@ -4,10 +4,10 @@ use npcc_pipeline::units::Nanos;
 
 use super::FlowTracker;
 use crate::action::Action;
+use crate::admission::Suppressed;
 use crate::control::settings::EcnMode;
 use crate::flow_cache::SlotControl;
 use crate::host_response::Responsiveness;
-use crate::plan::Suppressed;
 use crate::response::{Outcome, ResponseConfig};
 
 /// Time after which a refusal for the same reason is logged again.

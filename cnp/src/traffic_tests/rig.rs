@@ -9,6 +9,7 @@ use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
+use crate::admission::CnpRequest;
 use crate::control::ControlCore;
 use crate::control::command::{ControlCommand, Refused};
 use crate::control::config::{ControlConfig, Gate, Settings, WatchedQueueConfig};
@@ -16,7 +17,6 @@ use crate::control::queue_state::QueueState;
 use crate::detector::DetectorConfig;
 use crate::flow_cache::{CacheShared, FlowCache};
 use crate::host_rules::HostRules;
-use crate::plan::CnpRequest;
 use crate::policy::{PolicyInputs, PolicyName};
 
 /// Port toward the senders.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 pub use npcc_cnp::action::Action;
+pub use npcc_cnp::admission::Unpaired;
 pub use npcc_cnp::control::settings::Gate;
 pub use npcc_cnp::pair::Evidence;
-pub use npcc_cnp::plan::Unpaired;
 use npcc_cnp::policy::PolicyInputs;
 pub use npcc_cnp::policy::{Mode, PolicyName};
 pub use npcc_pipeline::egress::marking::{EcnMode, UpstreamCe};

@@ -5,12 +5,12 @@
 //! queued at once, as the switch's injector does.
 
 use arrayvec::ArrayVec;
+use npcc_cnp::admission::{CnpRequest, Suppressed};
 use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::queue_state::QueueState;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::key::FlowKey;
-use npcc_cnp::plan::{CnpRequest, Suppressed};
 use npcc_pipeline::datapath::{Datapath, Outgoing, Sent};
 use npcc_pipeline::frame::{FrameBuf, FrameVec};
 use npcc_pipeline::route::fib::FibReader;

@@ -3,7 +3,7 @@
 //! The worker publishes when a queue's depth last rose to `shallow` and to `hard`; the first CNP after each crossing carries that time to
 //! the worker that sends it, which records the time elapsed ([`crate::worker::timings`]).
 
-use npcc_cnp::plan::CnpRequest;
+use npcc_cnp::admission::CnpRequest;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES};
 
 use crate::worker::timings::TimingKind;

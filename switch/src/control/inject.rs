@@ -5,8 +5,8 @@
 
 use std::net::IpAddr;
 
+use npcc_cnp::admission::{CnpRequest, Suppressed};
 use npcc_cnp::build::{CnpFrame, CnpHeader, CnpSpec, Vlan};
-use npcc_cnp::plan::{CnpRequest, Suppressed};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::units::{PortId, Priority};

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use npcc_cnp::admission::{CnpRequest, CnpSink, Suppressed};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::queue_state::QueueState;
-use npcc_cnp::plan::{CnpRequest, CnpSink, Suppressed};
 use npcc_pipeline::counters;
 use npcc_pipeline::counters::{Counter, Counters};
 use npcc_pipeline::num::real;

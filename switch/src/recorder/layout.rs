@@ -10,9 +10,9 @@
 //!
 //! The first 96 words are the same in every version; version 1 had rings of another form.
 
+use npcc_cnp::admission::Suppressed;
 use npcc_cnp::log;
 use npcc_cnp::pair::Evidence;
-use npcc_cnp::plan::Suppressed;
 use npcc_cnp::policy::Reason;
 use npcc_heap::records::{self, HEAD, Place};
 use npcc_pipeline::capture::STANDING_WORDS;

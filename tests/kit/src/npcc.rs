@@ -1,11 +1,11 @@
 //! Hosts on both sides of a switch, as NPCC sees them: frames through the real parser, a worker's flow cache and the control core.
 
+use npcc_cnp::admission::CnpRequest;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, Settings, WatchedQueueConfig};
 use npcc_cnp::control::queue_state::QueueState;
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::plan::CnpRequest;
 use npcc_cnp::policy::PolicyKind;
 use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::parse;

@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use npcc_cnp::action::Action;
+use npcc_cnp::admission::Suppressed;
 use npcc_cnp::host_response::Responsiveness;
 use npcc_cnp::log::{Entry, KEPT, Outcome};
 use npcc_cnp::pair::Evidence;
-use npcc_cnp::plan::Suppressed;
 use npcc_cnp::response::{Response, Unmeasured};
 use npcc_cnp::table::FlowSnapshot;
 use npcc_pipeline::units::{Nanos, PortId};

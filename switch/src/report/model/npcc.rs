@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use npcc_cnp::admission::Suppressed;
 use npcc_cnp::flow_cache::CacheCount;
 use npcc_cnp::hosts::Counts;
-use npcc_cnp::plan::Suppressed;
 use npcc_cnp::status::{NpccCount, WatchedCount};
 use npcc_pipeline::counters::{ByName, Cell, Counter, Path};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Planner: the last checks of a contributor before its CNP (port, evidence, spacing), the caps on CNPs, and the reasons for which a contributor
+//! Admission of CNPs: the last checks of a contributor before its CNP (port, evidence, spacing), the caps on CNPs, and the reasons for which a contributor
 //! got none. `control/eligible.rs` makes the first checks, which refuse most.
 
 use std::net::IpAddr;
@@ -77,7 +77,7 @@ pub trait CnpSink {
     ///
     /// # Errors
     /// The reason why it was not sent.
-    fn send(&mut self, order: CnpRequest) -> Result<(), Suppressed>;
+    fn send(&mut self, request: CnpRequest) -> Result<(), Suppressed>;
 }
 
 impl<F: FnMut(CnpRequest) -> Result<(), Suppressed>> CnpSink for F {
@@ -85,8 +85,8 @@ impl<F: FnMut(CnpRequest) -> Result<(), Suppressed>> CnpSink for F {
         Ok(ingress)
     }
 
-    fn send(&mut self, order: CnpRequest) -> Result<(), Suppressed> {
-        self(order)
+    fn send(&mut self, request: CnpRequest) -> Result<(), Suppressed> {
+        self(request)
     }
 }
 
@@ -94,9 +94,9 @@ impl<F: FnMut(CnpRequest) -> Result<(), Suppressed>> CnpSink for F {
 const WIRE_V4: u64 = 98;
 const WIRE_V6: u64 = 118;
 
-/// Properties of a contributor that the planner checks.
+/// Properties of a contributor that are checked.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Candidate {
+pub(crate) struct FlowCheck {
     pub(crate) ipv6: bool,
     pub(crate) pairing: Pairing,
     /// Time of our latest CNP to its sender.
@@ -109,16 +109,16 @@ pub(crate) struct Candidate {
 
 /// Caps on CNPs: by port, and of the whole switch.
 #[derive(Debug)]
-pub(crate) struct Planner {
+pub(crate) struct CnpCaps {
     ports: Box<[TokenBucket]>,
     second: TokenBucket,
 }
 
-impl Planner {
-    pub(crate) fn new(settings: &Settings) -> Planner {
+impl CnpCaps {
+    pub(crate) fn new(settings: &Settings) -> CnpCaps {
         let full = |(rate, burst)| TokenBucket::new(rate, burst);
         let ports = settings.port_rates.iter();
-        Planner {
+        CnpCaps {
             ports: ports
                 .map(|rate| full(of_port(*rate, settings.cap)))
                 .collect(),
@@ -137,7 +137,7 @@ impl Planner {
     }
 
     /// Number of `contributors` that a decision reaches: the heaviest of those that can be signalled.
-    pub(crate) fn reach(decision: &Decision, contributors: usize) -> usize {
+    pub(crate) fn flows_reached(decision: &Decision, contributors: usize) -> usize {
         match decision.amount {
             Amount::None => 0,
             Amount::Few => (contributors * usize::from(decision.few))
@@ -148,9 +148,9 @@ impl Planner {
     }
 
     /// Returns the queue pair to signal, or the reason for none. Caps are charged once the CNP's egress port is known ([`Planner::spend`]).
-    pub(crate) fn permit(
+    pub(crate) fn check(
         settings: &Settings,
-        candidate: &Candidate,
+        candidate: &FlowCheck,
         decision: &Decision,
         now: Nanos,
     ) -> Result<(Qpn, Evidence), Suppressed> {
