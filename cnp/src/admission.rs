@@ -77,7 +77,7 @@ pub trait CnpSink {
     ///
     /// # Errors
     /// The reason why it was not sent.
-    fn send(&mut self, request: CnpRequest) -> Result<(), Suppressed>;
+    fn hand_over(&mut self, request: CnpRequest) -> Result<(), Suppressed>;
 }
 
 impl<F: FnMut(CnpRequest) -> Result<(), Suppressed>> CnpSink for F {
@@ -85,7 +85,7 @@ impl<F: FnMut(CnpRequest) -> Result<(), Suppressed>> CnpSink for F {
         Ok(ingress)
     }
 
-    fn send(&mut self, request: CnpRequest) -> Result<(), Suppressed> {
+    fn hand_over(&mut self, request: CnpRequest) -> Result<(), Suppressed> {
         self(request)
     }
 }

@@ -19,9 +19,9 @@ const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
 pub(super) struct Eligible<'a> {
     /// Eligible contributors whose evidence was enough when last looked up, or whose last look-up is at least [`UNPAIRED_FOR`] ago; it is looked up
     /// again before a CNP.
-    pub(super) known: &'a mut [(u64, u32)],
+    pub(super) maybe_paired: &'a mut [(u64, u32)],
     /// Eligible contributors without a known queue pair that are signalled all the same (`unpaired: all-qps`).
-    pub(super) others: &'a mut [(u64, u32)],
+    pub(super) all_qps: &'a mut [(u64, u32)],
     pub(super) ineligible: &'a [(u64, u32)],
     /// Bytes of flows whose hosts' odds of responding are below even.
     pub(super) unresponsive_bytes: u64,
@@ -61,8 +61,8 @@ impl ControlCore {
         let (eligible, ineligible) = contributors.split_at_mut(all);
         let (known, others) = eligible.split_at_mut(known);
         Eligible {
-            known,
-            others,
+            maybe_paired: known,
+            all_qps: others,
             ineligible,
             unresponsive_bytes,
         }

@@ -23,7 +23,7 @@ use crate::action::Action;
 use crate::admission::{CnpSink, Suppressed};
 use crate::deadline::Deadline;
 use crate::fixed_map::TOGETHER;
-use crate::policy::{Decision, QueueContext, Reason, Round};
+use crate::policy::{Decision, QueueContext, Reason, RoundOutcome};
 
 impl ControlCore {
     /// Pays the strikes that workers owe, oldest first in each worker's ring, until the deadline.
@@ -106,17 +106,17 @@ impl ControlCore {
         }
         let bytes = known.window.bytes(now, self.tracker.window());
         let rate = known.dcqcn.predicted();
-        self.signal((bytes, flow), false, &cause, 1, out)?;
+        self.signal_sender((bytes, flow), false, &cause, 1, out)?;
         let cut = self.cut(flow, rate, now);
         let feedback = self.record_cnp_sent(flow, rate, now);
         if let Some(queue) = self.queues.get_mut(queue) {
-            let round = Round {
+            let round = RoundOutcome {
                 sent: 1,
                 cut,
                 fastest: BitRate(rate),
                 feedback,
             };
-            queue.policy.signalled(&round, now);
+            queue.policy.guard_sent(&round, now);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::action::Action;
 use crate::admission::{CnpCaps, CnpSink, Suppressed};
 use crate::deadline::Deadline;
 use crate::fixed_map::TOGETHER;
-use crate::policy::{Choice, Decision, QueueContext, Round};
+use crate::policy::{Choice, Decision, QueueContext, RoundOutcome};
 use crate::status::QueueStatus;
 use crate::table::Flow;
 
@@ -44,7 +44,7 @@ pub(super) struct RoundRequest<'a> {
 /// Progress of a round.
 #[derive(Debug)]
 pub(super) struct Progress {
-    round: Round,
+    round: RoundOutcome,
     /// Number of contributors that the decision may still reach.
     left: usize,
     /// Number of contributors tried.
@@ -65,7 +65,7 @@ enum Verdict {
     Signalled {
         cnps: usize,
         cut: BitRate,
-        shows: Nanos,
+        effect_after: Nanos,
     },
     /// It was refused for this reason.
     Refused(Suppressed),
@@ -73,17 +73,17 @@ enum Verdict {
 
 impl ControlCore {
     /// Signals the contributors that a decision reaches.
-    pub(super) fn round(
+    pub(super) fn signal_round(
         &mut self,
         index: usize,
         decision: &Decision,
         context: &QueueContext,
         (now, deadline): (Nanos, &Deadline<'_>),
         out: &mut impl CnpSink,
-    ) -> Round {
+    ) -> RoundOutcome {
         let status = Arc::clone(&self.status);
         let Some(status) = status.queues().get(index) else {
-            return Round::default();
+            return RoundOutcome::default();
         };
         let mut contributors = std::mem::take(&mut self.contributors);
         self.tracker.contributors(index, now, &mut contributors);
@@ -91,8 +91,8 @@ impl ControlCore {
         let total = contributors.iter().map(|(bytes, _)| *bytes).sum();
         let reach = CnpCaps::flows_reached(decision, contributors.len());
         let Eligible {
-            known,
-            others,
+            maybe_paired: known,
+            all_qps: others,
             ineligible,
             unresponsive_bytes,
         } = self.eligible(&mut contributors, status, now);
@@ -115,7 +115,7 @@ impl ControlCore {
             fair_rate: BitRate(0),
         };
         let mut progress = Progress {
-            round: Round::default(),
+            round: RoundOutcome::default(),
             left: reach,
             tried: 0,
             logged: LOGGED,
@@ -169,7 +169,11 @@ impl ControlCore {
                     status.would_send.add(cnps as u64);
                     self.refusals = self.refusals.saturating_sub(1);
                 }
-                Verdict::Signalled { cnps, cut, shows } => {
+                Verdict::Signalled {
+                    cnps,
+                    cut,
+                    effect_after: shows,
+                } => {
                     let counter = if dry {
                         &status.would_send
                     } else {
@@ -217,7 +221,7 @@ impl ControlCore {
         if self.is_too_soon(flow, dry, request) {
             return Verdict::TooSoon;
         }
-        match self.signal((bytes, flow), dry, request, self.cnps_left(progress), out) {
+        match self.signal_sender((bytes, flow), dry, request, self.cnps_left(progress), out) {
             Ok(cnps) if dry && !request.dry => Verdict::Observed(cnps),
             Ok(cnps) => {
                 let shows = if dry {
@@ -225,7 +229,11 @@ impl ControlCore {
                 } else {
                     self.record_cnp_sent(flow, rate, request.now)
                 };
-                Verdict::Signalled { cnps, cut, shows }
+                Verdict::Signalled {
+                    cnps,
+                    cut,
+                    effect_after: shows,
+                }
             }
             Err(reason) => Verdict::Refused(reason),
         }

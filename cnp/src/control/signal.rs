@@ -24,7 +24,7 @@ const MAX_ALL_QPS_SPACING: Nanos = Nanos::from_millis(10);
 impl ControlCore {
     /// Signals the sender of a flow with at most `most` CNPs: one, unless all of its queue pairs are signalled. Returns the number sent, or that
     /// would have been: a `dry` run makes every check and sends nothing.
-    pub(super) fn signal(
+    pub(super) fn signal_sender(
         &mut self,
         (bytes, index): (u64, u32),
         dry: bool,
@@ -41,7 +41,7 @@ impl ControlCore {
                 self.signal_all_qps(flow, endpoint, &check, cause, most, out)?
             }
             sender => {
-                self.send(flow, sender?, &check, cause, out)?;
+                self.charge_and_hand_over(flow, sender?, &check, cause, out)?;
                 let endpoint = endpoint.filter(|_| !dry);
                 if let Some(state) =
                     endpoint.and_then(|it| self.tracker.connections.endpoint_mut(it))
@@ -105,7 +105,7 @@ impl ControlCore {
     }
 
     /// Sends a CNP that has passed the checks, if the caps of its egress port allow it, and logs it. A dry run ends before it is sent.
-    fn send(
+    fn charge_and_hand_over(
         &mut self,
         (key, index, dry): (&QueueFlow, u32, bool),
         (sender_qpn, evidence): (Qpn, Evidence),
@@ -128,7 +128,7 @@ impl ControlCore {
             self.log(index, (sender_qpn, evidence), cause, Outcome::WouldSend);
             return Ok(());
         }
-        out.send(request)
+        out.hand_over(request)
             .inspect_err(|_| self.caps.refund(port, check.ipv6))?;
         let hosts = &mut self.tracker.hosts;
         hosts.record_cnp_sent(&key.key, cause.now, &self.status.hosts);
@@ -173,7 +173,7 @@ impl ControlCore {
                 continue;
             }
             let unnamed = (named.dest_qp(), Evidence::None);
-            match self.send(flow, unnamed, check, cause, out) {
+            match self.charge_and_hand_over(flow, unnamed, check, cause, out) {
                 Ok(()) => signalled += 1,
                 Err(reason) => {
                     refused = reason;

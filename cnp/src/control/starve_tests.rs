@@ -296,7 +296,7 @@ impl CnpSink for OneWay {
         Ok(OTHER)
     }
 
-    fn send(&mut self, _: CnpRequest) -> Result<(), Suppressed> {
+    fn hand_over(&mut self, _: CnpRequest) -> Result<(), Suppressed> {
         self.sent += 1;
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::action::Action;
 use crate::admission::{CnpRequest, CnpSink, Suppressed};
 use crate::deadline::Deadline;
 use crate::detector::Zone;
-use crate::policy::{Amount, Decision, QueueContext, Reason, Round};
+use crate::policy::{Amount, Decision, QueueContext, Reason, RoundOutcome};
 use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
 
 /// One call of the control core.
@@ -200,9 +200,9 @@ impl ControlCore {
             self.tracker.read_queue(index, busy, now, deadline);
         }
         let round = if decision.amount == Amount::None {
-            Round::default()
+            RoundOutcome::default()
         } else {
-            self.round(index, &decision, &context, (now, deadline), out)
+            self.signal_round(index, &decision, &context, (now, deadline), out)
         };
         self.record_evaluation(index, &context, &decision, &round, now);
     }
@@ -212,7 +212,7 @@ impl ControlCore {
         index: usize,
         context: &QueueContext,
         decision: &Decision,
-        round: &Round,
+        round: &RoundOutcome,
         now: Nanos,
     ) {
         let (Some(queue), Some(status)) =

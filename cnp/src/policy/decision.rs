@@ -145,7 +145,7 @@ impl QueueContext {
 
 /// Outcome of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Round {
+pub struct RoundOutcome {
     /// Number of CNPs given to the workers, which may still lose one; in a dry run, of those that would have been.
     pub sent: u32,
     /// Sum of the cuts expected of those signalled.
@@ -156,10 +156,10 @@ pub struct Round {
     pub feedback: Nanos,
 }
 
-impl Default for Round {
+impl Default for RoundOutcome {
     /// Round in which nobody was signalled.
-    fn default() -> Round {
-        Round {
+    fn default() -> RoundOutcome {
+        RoundOutcome {
             sent: 0,
             cut: BitRate(0),
             fastest: BitRate(0),

@@ -6,7 +6,7 @@
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::Nanos;
 
-use super::Round;
+use super::RoundOutcome;
 
 /// Shortest time over which a growth is measured: frames come in bursts, and over less time bytes show no rate.
 pub(super) const SHORTEST: Nanos = Nanos::from_micros(2);
@@ -30,7 +30,7 @@ pub(super) struct InFlight {
 
 impl InFlight {
     /// Adds a round that left at `now`.
-    pub(super) fn add(&mut self, round: &Round, now: Nanos) {
+    pub(super) fn add(&mut self, round: &RoundOutcome, now: Nanos) {
         let cut = Cut {
             seen_from: now + round.feedback,
             rate: round.cut.0,
@@ -43,7 +43,7 @@ impl InFlight {
     }
 
     /// Adds a round that left at `now`, for a policy that knows the queue's growth, in bit/s.
-    pub(super) fn add_to(&mut self, growth: i64, round: &Round, now: Nanos) {
+    pub(super) fn add_to(&mut self, growth: i64, round: &RoundOutcome, now: Nanos) {
         self.from = if self.cuts.is_empty() {
             growth
         } else {
@@ -122,11 +122,11 @@ mod tests {
     fn a_cut_is_unseen_until_its_delay_has_passed_and_then_less_and_less() {
         let us = Nanos::from_micros;
         let mut flight = InFlight::default();
-        let round = Round {
+        let round = RoundOutcome {
             sent: 4,
             cut: BitRate(80),
             feedback: us(20),
-            ..Round::default()
+            ..RoundOutcome::default()
         };
         flight.add(&round, us(100));
         let mut unseen = |at| flight.unseen(us(40), us(40), us(at));
@@ -138,11 +138,11 @@ mod tests {
     fn a_fall_in_growth_counts_as_effect_and_the_rest_is_signalled() {
         let us = Nanos::from_micros;
         let mut flight = InFlight::default();
-        let round = |cut| Round {
+        let round = |cut| RoundOutcome {
             sent: 4,
             cut: BitRate(cut),
             feedback: us(20),
-            ..Round::default()
+            ..RoundOutcome::default()
         };
         flight.add_to(300, &round(80), us(100));
         let mut unseen = |growth, at| flight.unseen_in(growth, us(40), us(40), us(at));

@@ -23,7 +23,7 @@ use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
 pub use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
-pub use decision::{Amount, Choice, Decision, QueueContext, Reason, Round};
+pub use decision::{Amount, Choice, Decision, QueueContext, Reason, RoundOutcome};
 pub use parameter::{BadParameter, PARAMETERS, Parameter, Parameters, Unit};
 pub use settings::{Mode, PolicyInputs};
 
@@ -156,10 +156,16 @@ pub trait Policy: std::fmt::Debug + Send {
     fn decide(&mut self, context: &QueueContext, now: Nanos) -> Decision;
 
     /// Takes the outcome of the decision just made.
-    fn sent(&mut self, context: &QueueContext, decision: &Decision, round: &Round, now: Nanos);
+    fn sent(
+        &mut self,
+        context: &QueueContext,
+        decision: &Decision,
+        round: &RoundOutcome,
+        now: Nanos,
+    );
 
     /// Takes CNPs that left for the queue without its decision: marks sent as CNPs.
-    fn signalled(&mut self, _round: &Round, _now: Nanos) {}
+    fn guard_sent(&mut self, _round: &RoundOutcome, _now: Nanos) {}
 
     /// Time between two evaluations, if that is less than a tick.
     fn interval(&self) -> Option<Nanos> {

@@ -27,7 +27,7 @@ use super::npcc::{Npcc, NpccConfig};
 use super::parameter::{self, Declared, per_mille, time};
 use super::{
     Amount, BadParameter, Choice, Decision, NIC_MIN_CNP_INTERVAL, Parameters, Policy, PolicyInputs,
-    QueueContext, Reason, Round,
+    QueueContext, Reason, RoundOutcome,
 };
 
 /// Number of evaluations remembered.
@@ -191,7 +191,13 @@ impl Policy for Model {
         }
     }
 
-    fn sent(&mut self, context: &QueueContext, decision: &Decision, round: &Round, now: Nanos) {
+    fn sent(
+        &mut self,
+        context: &QueueContext,
+        decision: &Decision,
+        round: &RoundOutcome,
+        now: Nanos,
+    ) {
         if self.fell_back {
             self.fallback.sent(context, decision, round, now);
         }
@@ -201,7 +207,7 @@ impl Policy for Model {
         self.flight.add_to(self.grew, round, now);
     }
 
-    fn signalled(&mut self, round: &Round, now: Nanos) {
+    fn guard_sent(&mut self, round: &RoundOutcome, now: Nanos) {
         self.flight.add_to(self.grew, round, now);
     }
 

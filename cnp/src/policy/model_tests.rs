@@ -88,11 +88,11 @@ fn a_depth_above_the_set_point_is_taken_down_over_the_horizon() {
 
 /// Reports a round whose flows would give up this many gigabits together, 12 us from `now`.
 fn signalled(policy: &mut Model, decision: &Decision, gigabits: u64, now: Nanos) {
-    let round = Round {
+    let round = RoundOutcome {
         sent: 4,
         cut: BitRate(gigabits * G),
         feedback: Nanos::from_micros(12),
-        ..Round::default()
+        ..RoundOutcome::default()
     };
     policy.sent(&at(0), decision, &round, now);
 }

@@ -27,7 +27,7 @@ use super::in_flight::{InFlight, SHORTEST, per_second};
 use super::parameter::{self, Declared, per_mille, time};
 use super::{
     Amount, BadParameter, Choice, Decision, NIC_MIN_CNP_INTERVAL, Parameters, Policy, PolicyInputs,
-    QueueContext, Reason, Round,
+    QueueContext, Reason, RoundOutcome,
 };
 use crate::detector::{Reading, Trend, Zone};
 
@@ -196,7 +196,13 @@ impl Policy for Npcc {
         }
     }
 
-    fn sent(&mut self, context: &QueueContext, decision: &Decision, round: &Round, now: Nanos) {
+    fn sent(
+        &mut self,
+        context: &QueueContext,
+        decision: &Decision,
+        round: &RoundOutcome,
+        now: Nanos,
+    ) {
         self.rounds = self.rounds.saturating_sub(1);
         if round.sent == 0 {
             return;

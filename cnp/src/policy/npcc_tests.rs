@@ -20,10 +20,10 @@ fn reading(zone: Zone, trend: Trend) -> QueueContext {
     }
 }
 
-fn sent(count: u32) -> Round {
-    Round {
+fn sent(count: u32) -> RoundOutcome {
+    RoundOutcome {
         sent: count,
-        ..Round::default()
+        ..RoundOutcome::default()
     }
 }
 
@@ -190,7 +190,7 @@ fn rounds(policy: &mut Npcc, ticks: u64, step: u64, cut: u64) -> Vec<u32> {
             let decision = policy.decide(&context, now);
             assert!(look == 0 || decision.spacing == NIC_MIN_CNP_INTERVAL);
             count += u32::from(decision.amount == Amount::Many);
-            let round = Round {
+            let round = RoundOutcome {
                 cut: npcc_pipeline::units::BitRate(cut),
                 feedback: Nanos::from_micros(10),
                 ..sent(4)

@@ -80,7 +80,7 @@ impl Injector {
     ///
     /// # Errors
     /// Gives the reason why it was not sent.
-    pub fn send(
+    pub fn enqueue(
         &mut self,
         request: &CnpRequest,
         answers: Option<ThresholdCrossing>,

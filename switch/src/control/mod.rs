@@ -185,10 +185,10 @@ impl CnpSink for InjectorSink<'_> {
         self.injector.leaves_by(sender, ingress)
     }
 
-    fn send(&mut self, request: CnpRequest) -> Result<(), Suppressed> {
+    fn hand_over(&mut self, request: CnpRequest) -> Result<(), Suppressed> {
         let crossed = crossed(self.counters, request.egress, request.priority);
         let answers = self.crossings.crossing_answered_by(&request, crossed);
-        self.injector.send(&request, answers)?;
+        self.injector.enqueue(&request, answers)?;
         // A CNP that was refused answers no crossing: the next one does.
         self.crossings.set_answered(&request, crossed);
         self.sent = true;
@@ -335,7 +335,7 @@ mod tests {
             counters: &counters,
             sent: false,
         };
-        assert_eq!(out.send(request), Err(Suppressed::NoNeighbor));
+        assert_eq!(out.hand_over(request), Err(Suppressed::NoNeighbor));
         assert!(!out.sent);
         let crossed = crossed(&counters, request.egress, request.priority);
         let left = crossings
