@@ -34,9 +34,9 @@ impl ControlCore {
         out: &mut impl CnpSink,
     ) {
         let all = Arc::clone(&self.status);
-        let mut paid: usize = 0;
+        let mut popped: usize = 0;
         while let Some(owed) = self.tracker.pop_strike() {
-            paid += 1;
+            popped += 1;
             let Some(status) = all.queues().get(owed.queue) else {
                 continue;
             };
@@ -44,7 +44,7 @@ impl ControlCore {
                 status.marks_forgotten.add(1);
                 continue;
             };
-            match self.pay(flow, owed.queue, now, out) {
+            match self.pay_strike(flow, owed.queue, now, out) {
                 Ok(()) => {
                     status.marks_paid.add(1);
                     status.cnps.add(1);
@@ -59,15 +59,15 @@ impl ControlCore {
                     self.tracker.return_strike(flow, now);
                 }
             }
-            if paid.is_multiple_of(TOGETHER) && deadline.is_over() {
+            if popped.is_multiple_of(TOGETHER) && deadline.is_over() {
                 break;
             }
         }
-        self.strikes_owed = paid > 0;
+        self.strikes_owed = popped > 0;
     }
 
     /// Pays one strike on a flow of this queue.
-    fn pay(
+    fn pay_strike(
         &mut self,
         flow: u32,
         queue: usize,
@@ -80,11 +80,11 @@ impl ControlCore {
         }
         let settings = &self.tracker.settings;
         let mut spacing = settings.cnp_interval_of(&key);
-        let struck = self.queues.get(queue);
-        if struck.is_some_and(WatchedQueue::holds_backlog) {
+        let queue_state = self.queues.get(queue);
+        if queue_state.is_some_and(WatchedQueue::holds_backlog) {
             spacing = spacing.max(settings.min_cnp_interval);
         }
-        let context = struck.and_then(|queue| queue.context);
+        let context = queue_state.and_then(|queue| queue.context);
         let context = context.unwrap_or_else(QueueContext::unseen);
         let cause = Cause {
             decision: Decision {

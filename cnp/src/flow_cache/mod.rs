@@ -20,8 +20,8 @@ mod allowance;
 mod budget;
 mod cache_key;
 mod count;
-mod debts;
 mod entry;
+mod owed_strikes;
 mod pace;
 mod reader;
 mod rings;
@@ -40,9 +40,9 @@ use crate::cm::copy::CmCopy;
 use crate::key::{KeyHasher, low32};
 use budget::Budget;
 use cache_key::{Addresses, CacheKey};
-use debts::DEBTS;
-pub use debts::Debt;
 use entry::{DETAILS_ANY, Entry};
+use owed_strikes::OWED_STRIKES;
+pub use owed_strikes::OwedStrike;
 use pace::Pace;
 pub use reader::{CacheCount, CacheCounters, CacheReader, CacheShared};
 pub(crate) use rings::Quotas;
@@ -88,7 +88,7 @@ pub struct FlowCache {
     shared: Arc<CacheShared>,
     rings: Rings,
     messages: Producer<CmCopy>,
-    debts: Producer<Debt>,
+    debts: Producer<OwedStrike>,
     ports: u32,
     hasher: KeyHasher,
     /// Number of slots that some flow has, or had.
@@ -117,7 +117,7 @@ impl FlowCache {
         });
         let (rings, waiting) = Rings::new(ring);
         let (messages, copies) = RingBuffer::new(MESSAGES);
-        let (debts, owed) = RingBuffer::new(DEBTS);
+        let (debts, owed) = RingBuffer::new(OWED_STRIKES);
         let cache = FlowCache {
             tags: vec![0; sets].into_boxed_slice(),
             entries: vec![Entry::default(); sets * WAYS].into_boxed_slice(),

@@ -9,7 +9,7 @@ use npcc_pipeline::sync::{AtomicU64, Ordering};
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PortId};
 use rtrb::Consumer;
 
-use super::debts::Debt;
+use super::owed_strikes::OwedStrike;
 use super::rings::{Quotas, Waiting};
 use super::slot::{Slot, SlotControl, SlotReading};
 use super::woken::Woken;
@@ -72,7 +72,7 @@ impl CacheShared {
 pub struct CacheReader {
     pub(super) waiting: Waiting,
     pub(super) messages: Consumer<CmCopy>,
-    pub(super) debts: Consumer<Debt>,
+    pub(super) debts: Consumer<OwedStrike>,
     /// Number of entries taken from the ring of flows that send again, modulo 2^32.
     pub(super) woken: u32,
     pub(super) shared: Arc<CacheShared>,
@@ -127,7 +127,7 @@ impl CacheReader {
 
     /// Takes the next strike that is owed to a sender as a near CNP.
     #[inline]
-    pub fn pop_debt(&mut self) -> Option<Debt> {
+    pub fn pop_debt(&mut self) -> Option<OwedStrike> {
         self.debts.pop().ok()
     }
 

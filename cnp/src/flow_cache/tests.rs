@@ -447,7 +447,7 @@ fn a_strike_is_owed_by_the_word_and_its_successor_owes_nothing() {
     let bytes = reader.read(reference).unwrap().bytes;
     reader.set_control(reference, word(true, bytes + 64));
     assert!(!cache.owe(&meta, false), "not earned");
-    let debt = Debt {
+    let debt = OwedStrike {
         slot: reference,
         egress: WAN,
         priority: Priority::new(3),

@@ -12,11 +12,11 @@ use super::FlowCache;
 use crate::sample::SlotRef;
 
 /// Capacity of the ring of strikes. A port of 100G sends fewer than 3,000 frames in a tick of 20 us, however short they are.
-pub(super) const DEBTS: usize = 4_096;
+pub(super) const OWED_STRIKES: usize = 4_096;
 
 /// One owed strike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Debt {
+pub struct OwedStrike {
     /// Slot of the flow.
     pub slot: SlotRef,
     /// Port of the queue that was struck.
@@ -37,12 +37,12 @@ impl FlowCache {
             generation: shared.generation(),
         };
         let (egress, priority) = (meta.egress, meta.priority);
-        let debt = Debt {
+        let strike = OwedStrike {
             slot,
             egress,
             priority,
         };
-        self.debts.push(debt).is_ok()
+        self.debts.push(strike).is_ok()
     }
 
     /// Takes a returned strike; see [`FlowTap::redeem`](npcc_pipeline::tap::FlowTap::redeem).
