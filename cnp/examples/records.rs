@@ -76,7 +76,7 @@ impl Bench {
     fn tick(&mut self) {
         self.now += TICK;
         let begin = Instant::now();
-        self.core.tick(self.now, |_, _| 0, &mut |_| Ok(()));
+        self.core.run_call(self.now, |_, _| 0, &mut |_| Ok(()));
         self.spent += begin.elapsed();
     }
 

@@ -93,7 +93,7 @@ impl Bench {
     fn tick(&mut self, depth: u64) -> usize {
         let (signalled, mut sent) = (&mut self.signalled, 0);
         let begin = Instant::now();
-        self.core.tick(self.now, |_, _| depth, &mut |order| {
+        self.core.run_call(self.now, |_, _| depth, &mut |order| {
             signalled.insert(order.flow.dest_qp().get());
             sent += 1;
             Ok(())

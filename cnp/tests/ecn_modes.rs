@@ -195,7 +195,7 @@ impl Switch {
     fn tick(&mut self) -> usize {
         let mut sent = 0;
         self.now += TICK;
-        self.core.tick(self.now, |_, _| 0u64, &mut |order| {
+        self.core.run_call(self.now, |_, _| 0u64, &mut |order| {
             assert_eq!(order.sender_qpn.get(), KNOWN.0);
             sent += 1;
             Ok(())
@@ -324,7 +324,7 @@ fn a_mark_that_cannot_be_paid_is_written_on_the_next_frame() {
     assert_eq!(alone(&mut switch), ECT, "it leaves nothing behind");
     assert_eq!(switch.fields(), [ECT, CE, CE, CE]);
     switch.now += TICK;
-    switch.core.tick(switch.now, |_, _| 0u64, &mut |_| {
+    switch.core.run_call(switch.now, |_, _| 0u64, &mut |_| {
         Err(Suppressed::NoNeighbor)
     });
     assert_eq!([alone(&mut switch), alone(&mut switch)], [CE, ECT]);

@@ -43,7 +43,8 @@ fn ticks(count: u64, late: Nanos) -> Rig {
             }
         };
         let mut out = |_: CnpRequest| Ok(());
-        rig.core.tick_within(now, &|| now + late, depth, &mut out);
+        rig.core
+            .run_call_within(now, &|| now + late, depth, &mut out);
     }
     rig
 }
@@ -104,7 +105,7 @@ fn spent(flows: u32, depth: u64) -> [u64; 4] {
     };
     let mut out = |_: CnpRequest| Ok(());
     rig.core
-        .tick_within(rig.now, &clock, |_, _| depth, &mut out);
+        .run_call_within(rig.now, &clock, |_, _| depth, &mut out);
     let [records, read, sent] = counts();
     let [a, b, c] = before;
     [records - a, read - b, sent - c, request.get()]

@@ -61,7 +61,7 @@ proptest! {
                 2 | 3 => {
                     rig.now += LOOK;
                     let refuse = || if ok { Ok(()) } else { Err(Suppressed::NoNeighbor) };
-                    rig.core.tick(rig.now, |_, _| 0u64, &mut |_| refuse());
+                    rig.core.run_call(rig.now, |_, _| 0u64, &mut |_| refuse());
                 }
                 _ => owed += u64::from(rig.owes(slot, what == 4)),
             }

@@ -8,9 +8,10 @@
 //! The policy `npcc` decides by what the detector reads. The default, `model`, decides by the depth, the drain rate, and the expected cuts of CNPs on
 //! their way, without the detector; while it does not know the senders' rates, it falls back to `npcc`.
 //!
-//! One thread calls [`ControlCore::tick_within`], at every tick and also between ticks; it allocates nothing and its work is bounded by the
+//! One thread calls [`ControlCore::run_call_within`], at every tick and also between ticks; it allocates nothing and its work is bounded by the
 //! configuration. Others read [`NpccStatus`] and [`FlowView`].
 
+mod call;
 pub mod command;
 pub mod config;
 mod drain_rate;
@@ -24,7 +25,6 @@ mod rate;
 mod round;
 pub mod settings;
 mod signal;
-mod tick;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -181,7 +181,7 @@ impl ControlCore {
         flow.map_or(0, |flow| flow.window.bytes(now, window))
     }
 
-    /// Time from the last call of [`ControlCore::tick`] to the next: that of the policy with the shortest interval, at most a
+    /// Time from the last call of [`ControlCore::run_call`] to the next: that of the policy with the shortest interval, at most a
     /// tick; less while a policy is urgent.
     #[must_use]
     pub fn period(&self) -> Nanos {

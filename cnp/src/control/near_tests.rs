@@ -51,7 +51,7 @@ fn exchanges(rig: &mut Rig, asks: Asks, from: u32, n: u32, near: Nanos) {
             psn,
             ..back(A, B, 0x11)
         });
-        rig.core.tick(rig.now, |_, _| 0, &mut |_| Ok(()));
+        rig.core.run_call(rig.now, |_, _| 0, &mut |_| Ok(()));
     }
 }
 

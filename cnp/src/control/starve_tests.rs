@@ -87,7 +87,7 @@ fn signalled(rig: &mut Rig, heavies: u32, port: PortId) -> usize {
     rig.now += TICK;
     let mut signalled = 0;
     rig.core
-        .tick(rig.now, |_, _| 900_000, &mut |order: CnpRequest| {
+        .run_call(rig.now, |_, _| 900_000, &mut |order: CnpRequest| {
             if order.ingress == OTHER {
                 return Err(Suppressed::NoNeighbor);
             }
@@ -266,7 +266,7 @@ fn what_left_before_a_refusal_is_noted() {
     all_send(&mut rig, 3);
     rig.now += TICK;
     let mut sent = 0;
-    rig.core.tick(rig.now, |_, _| 900_000, &mut |_| {
+    rig.core.run_call(rig.now, |_, _| 900_000, &mut |_| {
         sent += 1;
         if sent > 2 {
             Err(Suppressed::RingFull)
@@ -313,7 +313,8 @@ fn a_cnp_is_charged_to_the_port_it_leaves_by() {
         send(&mut rig, 100, DC);
         rig.now += TICK;
         let (now, depth) = (rig.now, 900_000 + tick * 1_000);
-        rig.core.tick_within(now, &|| now, |_, _| depth, &mut out);
+        rig.core
+            .run_call_within(now, &|| now, |_, _| depth, &mut out);
     }
     // 5 % of it for 2 ms: 12,500 bytes, and a burst of 6,250.
     assert!(

@@ -223,7 +223,7 @@ fn a_cnp_that_could_not_leave_is_counted_and_tried_again() {
     for _ in 0..3 {
         rig.out(&data(0x1_0018, 0x11));
         rig.now += TICK;
-        rig.core.tick(rig.now, |_, _| 900_000, &mut |_| {
+        rig.core.run_call(rig.now, |_, _| 900_000, &mut |_| {
             Err(Suppressed::NoNeighbor)
         });
     }

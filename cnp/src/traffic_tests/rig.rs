@@ -208,7 +208,7 @@ impl Rig {
         self.now += time;
         let before = self.sent.len();
         let sent = &mut self.sent;
-        self.core.tick(self.now, |_, _| level, &mut |order| {
+        self.core.run_call(self.now, |_, _| level, &mut |order| {
             sent.push(order);
             Ok(())
         });

@@ -228,7 +228,7 @@ impl Engine {
             }
         };
         core.count_arrivals(now, |port| path.counters().of(port).rx.bytes.get());
-        core.tick(now, level, &mut |order: CnpRequest| {
+        core.run_call(now, level, &mut |order: CnpRequest| {
             let (port, frame) = build(fib, &order).ok_or(Suppressed::NoNeighbor)?;
             ready
                 .try_push((port, frame))

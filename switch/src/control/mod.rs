@@ -126,7 +126,7 @@ impl ControlLoop {
                 self.stats.early.add(1);
                 next = now;
             }
-            self.tick(now);
+            self.run_call(now);
             // A missed tick is not made up for: two at once would see no time pass between them. The core sets the period: less than a tick
             // while a policy is urgent.
             next = (next + self.core.period()).max(now);
@@ -140,7 +140,7 @@ impl ControlLoop {
         }
     }
 
-    fn tick(&mut self, now: Nanos) {
+    fn run_call(&mut self, now: Nanos) {
         let ControlLoop {
             core,
             injector,
@@ -164,7 +164,7 @@ impl ControlLoop {
             counters,
             sent: false,
         };
-        core.tick_within(now, &|| clock.now(), state_of, &mut out);
+        core.run_call_within(now, &|| clock.now(), state_of, &mut out);
         if let Some(sleeper) = sleeper.as_ref().filter(|_| out.sent) {
             sleeper.wake_workers();
         }

@@ -92,7 +92,7 @@ impl World {
     /// Runs a tick at a queue in this state; `sent` gets each CNP.
     pub fn tick(&mut self, state: impl Into<QueueState>, mut sent: impl FnMut(&CnpRequest)) {
         let state = state.into();
-        self.core.tick(self.now, |_, _| state, &mut |request| {
+        self.core.run_call(self.now, |_, _| state, &mut |request| {
             sent(&request);
             Ok(())
         });

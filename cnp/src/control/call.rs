@@ -60,21 +60,21 @@ impl ControlCore {
     }
 
     /// Runs one call. `state` returns the state of a queue, its depth at least; `out` sends a CNP or returns why not.
-    pub fn tick<S: Into<QueueState>>(
+    pub fn run_call<S: Into<QueueState>>(
         &mut self,
         now: Nanos,
         state: impl Fn(PortId, Priority) -> S,
         out: &mut impl FnMut(CnpRequest) -> Result<(), Suppressed>,
     ) {
-        self.tick_within(now, &|| now, state, out);
+        self.run_call_within(now, &|| now, state, out);
     }
 
-    /// Runs [`ControlCore::tick`] with a `clock` that is read now and then to see if the call takes too long; `out` also says which
+    /// Runs [`ControlCore::run_call`] with a `clock` that is read now and then to see if the call takes too long; `out` also says which
     /// port's cap a CNP is charged to.
     ///
     /// Once the deadline is over, the remaining work waits for the next call: records in their rings from half of the time on, queues in turn. Queues
     /// at `hard` come first and have twice the time, as strikes have, which come last. One other queue has its turn in any case.
-    pub fn tick_within<S: Into<QueueState>>(
+    pub fn run_call_within<S: Into<QueueState>>(
         &mut self,
         now: Nanos,
         clock: &dyn Fn() -> Nanos,
