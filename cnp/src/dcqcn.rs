@@ -2,7 +2,7 @@
 //!
 //! A CNP costs the share that it costs a card of the kind that the flow's host showed itself to have ([`crate::reaction_point`]). The feedback delay is the
 //! time from a CNP to the fall of the flow's rate, as last seen; before the first, the time to the sender and back as replies show it
-//! ([`crate::near_rtt`]), between the default and ten times that; before that, the default (20 us).
+//! ([`crate::host_rtt`]), between the default and ten times that; before that, the default (20 us).
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
@@ -53,7 +53,7 @@ pub(crate) struct DcqcnModel {
     rate: u64,
     signalled: Option<Nanos>,
     /// Time to the sender and back, in ns; 0 until learned.
-    near: u64,
+    sender_rtt: u64,
     /// Rate expected once the CNPs on their way have taken effect, in bit/s.
     expected: u64,
     /// Rate before the first of those CNPs, in bit/s.
@@ -80,14 +80,14 @@ impl DcqcnModel {
             measured: false,
             points: ReactionPoints::new(),
             feedback: 0,
-            near: 0,
+            sender_rtt: 0,
         }
     }
 
     /// Takes over the sender's state from the entry of the same flow in another queue: its reaction point, and the delays to it.
     pub(crate) const fn adopt_sender(&mut self, other: &DcqcnModel) {
         self.points = other.points;
-        (self.feedback, self.near) = (other.feedback, other.near);
+        (self.feedback, self.sender_rtt) = (other.feedback, other.sender_rtt);
     }
 
     /// Returns true if the model has recorded any CNP.
@@ -98,13 +98,13 @@ impl DcqcnModel {
 
     /// Reads the fields that every reading needs, to bring them into the cache.
     pub(crate) const fn look(&self) -> u64 {
-        self.to.1 ^ self.near
+        self.to.1 ^ self.sender_rtt
     }
 
     /// Stores the measured time to the sender and back.
     pub(crate) fn learn_near(&mut self, near: Option<Nanos>) {
         if let Some(near) = near {
-            self.near = near.0;
+            self.sender_rtt = near.0;
         }
     }
 
@@ -164,7 +164,7 @@ impl DcqcnModel {
         } else {
             // The delay that replies show may be forged: it lengthens the wait, and does not shorten it.
             let default = measure.feedback.0.saturating_mul(UNSEEN);
-            default.max(self.near.saturating_mul(2))
+            default.max(self.sender_rtt.saturating_mul(2))
         };
         if now.since(last).0 >= patience + 2 * measure.step.0 {
             self.signalled = None;
@@ -174,15 +174,18 @@ impl DcqcnModel {
     /// Time from a CNP to its effect; `default` until learned.
     pub(crate) fn feedback(&self, default: Nanos) -> Nanos {
         if self.feedback == 0 {
-            self.replies(default)
+            self.bounded_rtt(default)
         } else {
             Nanos(self.feedback)
         }
     }
 
     /// Time to the sender and back as replies show it, within the limits in which it is believed; `default` until there were any.
-    pub(crate) fn replies(&self, default: Nanos) -> Nanos {
-        Nanos(self.near.clamp(default.0, default.0.saturating_mul(FORGED)))
+    pub(crate) fn bounded_rtt(&self, default: Nanos) -> Nanos {
+        Nanos(
+            self.sender_rtt
+                .clamp(default.0, default.0.saturating_mul(FORGED)),
+        )
     }
 
     /// The rate the flow will have once the CNPs on their way have had effect; 0 when it is not known.

@@ -228,13 +228,13 @@ impl FlowTracker {
             self.connections.set_partner(endpoint, resolution.partner);
         }
         let evidence = pairing.evidence();
-        let near = key.and_then(|key| self.near.delay(&key));
-        let far = key.and_then(|key| self.near.far_delay(&key));
+        let near = key.and_then(|key| self.host_rtt.delay(&key));
+        let far = key.and_then(|key| self.host_rtt.far_delay(&key));
         let settings = &self.settings;
         let mut stale = evidence != old;
         if let Some(flow) = self.flows.get_mut(index) {
             flow.dcqcn.learn_near(near);
-            (flow.near, flow.far) = (flow.dcqcn.replies(settings.feedback), far);
+            (flow.near, flow.far) = (flow.dcqcn.bounded_rtt(settings.feedback), far);
             let gated = settings.leaves_to_ecn(flow.near, far);
             stale |= flow.gated != gated;
             flow.gated = gated;

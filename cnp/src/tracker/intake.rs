@@ -160,7 +160,7 @@ impl FlowTracker {
             self.status.cnps_passed.add(1);
         }
         if record.class != RoceClass::Datagram && expects_reply(record) {
-            self.near.record_request(record);
+            self.host_rtt.record_request(record);
         }
         // This packet may answer a flow of the other direction, and so give that flow a sender or take it away.
         let Some((partner, evidence)) = resolution.partner else {
@@ -171,7 +171,7 @@ impl FlowTracker {
             .key(partner)
             .filter(|_| evidence >= self.settings.evidence && is_positive_reply(record))
         {
-            self.near.record_reply(record, &request);
+            self.host_rtt.record_reply(record, &request);
         }
         let answered = self.connections.endpoint(partner).map(|state| state.flow);
         if let Some(flow) = answered.filter(|flow| self.owns(*flow, partner)) {

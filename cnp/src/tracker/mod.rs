@@ -25,9 +25,9 @@ use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
 use crate::holdings::Holdings;
 use crate::host_response::HostResponses;
+use crate::host_rtt::HostRtt;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
-use crate::near_rtt::NearRtt;
 use crate::pair::Evidence;
 use crate::pair::connections::ConnectionTable;
 use crate::source_check::{Routes, SourceCheck};
@@ -71,7 +71,7 @@ pub(crate) struct FlowTracker {
     uncounted_slots: UncountedSlots,
     pub(crate) hosts: Hosts,
     responses: HostResponses,
-    near: NearRtt,
+    host_rtt: HostRtt,
     xoffs: Xoffs,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
@@ -127,7 +127,7 @@ impl FlowTracker {
             uncounted_slots: UncountedSlots::new(),
             hosts: Hosts::new(config.hash_seed),
             responses: HostResponses::new(config.hash_seed),
-            near: NearRtt::new(config.hash_seed),
+            host_rtt: HostRtt::new(config.hash_seed),
             xoffs: Xoffs::new(),
             status,
             lists: vec![QueueList::EMPTY; settings.queues.len()].into_boxed_slice(),

@@ -119,16 +119,16 @@ impl Delays {
 
 /// Estimator of round trips to hosts, on the near and the far side.
 #[derive(Debug)]
-pub(crate) struct NearRtt {
+pub(crate) struct HostRtt {
     probes: Box<[Option<Probe>]>,
     hosts: FixedMap<(Bits, bool), Delays>,
     hasher: KeyHasher,
 }
 
-impl NearRtt {
+impl HostRtt {
     /// Makes an estimator without measurements.
-    pub(crate) fn new(seed: u64) -> NearRtt {
-        NearRtt {
+    pub(crate) fn new(seed: u64) -> HostRtt {
+        HostRtt {
             probes: vec![None; PROBES].into_boxed_slice(),
             hosts: FixedMap::new(HOSTS, seed),
             hasher: KeyHasher::new(seed),
@@ -229,5 +229,5 @@ fn within(one: Nanos, other: Nanos) -> bool {
 }
 
 #[cfg(test)]
-#[path = "near_rtt_tests.rs"]
+#[path = "host_rtt_tests.rs"]
 mod tests;

@@ -43,11 +43,11 @@ fn record(key: FlowKey, psn: u32, us: u64, (ingress, egress): (PortId, PortId)) 
     }
 }
 
-struct Side(NearRtt);
+struct Side(HostRtt);
 
 impl Side {
     fn new() -> Side {
-        Side(NearRtt::new(5))
+        Side(HostRtt::new(5))
     }
 
     fn record_request(&mut self, psn: u32, us: u64) {
