@@ -20,7 +20,7 @@ use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::fixed_map::FixedMap;
 use crate::key::{Bits, FlowKey, KeyHasher, low32};
-use crate::sample::Record;
+use crate::sample::PacketSample;
 
 /// Maximum number of requests whose replies are awaited at a time.
 const PROBES: usize = 4_096;
@@ -40,7 +40,7 @@ struct Pass {
 }
 
 impl Pass {
-    fn of(record: &Record) -> Pass {
+    fn of(record: &PacketSample) -> Pass {
         Pass {
             at: record.time,
             ingress: record.ingress,
@@ -136,7 +136,7 @@ impl HostRtt {
     }
 
     /// Records the passage of a request that is to be answered.
-    pub(crate) fn record_request(&mut self, record: &Record) {
+    pub(crate) fn record_request(&mut self, record: &PacketSample) {
         let pass = Pass::of(record);
         let (state, delay) = match self.known(&record.key, record) {
             Some(State::Requested(_) | State::Void(_)) => (State::Void(pass.at), None),
@@ -150,7 +150,7 @@ impl HostRtt {
     }
 
     /// Records the passage of the reply to the request with key `key` and this record's sequence number.
-    pub(crate) fn record_reply(&mut self, record: &Record, key: &FlowKey) {
+    pub(crate) fn record_reply(&mut self, record: &PacketSample, key: &FlowKey) {
         let pass = Pass::of(record);
         match self.known(key, record) {
             Some(State::Requested(request)) => {
@@ -183,13 +183,13 @@ impl HostRtt {
     }
 
     /// State of this record's sequence number, of packets to `key`.
-    fn known(&self, key: &FlowKey, record: &Record) -> Option<State> {
+    fn known(&self, key: &FlowKey, record: &PacketSample) -> Option<State> {
         let probe = (*self.probes.get(self.place(key, record.psn))?)?;
         let same = (probe.key, probe.psn) == (*key, record.psn);
         (same && within(probe.state.at(), record.time)).then_some(probe.state)
     }
 
-    fn remember(&mut self, key: &FlowKey, record: &Record, state: State) {
+    fn remember(&mut self, key: &FlowKey, record: &PacketSample, state: State) {
         let place = self.place(key, record.psn);
         if let Some(place) = self.probes.get_mut(place) {
             *place = Some(Probe {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::key::Qpn;
-use crate::sample::{RecordFlags, SlotRef};
+use crate::sample::{SampleFlags, SlotRef};
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::Priority;
 use npcc_pipeline::wire::bth::RoceClass;
@@ -19,9 +19,9 @@ fn flow() -> FlowKey {
     FlowKey::new(NEAR.parse().unwrap(), FAR.parse().unwrap(), Qpn::new(0x11))
 }
 
-fn record(key: FlowKey, psn: u32, us: u64, (ingress, egress): (PortId, PortId)) -> Record {
+fn record(key: FlowKey, psn: u32, us: u64, (ingress, egress): (PortId, PortId)) -> PacketSample {
     let opcode = if egress == DC { 0x0c } else { 0x10 };
-    Record {
+    PacketSample {
         key,
         time: Nanos::from_micros(us),
         slot: SlotRef {
@@ -35,7 +35,7 @@ fn record(key: FlowKey, psn: u32, us: u64, (ingress, egress): (PortId, PortId)) 
         wire_len: 100,
         opcode,
         class: RoceClass::of(opcode, 0x11),
-        flags: RecordFlags::default(),
+        flags: SampleFlags::default(),
         syndrome: None,
         ingress,
         egress,

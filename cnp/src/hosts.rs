@@ -10,7 +10,7 @@ use npcc_pipeline::counters::Counter;
 
 use crate::fixed_map::FixedMap;
 use crate::key::{Bits, FlowKey, low32};
-use crate::sample::{Record, RecordFlags};
+use crate::sample::{PacketSample, SampleFlags};
 use crate::seqlock::SeqCell;
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::RoceClass;
@@ -97,8 +97,8 @@ impl Hosts {
     }
 
     /// Counts a record for the host it goes to.
-    pub(crate) fn see(&mut self, record: &Record, view: &HostView) {
-        let ce = record.flags.has(RecordFlags::CE);
+    pub(crate) fn see(&mut self, record: &PacketSample, view: &HostView) {
+        let ce = record.flags.has(SampleFlags::CE);
         let kind = record.syndrome.map_or(0, |syndrome| syndrome >> 5);
         let cnp = record.class == RoceClass::Cnp;
         if !(ce || cnp || matches!(kind, 1 | 3)) {

@@ -14,9 +14,9 @@ const DETH_LEN: usize = 8;
 
 /// Flags of a BTH and of the IP header, as seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RecordFlags(u8);
+pub struct SampleFlags(u8);
 
-impl RecordFlags {
+impl SampleFlags {
     /// AckReq: the sender asked for an acknowledgement.
     pub const ACK_REQ: u8 = 1;
     /// BECN: backward congestion notification is set.
@@ -50,7 +50,7 @@ impl SlotRef {
 
 /// Detailed sample of a packet.
 #[derive(Debug, Clone, Copy)]
-pub struct Record {
+pub struct PacketSample {
     /// Addresses and destination queue pair.
     pub key: FlowKey,
     /// Time of enqueueing.
@@ -72,7 +72,7 @@ pub struct Record {
     /// Class of the packet.
     pub class: RoceClass,
     /// Flags: AckReq, BECN, CE.
-    pub flags: RecordFlags,
+    pub flags: SampleFlags,
     /// First octet of the AETH, where there is one: ACK, RNR NAK or NAK, with credits or code.
     pub syndrome: Option<u8>,
     /// Ingress port.
@@ -83,11 +83,11 @@ pub struct Record {
     pub priority: Priority,
 }
 
-impl Record {
+impl PacketSample {
     /// Returns true if AckReq is set.
     #[must_use]
     pub const fn asks_for_reply(&self) -> bool {
-        self.flags.has(RecordFlags::ACK_REQ)
+        self.flags.has(SampleFlags::ACK_REQ)
     }
 
     /// Makes a record of a sighting; `None` if the frame is cut short.
@@ -97,7 +97,7 @@ impl Record {
         key: FlowKey,
         slot: SlotRef,
         packets: u32,
-    ) -> Option<Record> {
+    ) -> Option<PacketSample> {
         let frame = sighting.data;
         let (base, rest) =
             Bth::ref_from_prefix(frame.get(usize::from(sighting.roce.bth_off)..)?).ok()?;
@@ -105,13 +105,13 @@ impl Record {
             Udp::ref_from_prefix(frame.get(usize::from(sighting.parsed.l4_off)..)?).ok()?;
         let mut flags = 0;
         if base.ack_req() {
-            flags |= RecordFlags::ACK_REQ;
+            flags |= SampleFlags::ACK_REQ;
         }
         if base.becn() {
-            flags |= RecordFlags::BECN;
+            flags |= SampleFlags::BECN;
         }
         if sighting.parsed.ecn() == 3 {
-            flags |= RecordFlags::CE;
+            flags |= SampleFlags::CE;
         }
         let class = sighting.roce.class;
         let source_qp = match class {
@@ -121,7 +121,7 @@ impl Record {
             }
             _ => None,
         };
-        Some(Record {
+        Some(PacketSample {
             key,
             time: sighting.now,
             slot,
@@ -132,7 +132,7 @@ impl Record {
             wire_len: sighting.meta.wire_len(),
             opcode: base.opcode,
             class,
-            flags: RecordFlags(flags),
+            flags: SampleFlags(flags),
             syndrome: if has_aeth(base.opcode) {
                 rest.first().copied()
             } else {

@@ -6,7 +6,7 @@
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::{counters, named};
 
-use crate::sample::{Record, SlotRef};
+use crate::sample::{PacketSample, SlotRef};
 
 /// Number of slots remembered, over all workers.
 const SLOTS: usize = 4_096;
@@ -65,7 +65,11 @@ impl UncountedSlots {
     }
 
     /// Bytes that a record of a contributor without an entry adds; `bytes` is its slot's count by now.
-    pub(crate) fn fresh(&mut self, (record, reader): (&Record, usize), bytes: Option<u64>) -> u64 {
+    pub(crate) fn fresh(
+        &mut self,
+        (record, reader): (&PacketSample, usize),
+        bytes: Option<u64>,
+    ) -> u64 {
         let mut fresh = u64::from(record.wire_len);
         if let (Some(seen), Some(bytes)) = (self.seen.get_mut(place(record.slot)), bytes) {
             if (seen.reader, seen.slot) == (reader, record.slot) {

@@ -250,7 +250,7 @@ const fn matching(tags: u64, tag: u64) -> u64 {
     differ.wrapping_sub(ONES) & !differ & (ONES << 7)
 }
 
-const _: () = assert!(size_of::<crate::sample::Record>() <= 96);
+const _: () = assert!(size_of::<crate::sample::PacketSample>() <= 96);
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -14,7 +14,7 @@ use super::rings::{Quotas, Waiting};
 use super::slot::{Slot, SlotControl, SlotReading};
 use super::woken::Woken;
 use crate::cm::copy::CmCopy;
-use crate::sample::{Record, SlotRef};
+use crate::sample::{PacketSample, SlotRef};
 
 counters! {
     /// Counters of packets other than data in a worker's flow cache.
@@ -80,7 +80,7 @@ pub struct CacheReader {
 
 impl CacheReader {
     /// Takes the next record.
-    pub fn pop(&mut self) -> Option<Record> {
+    pub fn pop(&mut self) -> Option<PacketSample> {
         self.pop_together::<1>(1, &[1; MAX_PORTS]).pop()
     }
 
@@ -94,7 +94,7 @@ impl CacheReader {
         &mut self,
         most: usize,
         quotas: &Quotas,
-    ) -> ArrayVec<Record, N> {
+    ) -> ArrayVec<PacketSample, N> {
         self.waiting.pop_together(most, quotas)
     }
 

@@ -6,12 +6,12 @@ use rtrb::chunks::ReadChunk;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::{RING_TURN, stamp};
-use crate::sample::Record;
+use crate::sample::PacketSample;
 
 /// Producer of one ring.
 #[derive(Debug)]
 struct Ring {
-    records: Producer<Record>,
+    records: Producer<PacketSample>,
     /// Turn of 16 age units ([`RING_TURN`]) in which the ring was last found full.
     full_in: u32,
 }
@@ -46,7 +46,7 @@ impl Rings {
     }
 
     /// Puts a record into its port's ring; returns false if that is full.
-    pub(super) fn push(&mut self, record: Record, now: Nanos) -> bool {
+    pub(super) fn push(&mut self, record: PacketSample, now: Nanos) -> bool {
         let Some(ring) = self.0.get_mut(record.ingress.index()) else {
             return false;
         };
@@ -63,7 +63,7 @@ pub(crate) type Quotas = [usize; MAX_PORTS];
 
 /// Consumers of all rings: the control core's end.
 #[derive(Debug)]
-pub(super) struct Waiting(Box<[Consumer<Record>]>);
+pub(super) struct Waiting(Box<[Consumer<PacketSample>]>);
 
 impl Waiting {
     /// Number of ports with waiting records.
@@ -78,7 +78,7 @@ impl Waiting {
         &mut self,
         most: usize,
         quotas: &Quotas,
-    ) -> ArrayVec<Record, N> {
+    ) -> ArrayVec<PacketSample, N> {
         let most = most.min(N);
         let ports = self.0.iter_mut().zip(quotas);
         let chunks = ports.filter_map(|(ring, quota)| {
@@ -107,12 +107,12 @@ impl Waiting {
 
 /// Waiting records of one port, and the number taken of them.
 struct Merged<'a> {
-    chunk: ReadChunk<'a, Record>,
+    chunk: ReadChunk<'a, PacketSample>,
     taken: usize,
 }
 
 impl Merged<'_> {
-    fn head(&self) -> Option<Record> {
+    fn head(&self) -> Option<PacketSample> {
         let (first, second) = self.chunk.as_slices();
         let rest = || second.get(self.taken - first.len());
         first.get(self.taken).or_else(rest).copied()

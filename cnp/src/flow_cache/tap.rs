@@ -17,7 +17,7 @@ use super::slot::Slot;
 use super::{FlowCache, QUOTA, stamp};
 use crate::cm::copy::CmCopy;
 use crate::key::{FlowKey, Qpn, low32};
-use crate::sample::{Record, SlotRef};
+use crate::sample::{PacketSample, SlotRef};
 
 impl FlowCache {
     /// Handles a packet that the fast loop leaves: counts it, and shows it if due. Returns the slot it was counted in.
@@ -179,7 +179,7 @@ impl FlowCache {
             slot: counted,
             generation: shared.generation(),
         };
-        let Some(record) = Record::of(sighting, key, reference, shared.packets()) else {
+        let Some(record) = PacketSample::of(sighting, key, reference, shared.packets()) else {
             return;
         };
         let right = icrc::verify(sighting.data, sighting.parsed) == Some(true);

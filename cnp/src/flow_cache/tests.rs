@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::Record;
+use crate::sample::PacketSample;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta, wire_len};
@@ -55,7 +55,7 @@ fn small(slots: usize, ring: usize) -> (FlowCache, CacheReader) {
     FlowCache::new(slots, WAN.bit(), ring, 3)
 }
 
-fn drain(reader: &mut CacheReader) -> Vec<Record> {
+fn drain(reader: &mut CacheReader) -> Vec<PacketSample> {
     std::iter::from_fn(|| reader.pop()).collect()
 }
 
@@ -73,7 +73,7 @@ fn a_record_says_what_the_packet_said() {
         (record.ingress, record.egress, record.priority),
         (DC, WAN, QUEUE)
     );
-    assert!(record.flags.has(crate::sample::RecordFlags::ACK_REQ));
+    assert!(record.flags.has(crate::sample::SampleFlags::ACK_REQ));
     assert_eq!(
         (record.slot.slot, record.packets, record.syndrome),
         (slot, 1, None)

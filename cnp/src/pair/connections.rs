@@ -13,7 +13,7 @@ use super::{port_hash, psn};
 use crate::cm::message::Message;
 use crate::fixed_map::{Hints, NONE, TOGETHER};
 use crate::key::{FlowKey, Qpn};
-use crate::sample::{Record, SlotRef};
+use crate::sample::{PacketSample, SlotRef};
 
 /// Place of an endpoint in the table, valid while its key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl ConnectionTable {
 
     /// Returns true if a record names a queue pair of a connection, or the sender of datagrams.
     #[must_use]
-    pub fn teaches(record: &Record) -> bool {
+    pub fn teaches(record: &PacketSample) -> bool {
         match record.class {
             RoceClass::Data
             | RoceClass::ReadRequest
@@ -127,21 +127,21 @@ impl ConnectionTable {
     pub(crate) fn is_unrequested(
         &self,
         endpoint: EndpointId,
-        record: &Record,
+        record: &PacketSample,
         read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> bool {
         self.endpoints.is_unrequested(endpoint.0, record, read_psn)
     }
 
     /// Learns from a record of the worker with this number. `None` if the table is full.
-    pub fn observe(&mut self, record: &Record, reader: usize) -> Option<EndpointId> {
+    pub fn observe(&mut self, record: &PacketSample, reader: usize) -> Option<EndpointId> {
         self.observe_with(record, reader, |_, _| None)
     }
 
     /// Learns from a record; `read_psn` returns the present sequence number of requests in a worker's slot.
     pub fn observe_with(
         &mut self,
-        record: &Record,
+        record: &PacketSample,
         reader: usize,
         read_psn: impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<EndpointId> {
@@ -152,7 +152,7 @@ impl ConnectionTable {
     /// Learns from a record whose endpoint has been looked for: `known`, or none.
     pub(crate) fn observe_known(
         &mut self,
-        record: &Record,
+        record: &PacketSample,
         reader: usize,
         known: Option<EndpointId>,
         read_psn: impl Fn(usize, SlotRef) -> Option<u32>,

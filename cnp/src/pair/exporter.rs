@@ -11,7 +11,7 @@ use super::export::{CmKind, EndFeed, Row, SeenEnd, Walk};
 use super::psn::is_positive_reply;
 use crate::cm::message::Message;
 use crate::key::FlowKey;
-use crate::sample::Record;
+use crate::sample::PacketSample;
 
 /// Shortest time between two exports of an end whose port stays.
 const AGAIN: Nanos = Nanos::from_millis(1_000);
@@ -22,7 +22,7 @@ const STEP: Nanos = Nanos::from_millis(1);
 impl Endpoints {
     /// Exports an endpoint of which a frame was just shown, if it is new or its time has come.
     #[inline]
-    pub(super) fn export_seen(&mut self, end: u32, record: &Record) {
+    pub(super) fn export_seen(&mut self, end: u32, record: &PacketSample) {
         if !self.export.on {
             return;
         }

@@ -3,7 +3,7 @@ use crate::cm::message::Service;
 use crate::key::Qpn;
 use crate::pair::Transport;
 use crate::pair::export::{EndReader, KEPT};
-use crate::sample::{RecordFlags, SlotRef};
+use crate::sample::{SampleFlags, SlotRef};
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::{PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
@@ -11,9 +11,9 @@ use npcc_pipeline::wire::bth::RoceClass;
 const PORT: u16 = 0xc123;
 
 /// Record of an ACK to this queue pair.
-fn ack(qpn: u32, udp_port: u16, now: Nanos) -> Record {
+fn ack(qpn: u32, udp_port: u16, now: Nanos) -> PacketSample {
     let key = FlowKey::new([10, 0, 2, 2].into(), [10, 0, 1, 3].into(), Qpn::new(qpn));
-    Record {
+    PacketSample {
         key,
         time: now,
         slot: SlotRef {
@@ -27,7 +27,7 @@ fn ack(qpn: u32, udp_port: u16, now: Nanos) -> Record {
         wire_len: 98,
         opcode: 0x11,
         class: RoceClass::Ack,
-        flags: RecordFlags::default(),
+        flags: SampleFlags::default(),
         syndrome: Some(0x1f),
         ingress: PortId(1),
         egress: PortId(0),

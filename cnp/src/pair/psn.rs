@@ -23,7 +23,7 @@ use super::port_hash;
 use super::senders::Senders;
 use crate::key::low32;
 use crate::links::NONE;
-use crate::sample::{Record, SlotRef};
+use crate::sample::{PacketSample, SlotRef};
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::{RoceClass, is_request};
 
@@ -54,12 +54,12 @@ const fn is_read_response(opcode: u8) -> bool {
 const ACK_MASK: u8 = 0b0110_0000;
 
 /// Returns true if a record is of a request that is answered with its own number, if with any.
-pub(crate) const fn expects_reply(record: &Record) -> bool {
+pub(crate) const fn expects_reply(record: &PacketSample) -> bool {
     is_request(record.opcode) && (record.asks_for_reply() || ends_message(record.opcode))
 }
 
 /// Returns true if a record is of a reply that carries its request's number.
-pub(crate) fn is_positive_reply(record: &Record) -> bool {
+pub(crate) fn is_positive_reply(record: &PacketSample) -> bool {
     let positive = |syndrome| syndrome & ACK_MASK == 0;
     is_reply(record.opcode)
         && record.class != RoceClass::Cnp
@@ -72,7 +72,7 @@ impl Endpoints {
     pub(super) fn observe_psn(
         &mut self,
         endpoint: u32,
-        record: &Record,
+        record: &PacketSample,
         reader: usize,
         read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> Option<(u32, u32)> {
@@ -103,7 +103,7 @@ impl Endpoints {
 
     /// Processes a request. One whose number does not go on from the last is another connection's, with the same queue pair number and
     /// UDP source port.
-    fn observe_request(&mut self, endpoint: u32, record: &Record, reader: usize) {
+    fn observe_request(&mut self, endpoint: u32, record: &PacketSample, reader: usize) {
         let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };
@@ -129,7 +129,7 @@ impl Endpoints {
     pub(super) fn is_unrequested(
         &self,
         endpoint: u32,
-        record: &Record,
+        record: &PacketSample,
         read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) -> bool {
         let requester = self
@@ -294,7 +294,7 @@ impl Endpoints {
     fn check_port_fit(
         &mut self,
         endpoint: u32,
-        reply: &Record,
+        reply: &PacketSample,
         read_psn: &impl Fn(usize, SlotRef) -> Option<u32>,
     ) {
         let sole = self

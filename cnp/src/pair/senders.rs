@@ -14,7 +14,7 @@ use super::endpoints::Endpoints;
 use super::endpoints::psns::{NEAR, PsnBucket, SMALL, SentPsns, distance};
 use super::pair_state::PairKey;
 use crate::links::{Links, NONE, link, unlink};
-use crate::sample::{Record, SlotRef};
+use crate::sample::{PacketSample, SlotRef};
 
 /// Maximum number of endpoints looked at for one number.
 const MOST: usize = 192;
@@ -34,7 +34,7 @@ pub(super) enum Senders {
 
 impl Endpoints {
     /// Records the number of a request to `endpoint`.
-    pub(super) fn index_psn(&mut self, endpoint: u32, record: &Record, reader: usize) {
+    pub(super) fn index_psn(&mut self, endpoint: u32, record: &PacketSample, reader: usize) {
         let Some(state) = self.endpoint_mut(endpoint) else {
             return;
         };

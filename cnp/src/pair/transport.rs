@@ -3,7 +3,7 @@
 use npcc_pipeline::wire::bth::{RoceClass, is_uc};
 
 use crate::cm::message::Service;
-use crate::sample::Record;
+use crate::sample::PacketSample;
 
 /// Transport of the queue pair that packets name. A number is that of one queue pair, of one transport: a number in use with two is suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Transport {
     }
 
     /// Transport of a packet's queue pair; `None` for a CNP, which may go to any.
-    pub(crate) const fn of(record: &Record) -> Option<Transport> {
+    pub(crate) const fn of(record: &PacketSample) -> Option<Transport> {
         match record.class {
             RoceClass::Cnp => None,
             RoceClass::Datagram => Some(Transport::Ud),

@@ -7,7 +7,7 @@ use crate::holdings::{Holder, LOOKED_AT};
 use crate::key::QueueFlow;
 use crate::pair::connections::EndpointId;
 use crate::pair::{Evidence, Pairing, Resolution};
-use crate::sample::Record;
+use crate::sample::PacketSample;
 use crate::table::{Flow, IDLE, QueueList, UNPROVEN_IDLE};
 use crate::uncounted::Uncounted;
 
@@ -17,7 +17,7 @@ const FORGET: Nanos = Nanos::from_millis(6_000);
 const FORGOTTEN_PER_TICK: usize = 8;
 
 /// Key of a record's flow in its queue.
-pub(super) const fn queue_flow(record: &Record) -> QueueFlow {
+pub(super) const fn queue_flow(record: &PacketSample) -> QueueFlow {
     QueueFlow {
         key: record.key,
         egress: record.egress,
@@ -46,7 +46,7 @@ impl FlowTracker {
 
     pub(super) fn see_flow(
         &mut self,
-        record: &Record,
+        record: &PacketSample,
         reader: usize,
         (endpoint, resolution): (EndpointId, Resolution),
         hint: u32,
@@ -114,7 +114,7 @@ impl FlowTracker {
     fn enter(
         &mut self,
         key: QueueFlow,
-        (record, reader): (&Record, usize),
+        (record, reader): (&PacketSample, usize),
         resolution: &Resolution,
         now: Nanos,
     ) -> Result<u32, Uncounted> {

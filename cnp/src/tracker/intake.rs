@@ -13,7 +13,7 @@ use crate::fixed_map::{NONE, TOGETHER};
 use crate::flow_cache::{CacheReader, Quotas};
 use crate::pair::connections::{ConnectionTable, EndpointId};
 use crate::pair::psn::{expects_reply, is_positive_reply};
-use crate::sample::{Record, RecordFlags};
+use crate::sample::{PacketSample, SampleFlags};
 use crate::uncounted::Uncounted;
 
 /// Maximum number of QP1 packets processed per tick, from each worker.
@@ -92,7 +92,7 @@ impl FlowTracker {
         reader: usize,
         most: usize,
         quotas: &Quotas,
-    ) -> ArrayVec<Record, TOGETHER> {
+    ) -> ArrayVec<PacketSample, TOGETHER> {
         let reader = self.readers.get_mut(reader);
         reader.map_or_else(ArrayVec::new, |reader| reader.pop_together(most, quotas))
     }
@@ -130,7 +130,7 @@ impl FlowTracker {
     /// Processes a record of an endpoint that is known or not, and whose flow may be at `hint`.
     pub(super) fn observe_record(
         &mut self,
-        record: &Record,
+        record: &PacketSample,
         reader: usize,
         known: Option<EndpointId>,
         hint: u32,
@@ -140,7 +140,7 @@ impl FlowTracker {
             return;
         }
         // No sender slows down at a CNP without BECN.
-        if record.class == RoceClass::Cnp && !record.flags.has(RecordFlags::BECN) {
+        if record.class == RoceClass::Cnp && !record.flags.has(SampleFlags::BECN) {
             self.status.cnps_damaged.add(1);
             return;
         }
@@ -186,7 +186,7 @@ impl FlowTracker {
     /// Learns from a record of an endpoint that is known or not, unless its port, its source or a full table forbids it.
     fn observe_endpoint(
         &mut self,
-        record: &Record,
+        record: &PacketSample,
         reader: usize,
         known: Option<EndpointId>,
         now: Nanos,
@@ -216,7 +216,7 @@ impl FlowTracker {
     }
 
     /// Refuses to learn from a record: the state stays as it is, and a contributor without an entry gets none.
-    fn refuse(&mut self, record: &Record, reader: usize, why: Uncounted) {
+    fn refuse(&mut self, record: &PacketSample, reader: usize, why: Uncounted) {
         match why {
             Uncounted::UntrustedPort => self.status.untrusted.add(1),
             Uncounted::WrongPort => self.status.wrong_port.add(1),
@@ -237,7 +237,7 @@ impl FlowTracker {
     }
 
     /// Counts a packet of a contributor that has no entry in the flow table.
-    pub(super) fn count_aside(&mut self, record: &Record, reader: usize, why: Uncounted) {
+    pub(super) fn count_aside(&mut self, record: &PacketSample, reader: usize, why: Uncounted) {
         let slot = self.readers.get(reader).and_then(|of| of.read(record.slot));
         let bytes = slot.map(|slot| slot.bytes);
         let fresh = self.uncounted_slots.fresh((record, reader), bytes);

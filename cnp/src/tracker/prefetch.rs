@@ -19,7 +19,7 @@ use npcc_pipeline::wire::bth::RoceClass;
 use super::{FlowTracker, PREFETCH_ABOVE};
 use crate::fixed_map::{Hints, NONE};
 use crate::pair::psn::is_positive_reply;
-use crate::sample::Record;
+use crate::sample::PacketSample;
 
 /// Places at which the endpoints and flows of records were found, or nearly.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Places {
 impl FlowTracker {
     /// Prefetches the state that these records need; returns the places of their endpoints and flows. With few endpoints all of them stay in the core's own
     /// cache, and nothing is done.
-    pub(super) fn prefetch(&self, records: &[Record]) -> Places {
+    pub(super) fn prefetch(&self, records: &[PacketSample]) -> Places {
         if self.connections.len() <= PREFETCH_ABOVE {
             return Places::default();
         }

@@ -22,7 +22,7 @@ use npcc_cnp::pair::export::{EndReader, Row};
 use npcc_cnp::pair::foreign::{HOLDS, PeerId, ReportedEnd};
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::pair::{Evidence, Pairing};
-use npcc_cnp::sample::{Record, RecordFlags, SlotRef};
+use npcc_cnp::sample::{PacketSample, SampleFlags, SlotRef};
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
@@ -722,8 +722,8 @@ fn record(
     number: u32,
     source: Option<u32>,
     (slot, packets, time): (u32, u32, Nanos),
-) -> Record {
-    Record {
+) -> PacketSample {
+    PacketSample {
         key: *key,
         time,
         slot: SlotRef {
@@ -737,7 +737,7 @@ fn record(
         wire_len: 1_100,
         opcode,
         class: RoceClass::of(opcode, key.dest_qp().get()),
-        flags: RecordFlags::default(),
+        flags: SampleFlags::default(),
         syndrome: (opcode == ACK).then_some(0x1f),
         ingress: PortId(0),
         egress: PortId(1),

@@ -5,7 +5,7 @@ use npcc_pipeline::units::Nanos;
 use crate::key::{KeyHasher, low32};
 use crate::links::{Links, NONE};
 use crate::pair::pair_state::Direction;
-use crate::sample::{Record, SlotRef};
+use crate::sample::{PacketSample, SlotRef};
 
 /// Largest distance at which two sequence numbers may be of one connection, where it is not known which numbers are in flight: no queue pair has as
 /// many in flight.
@@ -128,7 +128,7 @@ impl SentPsns {
         }
     }
 
-    pub(in crate::pair) fn see(&mut self, record: &Record, reader: usize) {
+    pub(in crate::pair) fn see(&mut self, record: &PacketSample, reader: usize) {
         let (now, psn) = (record.time, record.psn);
         if self.first == NONE {
             self.first = psn;

@@ -3,8 +3,8 @@
 use super::*;
 
 /// Datagram from one queue pair to another.
-fn datagram(src: &str, dst: &str, from: u32, to: u32, now: Nanos) -> Record {
-    Record {
+fn datagram(src: &str, dst: &str, from: u32, to: u32, now: Nanos) -> PacketSample {
+    PacketSample {
         source_qp: Some(Qpn::new(from)),
         ..record(src, dst, to, 0x64, 0xd000, now)
     }

@@ -3,7 +3,7 @@ use super::endpoints::LIVE;
 use super::port_hash::port_of;
 use super::*;
 use crate::key::FlowKey;
-use crate::sample::{Record, RecordFlags, SlotRef};
+use crate::sample::{PacketSample, SampleFlags, SlotRef};
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
@@ -17,8 +17,8 @@ mod psns;
 const A: &str = "10.0.1.3";
 const B: &str = "10.0.2.2";
 
-fn record(src: &str, dst: &str, qpn: u32, opcode: u8, port: u16, now: Nanos) -> Record {
-    Record {
+fn record(src: &str, dst: &str, qpn: u32, opcode: u8, port: u16, now: Nanos) -> PacketSample {
+    PacketSample {
         key: FlowKey::new(src.parse().unwrap(), dst.parse().unwrap(), Qpn::new(qpn)),
         time: now,
         slot: SlotRef {
@@ -32,7 +32,7 @@ fn record(src: &str, dst: &str, qpn: u32, opcode: u8, port: u16, now: Nanos) -> 
         wire_len: 1_100,
         opcode,
         class: RoceClass::of(opcode, qpn),
-        flags: RecordFlags::default(),
+        flags: SampleFlags::default(),
         syndrome: None,
         ingress: PortId(0),
         egress: PortId(1),
@@ -223,11 +223,11 @@ fn a_near_number_that_no_request_of_late_had_refutes_the_port() {
         for now in 1..100 {
             let number = 10_000 + 5 * u32::try_from(now).unwrap();
             let read_psn = |_: usize, _: SlotRef| Some(number);
-            let request = Record {
+            let request = PacketSample {
                 psn: number,
                 ..record(A, B, 0x11, 0x0a, 50_000, ms(now))
             };
-            let answer = Record {
+            let answer = PacketSample {
                 psn: number.saturating_add_signed(from_request),
                 syndrome: Some(0x1f),
                 ..record(B, A, 0x18, 0x11, 50_000, ms(now))
@@ -456,7 +456,7 @@ fn more_than_eight_ends_on_a_port_are_not_compared() {
 #[test]
 fn forged_replies_on_other_ports_do_not_take_psn_evidence_away() {
     let mut book = Book::new();
-    let packet = |src, dst, qpn, opcode, port, psn, now| Record {
+    let packet = |src, dst, qpn, opcode, port, psn, now| PacketSample {
         psn,
         syndrome: (opcode == 0x11).then_some(0x1f),
         ..record(src, dst, qpn, opcode, port, now)

@@ -32,7 +32,7 @@ impl PsnRig {
     fn packet(&mut self, src: &str, dst: &str, qpn: u32, opcode: u8, psn: u32) -> EndpointId {
         self.now += Nanos(1_000);
         let syndrome = (opcode == 0x11).then_some(0x1f);
-        let record = Record {
+        let record = PacketSample {
             psn: psn.wrapping_add(BASE) & 0xff_ffff,
             syndrome,
             ..record(src, dst, qpn, opcode, self.port, self.now)
@@ -218,7 +218,7 @@ fn a_reply_whose_number_does_not_fit_refutes_the_port() {
     book.data(0x11, port, ms(60));
     book.ack(0x18, port, ms(60));
     assert_eq!(book.0.pairing(data, ms(60)), paired(0x18, Evidence::Port));
-    let far = Record {
+    let far = PacketSample {
         psn: 0x40_0000,
         syndrome: Some(0),
         ..record(B, A, 0x18, 0x11, port, ms(61))
@@ -264,7 +264,7 @@ fn a_port_is_compared_anew_when_psns_jump() {
     book.data(0x11, port, ms(60));
     book.ack(0x18, port, ms(60));
     assert_eq!(book.0.pairing(data, ms(60)), paired(0x18, Evidence::Port));
-    let far = Record {
+    let far = PacketSample {
         psn: 0x40_0000,
         ..record(A, B, 0x11, 0x0a, port, ms(61))
     };
@@ -327,7 +327,7 @@ fn replies_to_requests_sent_milliseconds_ago_undo_no_match() {
     // It begins slowly.
     let number = |n: u32| n.min(25) * 1_000 + n.saturating_sub(25) * 100_000;
     for n in 1..150 {
-        let packet = |src, dst, qpn, opcode, number| Record {
+        let packet = |src, dst, qpn, opcode, number| PacketSample {
             psn: number,
             packets: number,
             syndrome: (opcode == 0x11).then_some(0x1f),
@@ -349,7 +349,7 @@ fn psns_that_jump_often_take_port_evidence_away() {
     let (old, new) = (hash(0x18, 0x11), hash(0x55, 0x11));
     for n in 0..4 {
         book.data(0x11, old, ms(1 + 2 * n));
-        let far = Record {
+        let far = PacketSample {
             psn: 0x40_0000,
             ..record(A, B, 0x11, 0x0a, old, ms(2 + 2 * n))
         };
@@ -371,7 +371,7 @@ fn a_read_response_without_a_possible_request_is_unrequested() {
     const START: u32 = 0x60_0000;
     let mut book = Book::new();
     let port = hash(0x18, 0x11);
-    let response = |psn, now| Record {
+    let response = |psn, now| PacketSample {
         psn,
         ..record(A, B, 0x11, 0x0e, port, now)
     };
@@ -392,7 +392,7 @@ fn a_read_response_without_a_possible_request_is_unrequested() {
     );
     for now in 1..100 {
         let psn = START + 64 * u32::try_from(now).unwrap();
-        let request = Record {
+        let request = PacketSample {
             psn,
             ..record(B, A, 0x18, 0x0c, port, ms(now))
         };

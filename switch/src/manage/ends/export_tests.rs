@@ -1,7 +1,7 @@
 use super::*;
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::connections::ConnectionTable;
-use npcc_cnp::sample::{Record, RecordFlags, SlotRef};
+use npcc_cnp::sample::{PacketSample, SampleFlags, SlotRef};
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
@@ -31,7 +31,7 @@ impl Rig {
 
     fn see(&mut self, qpn: u32, port: u16) {
         self.now += Nanos(1);
-        let record = Record {
+        let record = PacketSample {
             key: FlowKey::new([10, 0, 2, 2].into(), [10, 0, 1, 3].into(), Qpn::new(qpn)),
             time: self.now,
             slot: SlotRef {
@@ -45,7 +45,7 @@ impl Rig {
             wire_len: 98,
             opcode: 0x11,
             class: RoceClass::Ack,
-            flags: RecordFlags::default(),
+            flags: SampleFlags::default(),
             syndrome: Some(0x1f),
             ingress: PortId(1),
             egress: PortId(0),
