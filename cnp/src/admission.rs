@@ -126,7 +126,7 @@ impl CnpCaps {
         }
     }
 
-    /// Replaces the caps, as [`Planner::new`] sets them. The used part of a cap stays used.
+    /// Replaces the caps, as [`CnpCaps::new`] sets them. The used part of a cap stays used.
     pub(crate) fn reconfigure(&mut self, settings: &Settings, now: Nanos) {
         let (rate, burst) = of_all(settings.cap_per_second);
         self.second.reconfigure(rate, burst, now);
@@ -147,7 +147,7 @@ impl CnpCaps {
         }
     }
 
-    /// Returns the queue pair to signal, or the reason for none. Caps are charged once the CNP's egress port is known ([`Planner::spend`]).
+    /// Returns the queue pair to signal, or the reason for none. Caps are charged once the CNP's egress port is known ([`CnpCaps::spend`]).
     pub(crate) fn check(
         settings: &Settings,
         candidate: &FlowCheck,
@@ -213,5 +213,5 @@ const fn wire_bytes(ipv6: bool) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
+#[path = "admission_tests.rs"]
 mod tests;

@@ -102,9 +102,9 @@ impl DcqcnModel {
     }
 
     /// Stores the measured time to the sender and back.
-    pub(crate) fn learn_near(&mut self, near: Option<Nanos>) {
-        if let Some(near) = near {
-            self.sender_rtt = near.0;
+    pub(crate) fn learn_sender_rtt(&mut self, rtt: Option<Nanos>) {
+        if let Some(rtt) = rtt {
+            self.sender_rtt = rtt.0;
         }
     }
 

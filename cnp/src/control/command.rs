@@ -127,8 +127,8 @@ impl ControlCore {
             .iter()
             .filter_map(|queue| queue.policy.interval());
         self.period = intervals.fold(self.tick, Nanos::min);
-        for planner in [&mut self.caps, &mut self.dry_run_caps] {
-            planner.reconfigure(&new, now);
+        for caps in [&mut self.caps, &mut self.dry_run_caps] {
+            caps.reconfigure(&new, now);
         }
         new.queues = queues;
         self.tracker.reconfigure(new, self.period);

@@ -88,7 +88,7 @@ pub struct FlowCache {
     shared: Arc<CacheShared>,
     rings: Rings,
     messages: Producer<CmCopy>,
-    debts: Producer<OwedStrike>,
+    owed_strikes: Producer<OwedStrike>,
     ports: u32,
     hasher: KeyHasher,
     /// Number of slots that some flow has, or had.
@@ -125,7 +125,7 @@ impl FlowCache {
             shared: Arc::clone(&shared),
             rings,
             messages,
-            debts,
+            owed_strikes: debts,
             ports,
             hasher: KeyHasher::new(seed),
             taken: 0,
@@ -138,7 +138,7 @@ impl FlowCache {
             CacheReader {
                 waiting,
                 messages: copies,
-                debts: owed,
+                owed_strikes: owed,
                 woken: 0,
                 shared,
             },

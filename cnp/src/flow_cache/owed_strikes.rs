@@ -42,7 +42,7 @@ impl FlowCache {
             egress,
             priority,
         };
-        self.debts.push(strike).is_ok()
+        self.owed_strikes.push(strike).is_ok()
     }
 
     /// Takes a returned strike; see [`FlowTap::redeem`](npcc_pipeline::tap::FlowTap::redeem).

@@ -72,7 +72,7 @@ impl CacheShared {
 pub struct CacheReader {
     pub(super) waiting: Waiting,
     pub(super) messages: Consumer<CmCopy>,
-    pub(super) debts: Consumer<OwedStrike>,
+    pub(super) owed_strikes: Consumer<OwedStrike>,
     /// Number of entries taken from the ring of flows that send again, modulo 2^32.
     pub(super) woken: u32,
     pub(super) shared: Arc<CacheShared>,
@@ -127,8 +127,8 @@ impl CacheReader {
 
     /// Takes the next strike that is owed to a sender as a near CNP.
     #[inline]
-    pub fn pop_debt(&mut self) -> Option<OwedStrike> {
-        self.debts.pop().ok()
+    pub fn pop_owed(&mut self) -> Option<OwedStrike> {
+        self.owed_strikes.pop().ok()
     }
 
     /// Writes the control word. A word for a slot that has changed hands is ignored by the worker.

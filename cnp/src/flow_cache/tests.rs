@@ -447,13 +447,13 @@ fn a_strike_is_owed_by_the_word_and_its_successor_owes_nothing() {
     let bytes = reader.read(reference).unwrap().bytes;
     reader.set_control(reference, word(true, bytes + 64));
     assert!(!cache.owe(&meta, false), "not earned");
-    let debt = OwedStrike {
+    let strike = OwedStrike {
         slot: reference,
         egress: WAN,
         priority: Priority::new(3),
     };
-    assert_eq!([reader.pop_debt(), reader.pop_debt()], [Some(debt); 2]);
-    assert_eq!(reader.pop_debt(), None);
+    assert_eq!([reader.pop_owed(), reader.pop_owed()], [Some(strike); 2]);
+    assert_eq!(reader.pop_owed(), None);
     assert!(!cache.owe(&Meta::of(64, DC, WAN, Priority::new(3)), false));
     // A ring that is full owes no more: the frame is marked.
     reader.set_control(reference, word(true, 0));
@@ -464,7 +464,7 @@ fn a_strike_is_owed_by_the_word_and_its_successor_owes_nothing() {
     reader.set_control(reference, word(true, 0));
     let owed = (0..10_000).filter(|_| cache.owe(&meta, false)).count();
     assert_eq!(owed, 4_096);
-    (0..owed).for_each(|_| assert_eq!(reader.pop_debt(), Some(debt)));
+    (0..owed).for_each(|_| assert_eq!(reader.pop_owed(), Some(strike)));
     (1..=8).for_each(|qpn| {
         let other = Packet {
             qpn: 0x100 + qpn,

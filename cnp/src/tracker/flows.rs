@@ -233,7 +233,7 @@ impl FlowTracker {
         let settings = &self.settings;
         let mut stale = evidence != old;
         if let Some(flow) = self.flows.get_mut(index) {
-            flow.dcqcn.learn_near(near);
+            flow.dcqcn.learn_sender_rtt(near);
             (flow.near, flow.far) = (flow.dcqcn.bounded_rtt(settings.feedback), far);
             let gated = settings.leaves_to_ecn(flow.near, far);
             stale |= flow.gated != gated;

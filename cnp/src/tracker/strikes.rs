@@ -22,7 +22,7 @@ impl FlowTracker {
     pub(crate) fn pop_strike(&mut self) -> Option<OwedStrike> {
         let mut readers = self.readers.iter_mut().enumerate();
         let (reader, strike) =
-            readers.find_map(|(at, reader)| Some((at, CacheReader::pop_debt(reader)?)))?;
+            readers.find_map(|(at, reader)| Some((at, CacheReader::pop_owed(reader)?)))?;
         let queue = self.queue_of.get(strike.egress.index());
         let queue = queue.and_then(|of| of.get(strike.priority.index()));
         let slots = self.slot_flows.get(reader);

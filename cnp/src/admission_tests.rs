@@ -34,7 +34,7 @@ fn settings(rate: u64, cap_per_second: u64) -> Settings {
     }
 }
 
-fn planner(rate: u64, cap_per_second: u64) -> CnpCaps {
+fn new_caps(rate: u64, cap_per_second: u64) -> CnpCaps {
     CnpCaps::new(&settings(rate, cap_per_second))
 }
 
@@ -128,18 +128,18 @@ fn each_reason_has_its_cause() {
 #[test]
 fn a_port_carries_its_share_of_cnps_and_no_more() {
     // 5 % of 1 Gb/s is 6.25 MB/s: 63,775 CNPs of 98 wire bytes.
-    let mut planner = planner(1_000_000_000, 1_000_000);
+    let mut caps = new_caps(1_000_000_000, 1_000_000);
     let mut sent = 0u64;
     for us in 0..1_000_000 {
-        let answer = planner.spend(PortId(0), false, Nanos::from_micros(us));
+        let answer = caps.spend(PortId(0), false, Nanos::from_micros(us));
         sent += u64::from(answer.is_ok());
     }
     assert_eq!(
-        planner.spend(PortId(0), false, Nanos::from_micros(999_999)),
+        caps.spend(PortId(0), false, Nanos::from_micros(999_999)),
         Err(Suppressed::CapPort)
     );
     assert_eq!(
-        planner.spend(PortId(1), false, Nanos::from_micros(999_999)),
+        caps.spend(PortId(1), false, Nanos::from_micros(999_999)),
         Err(Suppressed::CapPort),
         "a port that is not listed"
     );
@@ -149,22 +149,18 @@ fn a_port_carries_its_share_of_cnps_and_no_more() {
 
 #[test]
 fn a_port_without_a_rate_has_no_cap() {
-    let mut planner = planner(0, u64::MAX);
+    let mut caps = new_caps(0, u64::MAX);
     for us in 0..100_000 {
-        assert!(
-            planner
-                .spend(PortId(0), false, Nanos::from_micros(us))
-                .is_ok()
-        );
+        assert!(caps.spend(PortId(0), false, Nanos::from_micros(us)).is_ok());
     }
 }
 
 #[test]
 fn a_cnp_that_did_not_leave_is_refunded() {
-    let mut planner = planner(1, 0);
+    let mut caps = new_caps(1, 0);
     for _ in 0..1_000 {
-        assert!(planner.spend(PortId(0), false, Nanos::ZERO).is_ok());
-        planner.refund(PortId(0), false);
+        assert!(caps.spend(PortId(0), false, Nanos::ZERO).is_ok());
+        caps.refund(PortId(0), false);
     }
 }
 
@@ -190,27 +186,27 @@ fn other_settings_give_no_fresh_burst_and_hold_at_once() {
         ..settings(100_000_000_000, per_second)
     };
     let at = Nanos::from_millis(1);
-    let mut planner = CnpCaps::new(&with(50, 40_000));
-    let leave = |planner: &mut CnpCaps, now| {
-        let sent = std::iter::repeat_with(|| planner.spend(PortId(0), false, now));
+    let mut caps = CnpCaps::new(&with(50, 40_000));
+    let leave = |caps: &mut CnpCaps, now| {
+        let sent = std::iter::repeat_with(|| caps.spend(PortId(0), false, now));
         sent.take_while(Result::is_ok).count()
     };
-    assert_eq!(leave(&mut planner, at), 40, "its burst");
-    planner.reconfigure(&with(50, 40_000), at);
-    assert_eq!(leave(&mut planner, at), 0);
+    assert_eq!(leave(&mut caps, at), 40, "its burst");
+    caps.reconfigure(&with(50, 40_000), at);
+    assert_eq!(leave(&mut caps, at), 0);
     let at = at + Nanos::from_micros(500);
-    planner.reconfigure(&with(50, 40_000), at);
-    assert_eq!(leave(&mut planner, at), 20, "earned before");
-    planner.reconfigure(&with(50, 1_000_000), at);
-    assert_eq!(leave(&mut planner, at), 0);
-    assert_eq!(leave(&mut planner, at + Nanos::from_micros(100)), 100);
+    caps.reconfigure(&with(50, 40_000), at);
+    assert_eq!(leave(&mut caps, at), 20, "earned before");
+    caps.reconfigure(&with(50, 1_000_000), at);
+    assert_eq!(leave(&mut caps, at), 0);
+    assert_eq!(leave(&mut caps, at + Nanos::from_micros(100)), 100);
     let later = at + Nanos::from_micros(100);
-    planner.reconfigure(&with(1, 1_000_000), later);
+    caps.reconfigure(&with(1, 1_000_000), later);
     let cm = Settings {
         evidence: Evidence::Cm,
         ..Settings::default()
     };
     assert!(cm.believes(Evidence::Cm) && !cm.believes(Evidence::PortHash));
     // A thousandth of 100G is 12.5 MB/s: 127 CNPs of 98 bytes in a millisecond.
-    assert_eq!(leave(&mut planner, at + Nanos::from_millis(10)), 127);
+    assert_eq!(leave(&mut caps, at + Nanos::from_millis(10)), 127);
 }
