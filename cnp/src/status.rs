@@ -35,9 +35,9 @@ counters! {
 counters! {
     /// Counters of NPCC on one switch, except those of its watched queues.
     pub struct NpccCounters => NpccCount {
-        /// Turns of the control core: ticks, and looks of policies between two ticks.
+        /// Calls of the control core: at every tick, and for policies that evaluate between two ticks.
         ticks: Counter => metric("npcc_ticks"),
-        /// Turns of the control core that had no time left for a queue that was due, which then came first in the next.
+        /// Calls of the control core that had no time left for a queue that was due, which then came first in the next.
         queues_deferred: Counter => no_metric(),
         /// Records processed.
         #[serde(skip)] records: Counter => no_metric(),

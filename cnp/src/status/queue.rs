@@ -134,7 +134,7 @@ pub struct QueueStatus {
     changed_policy: Gauge,
     /// Values of the policy's parameters, in the order of its parameters.
     parameters: [Gauge; PARAMETERS],
-    /// Gauge that is 1 if another law decided in the policy's stead at the last look, else 0.
+    /// Gauge that is 1 if another law decided in the policy's stead at the last evaluation, else 0.
     fell_back: Gauge,
     zone: Gauge,
     trend: Gauge,
@@ -198,7 +198,7 @@ impl QueueStatus {
         }
     }
 
-    /// Returns true if at the last look the table decided instead of the policy in the slot, because rates were not known.
+    /// Returns true if at the last evaluation the table decided instead of the policy in the slot, because rates were not known.
     #[must_use]
     pub fn fell_back(&self) -> bool {
         self.fell_back.get() != 0

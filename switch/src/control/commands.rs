@@ -1,6 +1,6 @@
-//! Commands to the control core, over a ring that it polls in every turn, and its answers.
+//! Commands to the control core, over a ring that it polls in every call, and its answers.
 //!
-//! A command is carried out between two turns (ticks, or looks between two), one at a time; a list of pairs in parts, and all or none. The control
+//! A command is carried out between two calls of the core, one at a time; a list of pairs in parts, and all or none. The control
 //! core never waits for the thread that gave it.
 //!
 //! Law: a command that was reported as timed out ([`ControlCommandError::TimedOut`]) is never carried out.
@@ -21,12 +21,12 @@ use super::pairs::ControlCommandError;
 
 /// Capacity of the ring: an operator's pace.
 const RING: usize = 64;
-/// Pairs of a list taken between two turns.
+/// Pairs of a list taken between two calls.
 const PAIRS_PER_TICK: usize = 64;
 /// Longest wait for a command to be taken, and then for the answer: many ticks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Instruction that may be carried out between two turns.
+/// Instruction that may be carried out between two calls.
 #[derive(Debug)]
 enum Instruction {
     Core(ControlCommand),

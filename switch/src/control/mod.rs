@@ -28,9 +28,9 @@ use crate::sleep::ControlSleeper;
 counters! {
     /// Statistics of the loop.
     pub struct ControlStats => ControlCount {
-        /// Turns of the control core that came late by more than half of the time between two turns.
+        /// Calls of the control core that came late by more than half of the time between two calls.
         #[serde(rename = "ticks_late")] late: Counter => metric("npcc_late_ticks").kept("ticks_late"),
-        /// Turns of the control core that came early because a queue had just risen to hard.
+        /// Calls of the control core that came early because a queue had just risen to hard.
         #[serde(rename = "ticks_early")] early: Counter => metric("npcc_early_ticks").kept("ticks_early"),
     }
 }
