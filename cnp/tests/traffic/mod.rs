@@ -223,7 +223,7 @@ pub(crate) fn run(manner: Manner, count: u32) -> Cell {
     for round in 0..ROUNDS {
         for step in 0..ROUND / TICK.0 {
             // Connections do not move all at once.
-            let phase = (ROUND / TICK.0) as u32;
+            let phase = u32::try_from(ROUND / TICK.0).unwrap();
             let mine = (0..count).filter(|n| u64::from(n % phase) == step);
             mine.for_each(|n| exchange(&mut world, manner, n, round));
             world.now += TICK;

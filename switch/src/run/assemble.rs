@@ -81,8 +81,7 @@ pub(super) fn assemble<P: Probe>(
 ) -> anyhow::Result<Assembly<P>> {
     let (source, clock) = (inputs.source, inputs.clock);
     let (ports, saved, recorder) = (inputs.ports, inputs.saved, inputs.recorder);
-    let config = &source.loaded.config;
-    let seed = unforeseen();
+    let (config, seed) = (&source.loaded.config, unforeseen());
     let (linux, integration) = LinuxSide::of(config, &ports, &saved, inputs.ahead)?.unzip();
     let routes = routes(config, &ports, integration, &inputs.options.prefixes)?;
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
