@@ -8,7 +8,7 @@ use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
 
 use crate::wiring;
-use crate::wiring::pfc::PortPfc;
+use crate::wiring::pfc::PfcState;
 use crate::wiring::speeds::{self, Speeds};
 use crate::worker::command::{PortSettings, WorkerCommand};
 
@@ -22,7 +22,7 @@ pub struct ObservedLink {
     /// Link speed in Mb/s that the device reports, or reported when it was last up.
     pub mbps: Option<u32>,
     /// Flow control of the port.
-    pub pfc: PortPfc,
+    pub pfc: PfcState,
 }
 
 /// Desired state of a port in the workers.
@@ -42,7 +42,7 @@ pub struct DerivedState {
     /// Settings of each port.
     pub ports: Vec<PortState>,
     /// Flow control of each port, with the values that follow from the speeds.
-    pub pfc: Vec<PortPfc>,
+    pub pfc: Vec<PfcState>,
     /// Buffer settings, with headroom for all links.
     pub buffer: BufferConfig,
     /// Settings of NPCC.
@@ -64,7 +64,7 @@ impl DerivedState {
             }
         };
         let ports: Vec<PortState> = config.ports.iter().zip(links).map(port).collect();
-        let mut pfc: Vec<PortPfc> = links.iter().map(|link| link.pfc.clone()).collect();
+        let mut pfc: Vec<PfcState> = links.iter().map(|link| link.pfc.clone()).collect();
         let speeds: Vec<BitRate> = ports.iter().map(|port| port.speeds.link).collect();
         let buffer = wiring::pfc::buffer(config, &speeds, &mut pfc);
         let shapers: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();

@@ -15,7 +15,7 @@ use super::effective::EffectiveConfig;
 use super::outcome::ApplyError;
 use super::running::{RunningConfig, SwitchState, Target, Targets};
 use crate::wiring::backend::{Backend, BackendChoice, SelfTest};
-use crate::wiring::pfc::PortPfc;
+use crate::wiring::pfc::PfcState;
 use crate::worker::command::WorkerCommand;
 
 const BASE: &str = "version: 1
@@ -195,7 +195,7 @@ fn links() -> Vec<ObservedLink> {
         mac: Mac([2, 0, 0, 0, 0, n]),
         up: true,
         mbps: None,
-        pfc: PortPfc {
+        pfc: PfcState {
             choice: BackendChoice {
                 backend: Backend::None,
                 why: String::new(),

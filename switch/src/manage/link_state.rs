@@ -7,7 +7,7 @@ use npcc_pipeline::units::Mac;
 
 use crate::apply::derived::ObservedLink;
 use crate::wiring::kernel::LinuxLink;
-use crate::wiring::pfc::PortPfc;
+use crate::wiring::pfc::PfcState;
 use crate::wiring::speeds::Speeds;
 
 /// Link state of a port, as last applied.
@@ -20,7 +20,7 @@ pub struct LinkState {
     /// Speeds of the link when it was last up.
     pub speeds: Speeds,
     /// Flow control settings, which follow the speeds.
-    pub pfc: PortPfc,
+    pub pfc: PfcState,
     /// Time of the last change.
     pub since: SystemTime,
     /// Number of times the link went down.

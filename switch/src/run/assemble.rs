@@ -42,7 +42,7 @@ use crate::saved::SavedState;
 use crate::sleep::Wakers;
 use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
-use crate::wiring::pfc::PortPfc;
+use crate::wiring::pfc::PfcState;
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
@@ -294,8 +294,8 @@ fn down_at_start(ports: &[OpenPort], down: &DownPorts) -> Vec<PortId> {
 }
 
 /// Returns the initial link states.
-fn links_of(ports: &[OpenPort], ports_pfc: Vec<PortPfc>) -> Links {
-    let state = |(port, pfc): (&OpenPort, PortPfc)| LinkState {
+fn links_of(ports: &[OpenPort], ports_pfc: Vec<PfcState>) -> Links {
+    let state = |(port, pfc): (&OpenPort, PfcState)| LinkState {
         up: port.up,
         admin_up: true,
         speeds: port.speeds,

@@ -4,7 +4,7 @@ use npcc_pipeline::units::{BitRate, Mac};
 
 use super::backend::{Backend, BackendChoice, SelfTest};
 use super::path;
-use super::pfc::{PortPfc, marks_in_time};
+use super::pfc::{PfcState, marks_in_time};
 
 const GIG: u64 = 1_000_000_000;
 
@@ -14,8 +14,8 @@ fn config(text: &str) -> npcc_config::Config {
     loaded.config
 }
 
-fn paused() -> PortPfc {
-    PortPfc {
+fn paused() -> PfcState {
+    PfcState {
         choice: BackendChoice {
             backend: Backend::Software,
             why: String::new(),

@@ -16,7 +16,7 @@ const PRESSURE: u16 = 16;
 
 /// Flow control of a port.
 #[derive(Debug, Clone)]
-pub struct PortPfc {
+pub struct PfcState {
     /// Back end chosen for the port, and the reason.
     pub choice: BackendChoice,
     /// Result of the pause frame sent at start.
@@ -47,13 +47,13 @@ pub struct PortPfc {
 
 /// Returns the datapath's lossless settings, and each port's flow control.
 #[must_use]
-pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<PortPfc>) {
+pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<PfcState>) {
     let plans = config.ports.iter().zip(ports);
     let pfc = |(resolved, open): (&resolved::Port, &OpenPort)| {
         let classes = resolved.qos.lossless_mask();
         let on = open.pause.backend != Backend::None;
         let sends = on && sends_pause(resolved.pfc, config.pfc.backend, resolved.device.id());
-        PortPfc {
+        PfcState {
             choice: open.pause.clone(),
             self_test: open.self_test,
             send: if sends { classes } else { 0 },
@@ -69,7 +69,7 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
             link_pause: open.link_pause,
         }
     };
-    let mut ports_pfc: Vec<PortPfc> = plans.map(pfc).collect();
+    let mut ports_pfc: Vec<PfcState> = plans.map(pfc).collect();
     let links: Vec<BitRate> = ports.iter().map(|port| port.speeds.link).collect();
     let buffer = buffer(config, &links, &mut ports_pfc);
     let pauses = ports_pfc.iter().map(|pfc| PauseConfig {
@@ -83,12 +83,12 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Por
     (LosslessConfig { buffer, ports }, ports_pfc)
 }
 
-fn link(config: &Config, resolved: &resolved::Port, speed: BitRate, pfc: &PortPfc) -> Link {
+fn link(config: &Config, resolved: &resolved::Port, speed: BitRate, pfc: &PfcState) -> Link {
     Link::of(resolved, speed, config.buffer.loop_time, pfc.receivers)
 }
 
 /// Divides the pool for links of these speeds.
-fn division(config: &Config, links: &[BitRate], ports_pfc: &[PortPfc]) -> Lossless {
+fn division(config: &Config, links: &[BitRate], ports_pfc: &[PfcState]) -> Lossless {
     let ports = config.ports.iter().zip(links).zip(ports_pfc);
     let links: Vec<Option<Link>> = ports
         .map(|((resolved, speed), pfc)| {
@@ -100,7 +100,7 @@ fn division(config: &Config, links: &[BitRate], ports_pfc: &[PortPfc]) -> Lossle
 
 /// Returns the buffer settings for links of these speeds; writes the resulting values into `ports_pfc`.
 #[must_use]
-pub fn buffer(config: &Config, links: &[BitRate], ports_pfc: &mut [PortPfc]) -> BufferConfig {
+pub fn buffer(config: &Config, links: &[BitRate], ports_pfc: &mut [PfcState]) -> BufferConfig {
     let ports = config.ports.iter().zip(links);
     for ((resolved, speed), pfc) in ports.zip(ports_pfc.iter_mut()) {
         let link = link(config, resolved, *speed, pfc);
@@ -165,7 +165,7 @@ pub fn marks_in_time(
     config: &Config,
     links: &[BitRate],
     shapers: &[Option<BitRate>],
-    ports_pfc: &[PortPfc],
+    ports_pfc: &[PfcState],
 ) -> Result<(), String> {
     let room = division(config, links, ports_pfc);
     if room.groups == 0 {

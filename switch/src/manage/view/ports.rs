@@ -11,7 +11,7 @@ use super::{PortFacts, PortReading, View};
 use crate::report::lossless::{FlowControl, Group, Pause};
 use crate::report::model::{DeviceDrops, Port, Queue};
 use crate::saved::storms::Storm;
-use crate::wiring::pfc::PortPfc;
+use crate::wiring::pfc::PfcState;
 
 impl View {
     /// Returns the counts of a port and its device now. A pause that still lasts counts up to now.
@@ -81,7 +81,7 @@ impl View {
     }
 
     /// Returns a port's flow control.
-    fn flow_control(&self, facts: &PortPfc, counts: &FlowCount) -> FlowControl {
+    fn flow_control(&self, facts: &PfcState, counts: &FlowCount) -> FlowControl {
         let (turn, covered) = (self.longest_turn(), self.buffer.turn);
         FlowControl {
             backend: facts.choice.backend.name().to_owned(),
@@ -180,7 +180,7 @@ fn queue(priority: u8, counts: &QueueCount) -> Queue {
 }
 
 /// Returns the row of a port's ingress group.
-fn group(facts: &PortPfc, priority: u8, counts: &GroupCount, share: u64) -> Group {
+fn group(facts: &PfcState, priority: u8, counts: &GroupCount, share: u64) -> Group {
     let lossless = facts.send & 1 << priority != 0;
     let xoff = facts.reserved.saturating_add(share);
     let xon = facts.reserved.max(xoff.saturating_sub(facts.xon_offset));
