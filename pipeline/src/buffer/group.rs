@@ -19,7 +19,7 @@ pub struct Group {
     /// Headroom that the other workers leave to this one.
     pub(super) headroom_limit: Amount,
     /// Holdings of the other workers, as of the last refresh.
-    pub(super) beside: Beside,
+    pub(super) beside: RemoteShare,
     pub(super) xon: Amount,
     pub(super) xon_offset: Amount,
     /// Total ever released, as far as the owner has read it.
@@ -32,7 +32,7 @@ pub struct Group {
 
 /// The other workers' holdings in a group.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Beside {
+pub(super) struct RemoteShare {
     pub(super) ordinary: Amount,
     pub(super) headroom: Amount,
 }
@@ -109,7 +109,7 @@ impl Group {
     }
 
     /// Records the other workers' holdings, and derives the headroom left to this worker.
-    pub(super) fn set_beside(&mut self, beside: Beside) {
+    pub(super) fn set_remote_share(&mut self, beside: RemoteShare) {
         self.beside = beside;
         self.headroom_limit = self.headroom_total.minus(beside.headroom);
     }

@@ -2,7 +2,7 @@
 //! and publishes its own part.
 
 use super::amount::Amount;
-use super::group::Beside;
+use super::group::RemoteShare;
 use super::shared::{Buffer, QueueAdmission};
 use crate::counters::PortCounters;
 use crate::units::{PRIORITIES, PortId};
@@ -46,14 +46,14 @@ impl Buffer {
             let Some(group) = self.groups.get_mut(port * PRIORITIES + index) else {
                 continue;
             };
-            let mut beside = Beside::default();
+            let mut beside = RemoteShare::default();
             for usage in self.ledger.remote_usages(self.me) {
                 if let Some(share) = usage.groups.get(port).and_then(|groups| groups.get(index)) {
                     beside.ordinary = beside.ordinary.plus(share.ordinary.get());
                     beside.headroom = beside.headroom.plus(share.headroom.get());
                 }
             }
-            group.set_beside(beside);
+            group.set_remote_share(beside);
         }
     }
 
@@ -135,6 +135,6 @@ impl Buffer {
     #[must_use]
     pub fn fits_queue(&self, frames: Amount, queue: QueueAdmission) -> bool {
         let share = self.free().share(self.alpha_256);
-        queue.takes(frames, share)
+        queue.admits(frames, share)
     }
 }

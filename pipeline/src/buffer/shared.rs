@@ -26,7 +26,7 @@ pub struct QueueAdmission {
 impl QueueAdmission {
     /// Returns true if `frames` may join the queue when its share of the free pool is `share`.
     #[inline]
-    pub(super) fn takes(&self, frames: Amount, share: Amount) -> bool {
+    pub(super) fn admits(&self, frames: Amount, share: Amount) -> bool {
         let after = self.queued.plus(frames);
         self.lossless || after.within(share) || after.within(self.reserve)
     }
@@ -124,7 +124,7 @@ impl Buffer {
     }
 
     /// Repartitions the pool to the reserves and headroom of `config`, which has the same ports. Charges are kept.
-    pub fn divide(&mut self, config: &BufferConfig) {
+    pub fn repartition(&mut self, config: &BufferConfig) {
         for (port, groups) in config.groups.iter().enumerate() {
             for (priority, of) in Priority::all().zip(groups) {
                 let Some(group) = self.groups.get_mut(port * PRIORITIES + priority.index()) else {
@@ -225,7 +225,7 @@ impl Buffer {
             let share = free.share(self.alpha_256);
             // The group's threshold holds for a lossless queue too: its sender is not paused, and must not take the others'
             // share.
-            if !queue.takes(one, share) || !own && !after.within(group.threshold(share)) {
+            if !queue.admits(one, share) || !own && !after.within(group.threshold(share)) {
                 return Err(DropReason::QueueFull);
             }
             let before = group.in_shared();
@@ -262,7 +262,7 @@ impl Buffer {
             group.ordinary = after;
             self.in_shared = self.in_shared.plus(group.in_shared()).minus(before);
         } else {
-            if !queue.takes(run, share) || !after.within(group.threshold(share)) {
+            if !queue.admits(run, share) || !after.within(group.threshold(share)) {
                 return false;
             }
             let before = group.in_shared();

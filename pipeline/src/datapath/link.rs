@@ -49,7 +49,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Repartitions the buffer: headroom and reserves follow the links' speeds. Charges are kept.
     #[cold]
     pub fn divide_buffer(&mut self, config: &BufferConfig) {
-        self.egress_side.buffer.divide(config);
+        self.egress_side.buffer.repartition(config);
         self.config = config.clone();
     }
 }

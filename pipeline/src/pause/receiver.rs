@@ -17,7 +17,7 @@ pub struct PauseReceiver {
     /// Time at which the last pause of each priority ended.
     ended: [Nanos; PRIORITIES],
     /// Total time for which frames of each priority waited behind pauses that ended.
-    stuck: [Nanos; PRIORITIES],
+    behind_pauses: [Nanos; PRIORITIES],
 }
 
 impl PauseReceiver {
@@ -31,7 +31,7 @@ impl PauseReceiver {
             until: [Nanos::ZERO; PRIORITIES],
             since: [Nanos::ZERO; PRIORITIES],
             ended: [Nanos::ZERO; PRIORITIES],
-            stuck: [Nanos::ZERO; PRIORITIES],
+            behind_pauses: [Nanos::ZERO; PRIORITIES],
         }
     }
 
@@ -128,7 +128,7 @@ impl PauseReceiver {
         counters: &FlowCounters,
     ) {
         let behind = self.behind(priority, at, nonempty_since);
-        if let Some(stuck) = self.stuck.get_mut(priority.index()) {
+        if let Some(stuck) = self.behind_pauses.get_mut(priority.index()) {
             *stuck += behind;
         }
         self.paused &= !priority.bit();
@@ -156,8 +156,13 @@ impl PauseReceiver {
 
     /// Returns the total time for which frames have waited behind pauses of a priority, behind the current one since `nonempty_since`.
     #[must_use]
-    pub fn stuck(&self, priority: Priority, now: Nanos, nonempty_since: Option<Nanos>) -> Nanos {
-        let ended = self.stuck.get(priority.index()).copied();
+    pub fn time_behind_pauses(
+        &self,
+        priority: Priority,
+        now: Nanos,
+        nonempty_since: Option<Nanos>,
+    ) -> Nanos {
+        let ended = self.behind_pauses.get(priority.index()).copied();
         ended.unwrap_or(Nanos::ZERO) + self.behind(priority, now, nonempty_since)
     }
 

@@ -188,7 +188,7 @@ impl Watchdog {
         for (priority, total) in Priority::all().zip(&mut self.totals) {
             let bit = priority.bit();
             let (paused, nonempty_since) = (heard.is_paused(priority), nonempty_since(priority));
-            let all = heard.stuck(priority, now, nonempty_since);
+            let all = heard.time_behind_pauses(priority, now, nonempty_since);
             let times = (all.since(std::mem::replace(&mut total.stuck, all)), elapsed);
             if self.storm & bit != 0 {
                 let quiet = now.since(heard.ended(priority).max(self.resumed));
