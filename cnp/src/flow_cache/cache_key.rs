@@ -1,8 +1,9 @@
 //! Key of a flow in one queue as the cache compares it: two words, and the addresses of IPv6, octet by octet.
 
-use npcc_pipeline::burst::Record;
+use npcc_pipeline::burst::{QueueKey, Record};
 use npcc_pipeline::frame::MetaFlags;
 use npcc_pipeline::tap::Sighting;
+use npcc_pipeline::units::{PortId, Priority};
 use npcc_pipeline::wire::ipv6;
 
 use crate::key::{FlowKey, Qpn, low32, pair_of, queue_bits};
@@ -50,6 +51,12 @@ impl CacheKey {
     #[inline]
     pub(super) const fn is_v4(&self) -> bool {
         self.pair[0] & Record::V6 >> 32 == 0
+    }
+
+    /// Queue of the flow.
+    pub(super) const fn queue(&self) -> QueueKey {
+        let [_, _, _, _, egress, priority, ..] = self.pair[0].to_le_bytes();
+        QueueKey::new(PortId(egress), Priority::new(priority))
     }
 
     /// Key of the flow, without its queue.

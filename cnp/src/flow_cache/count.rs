@@ -2,16 +2,18 @@
 //!
 //! Law: counts, records and slots are as if every packet had been looked at closely, within the quota of the run (a property in `run_tests.rs`).
 
-use npcc_pipeline::burst::{Record, RunHead};
+use npcc_pipeline::buffer::Amount;
+use npcc_pipeline::burst::{QueueKey, Record, RunHead};
 use npcc_pipeline::frame::{FrameBuf, wire_len};
-use npcc_pipeline::units::{Nanos, PortId};
+use npcc_pipeline::units::{Nanos, PortId, WIRE_OVERHEAD};
 use npcc_pipeline::wire::bth::{RoceClass, Traits};
 
 use super::cache_key::addresses_as_sent;
 use super::pace::is_round;
+use super::slot::Quiet;
 use super::woken::PAUSE;
 use super::{FlowCache, stamp};
-use crate::key::{low32, pair_of, queue_bits};
+use crate::key::{low32, queue_bits};
 
 /// AckReq bit in the last word of the BTH, above the packet sequence number.
 pub(super) const ACK_REQ: u32 = 1 << 31;
@@ -26,6 +28,10 @@ pub(super) struct Watch {
     /// Classes that are counted, as a set.
     pub(super) wanted: u16,
     pub(super) queue: u64,
+    /// Sign of packets of flows of the queue that are only counted.
+    quiet: Quiet,
+    /// True if no packet is so short that Ethernet pads it.
+    unpadded: bool,
     /// True if packets name their slots: there are many flows.
     pub(super) many: bool,
     /// Properties that the run's packets have in common.
@@ -53,21 +59,41 @@ impl Common {
         words: 0,
     };
 
+    /// Returns the properties that a packet more has in common with these.
     #[inline(always)]
-    pub(super) const fn add(&mut self, record: &Record) {
-        self.all &= record.traits.bits();
-        self.any |= record.traits.bits();
-        self.words |= record.transport;
+    pub(super) const fn and(self, record: &Record) -> Common {
+        Common {
+            all: self.all & record.traits.bits(),
+            any: self.any | record.traits.bits(),
+            words: self.words | record.transport,
+        }
     }
 
-    /// Returns true if all are requests with data over one IP version, and none asks for an ACK or acknowledges.
+    /// Returns which of the loops counts the packets.
     #[inline]
-    const fn is_plain(self) -> bool {
-        const NEEDED: u16 = RoceClass::Data.bit() | Traits::REQUEST | Traits::PLAIN;
-        let others = (self.any ^ self.all) | self.any & !(NEEDED | Traits::V6);
-        self.all & NEEDED == NEEDED && others == 0 && self.words & ACK_REQ as u64 == 0
+    const fn form(self) -> u8 {
+        const NEEDED: u16 = Traits::ROCE | RoceClass::Data.bit() | Traits::REQUEST | Traits::PLAIN;
+        const USUAL: u16 = NEEDED | OFTEN | Traits::AETH | Traits::V6;
+        let of_one_family = (self.any ^ self.all) & (Traits::ROCE | Traits::V6) == 0;
+        if !of_one_family || self.all & Traits::ROCE == 0 || self.any & !USUAL != 0 {
+            FORM_ANY
+        } else if self.all & NEEDED == NEEDED
+            && self.any & !(NEEDED | Traits::V6) == 0
+            && self.words & ACK_REQ as u64 == 0
+        {
+            FORM_PLAIN
+        } else {
+            FORM_USUAL
+        }
     }
 }
+
+/// Form of the loop for packets of any kind.
+const FORM_ANY: u8 = 0;
+/// Form for RoCEv2 packets of the classes that come [often](OFTEN) and over one IP version, without a NAK: no class is tested.
+const FORM_USUAL: u8 = 1;
+/// Form for requests with data, of which none asks for an ACK or acknowledges, and none is padded: nothing notable is tested either.
+const FORM_PLAIN: u8 = 2;
 
 impl FlowCache {
     /// Classes counted between two ports, as a set.
@@ -92,6 +118,12 @@ impl FlowCache {
         Watch {
             wanted: self.wanted(run.group.ingress(), run.egress),
             queue: queue_bits(run.egress, run.priority),
+            quiet: Quiet::new(
+                QueueKey::new(run.egress, run.priority),
+                stamp(now),
+                self.pace.refresh,
+            ),
+            unpadded: run.amount == Amount::of_unpadded(run.bytes, run.amount.frames),
             many: self.has_many(),
             common: Common::NONE,
             age: stamp(now),
@@ -120,45 +152,59 @@ impl FlowCache {
         let is_v6 = records
             .first()
             .is_some_and(|record| record.traits.any(Traits::V6));
-        let plain = watch.common.is_plain() && watch.wanted & RoceClass::Data.bit() != 0;
         let all = (frames, records);
-        match (is_v6, watch.many, plain) {
-            (false, false, false) => self.count_stretch::<false, false, false, B>(all, watch),
-            (false, false, true) => self.count_stretch::<false, false, true, B>(all, watch),
-            (false, true, false) => self.count_stretch::<false, true, false, B>(all, watch),
-            (false, true, true) => self.count_stretch::<false, true, true, B>(all, watch),
-            (true, false, false) => self.count_stretch::<true, false, false, B>(all, watch),
-            (true, false, true) => self.count_stretch::<true, false, true, B>(all, watch),
-            (true, true, false) => self.count_stretch::<true, true, false, B>(all, watch),
-            (true, true, true) => self.count_stretch::<true, true, true, B>(all, watch),
+        match (is_v6, watch.many) {
+            (false, false) => self.count_in_form::<false, false, B>(all, watch),
+            (false, true) => self.count_in_form::<false, true, B>(all, watch),
+            (true, false) => self.count_in_form::<true, false, B>(all, watch),
+            (true, true) => self.count_in_form::<true, true, B>(all, watch),
         }
     }
 
-    /// Counts packets of one IP version, whose records name the slot to look at first. `MANY`: there are many flows. `PLAIN`: the
-    /// packets [are plain](Common::is_plain).
+    #[inline(always)]
+    fn count_in_form<const V6: bool, const MANY: bool, B: FrameBuf>(
+        &self,
+        all: (&[B], &[Record]),
+        watch: &Watch,
+    ) -> usize {
+        match watch.common.form() {
+            _ if watch.wanted & OFTEN != OFTEN => {
+                self.count_stretch::<V6, MANY, FORM_ANY, B>(all, watch)
+            }
+            FORM_PLAIN if watch.unpadded => {
+                self.count_stretch::<V6, MANY, FORM_PLAIN, B>(all, watch)
+            }
+            FORM_PLAIN | FORM_USUAL => self.count_stretch::<V6, MANY, FORM_USUAL, B>(all, watch),
+            _ => self.count_stretch::<V6, MANY, FORM_ANY, B>(all, watch),
+        }
+    }
+
+    /// Counts packets of one IP version, whose records name the slot to look at first. `MANY`: there are many flows. `FORM`: see
+    /// [`FORM_ANY`] and those below it.
     #[inline(never)]
-    fn count_stretch<const V6: bool, const MANY: bool, const PLAIN: bool, B: FrameBuf>(
+    fn count_stretch<const V6: bool, const MANY: bool, const FORM: u8, B: FrameBuf>(
         &self,
         (frames, records): (&[B], &[Record]),
         watch: &Watch,
     ) -> usize {
-        let (slots, refresh) = (&*self.shared.slots, self.pace.refresh);
-        let (queue, age, now) = (watch.queue, watch.age, watch.now);
+        let (slots, quiet, now) = (&*self.shared.slots, watch.quiet, watch.now);
         let details = self.quota > 0;
         let classes = watch.wanted & OFTEN | Traits::NEGATIVE | if V6 { 0 } else { Traits::V6 };
         let mut counted = 0;
         for (buf, record) in frames.iter().zip(records) {
             let traits = record.traits;
-            if !PLAIN && (!traits.one_class_of(classes) || V6 && !traits.any(Traits::V6)) {
+            if FORM == FORM_ANY && (!traits.one_class_of(classes) || V6 && !traits.any(Traits::V6))
+            {
                 break;
             }
             let guess = record.slot.0 as usize;
             let Some(shared) = slots.get(guess) else {
                 break;
             };
-            if !shared.is(&pair_of(record, queue))
+            let tail = low32(record.transport >> 32);
+            if !shared.is_in_its_queue(tail, record.addresses)
                 || V6 && addresses_as_sent(buf.data(), record.flags) != self.wide.get(guess)
-                || !shared.is_quiet(record.src_port, (age, refresh), details)
+                || !shared.is_quiet(record.src_port, quiet, details)
             {
                 break;
             }
@@ -167,12 +213,12 @@ impl FlowCache {
             }
             let ack_psn = record.ack_psn();
             let notable = traits.any(Traits::AETH) | (ack_psn & ACK_REQ != 0);
-            if !PLAIN && !shared.lets_pass(notable, ack_psn & PSN_MASK) {
+            if FORM != FORM_PLAIN && !shared.lets_pass(notable, ack_psn & PSN_MASK) {
                 break;
             }
             let before = shared.count(now);
-            let bytes = if PLAIN {
-                wire_len(record.len.into()).into()
+            let bytes = if FORM == FORM_PLAIN {
+                u64::from(record.len) + u64::from(WIRE_OVERHEAD)
             } else {
                 contribution(traits, record.len)
             };
@@ -180,7 +226,11 @@ impl FlowCache {
             if before < watch.asleep {
                 self.wake(guess, before, bytes);
             }
-            shared.note_request(PLAIN || traits.any(Traits::REQUEST), ack_psn);
+            if FORM == FORM_PLAIN {
+                shared.note_request(ack_psn);
+            } else {
+                shared.note_request_if(traits.any(Traits::REQUEST), ack_psn);
+            }
             counted += 1;
         }
         counted
@@ -197,5 +247,5 @@ pub(super) const fn asleep(now: Nanos) -> Nanos {
 #[inline]
 pub(super) fn contribution(traits: Traits, len: u16) -> u64 {
     let contributes = traits.any(RoceClass::Data.bit() | RoceClass::Datagram.bit());
-    u64::from(wire_len(len.into())) * u64::from(contributes)
+    u64::from(wire_len(len.into())) & u64::from(contributes).wrapping_neg()
 }

@@ -141,11 +141,13 @@ const _: () = assert!(size_of::<Entry>() == 8);
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
+    use npcc_pipeline::burst::QueueKey;
     use npcc_pipeline::units::Nanos;
     use proptest::prelude::*;
 
     use super::super::SlotControl;
     use super::super::allowance::Allowance;
+    use super::super::slot::Quiet;
     use super::*;
 
     proptest! {
@@ -159,18 +161,19 @@ mod tests {
             psn in 0u32..1 << 24,
         ) {
             const PORT: u16 = 50_000;
+            const QUEUE: QueueKey = QueueKey(0xfb);
             let (now, refresh) = (stamp(Nanos::from_millis(100)), stamp(Nanos::from_millis(10)));
             let allowance = Allowance::from_word(allowance & 0xff_ffff | left << 24);
             let slot = || {
                 let slot = Slot::default();
-                slot.renew([1, 2], now, any);
+                slot.renew([1, 2], QUEUE, now, any);
                 slot.moves(Some(PORT));
                 slot.set_control(slot.generation(), SlotControl::paired(paired));
                 slot.set_allowance(allowance);
                 slot
             };
             let (quick, slow, entry) = (slot(), slot(), Entry::new(0));
-            prop_assume!(quick.is_quiet(PORT, (now, refresh), true));
+            prop_assume!(quick.is_quiet(PORT, Quiet::new(QUEUE, now, refresh), true));
             let passes = quick.lets_pass(true, psn);
             let sign = Sign { port: Some(PORT), notable: Some(psn), urgent: false, round: false };
             prop_assert_eq!(passes, entry.turn(sign, now, refresh, &slow).is_none());

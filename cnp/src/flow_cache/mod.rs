@@ -227,7 +227,7 @@ impl FlowCache {
         self.pace.note(stamp(now));
         *tags = *tags & !(0xff << shift) | tag << shift;
         let shared = self.shared.slots.get(slot)?;
-        shared.renew(key.pair, stamp(now), DETAILS_ANY);
+        shared.renew(key.pair, key.queue(), stamp(now), DETAILS_ANY);
         *self.entries.get_mut(slot)? = Entry::new(stamp(now));
         if !key.is_v4() {
             *self.wide.get_mut(slot)? = key.addresses;

@@ -4,9 +4,11 @@
 //! The generation is the sequence of a seqlock ([`crate::seqlock`]): odd while the slot changes hands, so that counts of
 //! two flows are never mixed. The control word names the generation it is meant for, so that one written late is ignored.
 
+use npcc_pipeline::burst::QueueKey;
 use npcc_pipeline::units::Nanos;
 
 use super::allowance::Allowance;
+use crate::key::low32;
 use npcc_pipeline::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Bit 0 of the control word ([`SlotControl::paired`]): paired, send no details.
@@ -80,9 +82,34 @@ pub struct SlotReading {
 const REQUESTED: u32 = 1 << 24;
 const PSN: u32 = REQUESTED - 1;
 
-/// Shift of the count in [`Slot::sign`], above the port: packets of any kind that are still shown.
+/// Mask of the UDP source port in [`Slot::sign`].
+const PORT: u64 = 0xffff;
+/// Shift of the number of packets of any kind that are still shown, in 8 bits.
 const ANY_SHIFT: u32 = 16;
-const PORT: u32 = 0xffff;
+const ANY: u64 = 0xff << ANY_SHIFT;
+/// Shift of the queue, a [`QueueKey`].
+const QUEUE_SHIFT: u32 = 24;
+/// Shift of the time at which a packet was last shown, as a [`stamp`](super::stamp).
+const REFRESHED_SHIFT: u32 = 32;
+
+/// Values that the [`Slot::sign`] of a quiet flow is compared with: the same for all packets of a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quiet {
+    /// The sign of a packet of this queue, with no source port, that is shown now.
+    now: u64,
+    /// Time after which a packet is shown again.
+    refresh: u64,
+}
+
+impl Quiet {
+    #[inline]
+    pub(super) const fn new(queue: QueueKey, age: u32, refresh: u32) -> Quiet {
+        Quiet {
+            now: (age as u64) << REFRESHED_SHIFT | (queue.0 as u64) << QUEUE_SHIFT,
+            refresh: refresh as u64,
+        }
+    }
+}
 
 /// Slot of one flow. The worker writes all words but `control`.
 #[derive(Debug, Default)]
@@ -96,12 +123,11 @@ pub(super) struct Slot {
     control: AtomicU64,
     generation: AtomicU32,
     packets: AtomicU32,
+    /// Source port, packets of any kind still to be shown, queue, and time at which a packet was last shown: all that is tested of a quiet flow's
+    /// packet, as one word. Only the worker reads it.
+    sign: AtomicU64,
     /// Sequence number of the latest request, with [`REQUESTED`].
     request: AtomicU32,
-    /// Time at which a packet was last shown, as a [`stamp`](super::stamp). Only the worker reads it.
-    refreshed: AtomicU32,
-    /// UDP source port, and packets of any kind still to be shown. Only the worker reads it.
-    sign: AtomicU32,
     /// Packets that may still be shown, as an [`Allowance`]. Only the worker reads it.
     allowance: AtomicU32,
 }
@@ -123,8 +149,8 @@ fn bump(word: &AtomicU64, n: u64) {
 
 /// Operations of the worker.
 impl Slot {
-    /// Gives the slot to another flow, of which `any` packets of any kind are to be shown.
-    pub(super) fn renew(&self, pair: [u64; 2], now: u32, any: u8) {
+    /// Gives the slot to another flow, in this queue, of which `any` packets of any kind are to be shown.
+    pub(super) fn renew(&self, pair: [u64; 2], queue: QueueKey, now: u32, any: u8) {
         let generation = self.generation.load(Ordering::Relaxed);
         self.generation
             .store(generation.wrapping_add(1), Ordering::Relaxed);
@@ -137,9 +163,8 @@ impl Slot {
         }
         self.packets.store(0, Ordering::Relaxed);
         self.request.store(0, Ordering::Relaxed);
-        self.refreshed.store(now, Ordering::Relaxed);
-        self.sign
-            .store(u32::from(any) << ANY_SHIFT, Ordering::Relaxed);
+        let sign = Quiet::new(queue, now, 0).now | u64::from(any) << ANY_SHIFT;
+        self.sign.store(sign, Ordering::Relaxed);
         self.set_allowance(Allowance::NEW);
         self.generation
             .store(generation.wrapping_add(2), Ordering::Release);
@@ -158,18 +183,27 @@ impl Slot {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Returns true if a packet with this UDP source port is surely not shown, if it is neither urgent nor notable; `details` is true if packets of
-    /// any kind still to be shown are shown now. Almost every packet passes this quick check.
+    /// Returns true if the slot belongs to the flow with these words of a key, as far as they tell, if its queue is right: that
+    /// [is tested](Slot::is_quiet) with the port.
     #[inline]
-    pub(super) fn is_quiet(
-        &self,
-        src_port: u16,
-        (now, refresh): (u32, u32),
-        details: bool,
-    ) -> bool {
-        let (sign, port) = (self.sign.load(Ordering::Relaxed), u32::from(src_port));
-        now.wrapping_sub(self.refreshed()) < refresh
-            && (sign == port || sign & PORT == port && (!details || self.is_paired()))
+    pub(super) fn is_in_its_queue(&self, tail: u32, addresses: u64) -> bool {
+        let [a, b] = &self.key;
+        low32(a.load(Ordering::Relaxed)) == tail && b.load(Ordering::Relaxed) == addresses
+    }
+
+    /// Returns true if a packet with this UDP source port is surely not shown, if it is neither urgent nor notable, and the flow's queue is that of
+    /// `quiet`; `details` is true if packets of any kind still to be shown are shown now. Almost every packet passes this quick check.
+    #[inline]
+    pub(super) fn is_quiet(&self, src_port: u16, quiet: Quiet, details: bool) -> bool {
+        let sign = self.sign.load(Ordering::Relaxed);
+        // Age in the high half, and in the low one 0 if port and queue are the same and nothing is still to be shown.
+        let age = |sign: u64| {
+            (quiet.now | u64::from(src_port))
+                .wrapping_sub(sign)
+                .rotate_left(32)
+        };
+        age(sign) < quiet.refresh
+            || age(sign & !ANY) < quiet.refresh && (!details || self.is_paired())
     }
 
     /// Returns true if a packet of a flow that [is quiet](Slot::is_quiet) is surely not shown even if `notable`, and then counts it if it is.
@@ -207,23 +241,33 @@ impl Slot {
     /// Time at which a packet was last shown, as a [`stamp`](super::stamp).
     #[inline]
     pub(super) fn refreshed(&self) -> u32 {
-        self.refreshed.load(Ordering::Relaxed)
+        low32(self.sign.load(Ordering::Relaxed) >> REFRESHED_SHIFT)
     }
 
     /// Records that a packet was shown.
     pub(super) fn refresh(&self, now: u32) {
-        self.refreshed.store(now, Ordering::Relaxed);
+        self.set_sign(
+            u64::from(u32::MAX) << REFRESHED_SHIFT,
+            u64::from(now) << REFRESHED_SHIFT,
+        );
+    }
+
+    /// Sets the bits of `mask` in the sign.
+    fn set_sign(&self, mask: u64, bits: u64) {
+        let sign = self.sign.load(Ordering::Relaxed);
+        self.sign.store(sign & !mask | bits, Ordering::Relaxed);
     }
 
     /// Number of packets of any kind still to be shown.
-    pub(super) fn any(&self) -> u32 {
-        self.sign.load(Ordering::Relaxed) >> ANY_SHIFT
+    pub(super) fn any(&self) -> u8 {
+        let [_, _, any, ..] = self.sign.load(Ordering::Relaxed).to_le_bytes();
+        any
     }
 
     /// Takes one from the packets of any kind still to be shown.
     pub(super) fn take_any(&self) {
-        let sign = self.sign.load(Ordering::Relaxed);
-        self.sign.store(sign - (1 << ANY_SHIFT), Ordering::Relaxed);
+        let left = self.any().saturating_sub(1);
+        self.set_sign(ANY, u64::from(left) << ANY_SHIFT);
     }
 
     /// Returns true if a packet's UDP source port differs from that of the last packet shown, or else of the first. `None`, for a CNP, whose port is its
@@ -236,14 +280,12 @@ impl Slot {
         if known == 0 {
             self.set_port(port);
         }
-        known != 0 && known != u32::from(port)
+        known != 0 && known != u64::from(port)
     }
 
     /// Records that a packet with this UDP source port was shown.
     pub(super) fn set_port(&self, port: u16) {
-        let sign = self.sign.load(Ordering::Relaxed);
-        self.sign
-            .store(sign & !PORT | u32::from(port), Ordering::Relaxed);
+        self.set_sign(PORT, port.into());
     }
 
     /// Counts a packet; returns the time at which the one before was counted.
@@ -259,8 +301,7 @@ impl Slot {
 
     /// Stores the sequence number of a packet, in the low 24 bits, if it is a request; without a branch.
     #[inline]
-    pub(super) fn note_request(&self, is_request: bool, ack_psn: u32) {
-        // Readers mask these bits.
+    pub(super) fn note_request_if(&self, is_request: bool, ack_psn: u32) {
         let before = self.request.load(Ordering::Relaxed);
         let latest = if is_request {
             REQUESTED | ack_psn
@@ -268,6 +309,12 @@ impl Slot {
             before
         };
         self.request.store(latest, Ordering::Relaxed);
+    }
+
+    /// Stores the sequence number of a request, in the low 24 bits. Readers mask those above.
+    #[inline]
+    pub(super) fn note_request(&self, ack_psn: u32) {
+        self.request.store(REQUESTED | ack_psn, Ordering::Relaxed);
     }
 
     /// Adds the wire bytes of a packet that contributes to congestion.
@@ -353,12 +400,12 @@ mod loom_tests {
     fn a_word_written_late_is_ignored() {
         loom::model(|| {
             let slot = Arc::new(Slot::default());
-            slot.renew([1, 2], 0, 0);
+            slot.renew([1, 2], QueueKey(0), 0, 0);
             let first = slot.generation();
             let worker = Arc::clone(&slot);
             let thread = loom::thread::spawn(move || {
                 let early = worker.is_paired();
-                worker.renew([3, 4], 0, 0);
+                worker.renew([3, 4], QueueKey(0), 0, 0);
                 assert!(!worker.is_paired() && !worker.owes(false));
                 (early, worker.generation())
             });
@@ -379,13 +426,13 @@ mod loom_tests {
     fn counts_of_two_flows_are_never_mixed() {
         loom::model(|| {
             let slot = Arc::new(Slot::default());
-            slot.renew([1, 2], 0, 0);
+            slot.renew([1, 2], QueueKey(0), 0, 0);
             let first = slot.generation();
             slot.contribute(10);
             slot.count(Nanos(1));
             let worker = Arc::clone(&slot);
             let thread = loom::thread::spawn(move || {
-                worker.renew([3, 4], 0, 0);
+                worker.renew([3, 4], QueueKey(0), 0, 0);
                 let second = worker.generation();
                 worker.contribute(7);
                 worker.count(Nanos(2));

@@ -344,7 +344,7 @@ fn tally(
 ) -> Option<(Nanos, u64)> {
     let bytes = contribution(traits, len);
     shared.contribute(bytes);
-    shared.note_request(traits.any(Traits::REQUEST), ack_psn);
+    shared.note_request_if(traits.any(Traits::REQUEST), ack_psn);
     let before = shared.count(now);
     (before < asleep(now)).then_some((before, bytes))
 }

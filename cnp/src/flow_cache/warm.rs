@@ -27,20 +27,17 @@ impl FlowCache {
     /// load costs little. Returns what the packets have in common.
     #[inline(never)]
     pub(super) fn note_home(&self, records: &mut [Record], queue: u64) -> Common {
-        let mut common = Common::NONE;
         let (slots, hasher) = (&*self.shared.slots, self.hasher.pairs());
         let Some(mask) = slots.len().checked_sub(1) else {
-            return common;
+            return Common::NONE;
         };
-        let mut sum = 0;
-        for record in records {
-            common.add(record);
+        let one_more = |(common, sum): (Common, u64), record: &mut Record| {
             let home = place(hasher.hash(pair_of(record, queue)), mask);
             record.slot = FlowSlot(low32(home as u64));
-            if let Some(slot) = slots.get(home) {
-                sum ^= slot.last_seen().0;
-            }
-        }
+            let loaded = slots.get(home).map_or(0, |slot| slot.last_seen().0);
+            (common.and(record), sum ^ loaded)
+        };
+        let (common, sum) = records.iter_mut().fold((Common::NONE, 0), one_more);
         black_box(sum);
         common
     }
@@ -51,7 +48,7 @@ impl FlowCache {
     pub(super) fn note(&self, records: &mut [Record], queue: u64) -> Common {
         let mut common = Common::NONE;
         for record in records {
-            common.add(record);
+            common = common.and(record);
             let (home, tag) = self.home(pair_of(record, queue));
             let Some(tags) = self.tags.get(home / WAYS) else {
                 continue;

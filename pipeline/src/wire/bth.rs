@@ -176,6 +176,8 @@ impl Traits {
     pub const NEGATIVE: u16 = 1 << 11;
     /// Bit of RoCEv2 over IPv6, whose addresses are not in its record.
     pub const V6: u16 = 1 << 12;
+    /// Bit of every RoCEv2 packet.
+    pub const ROCE: u16 = 1 << 13;
     /// All classes: at least one of these bits is set for every RoCEv2 packet.
     pub const ANY: u16 = 0xff;
     /// Classes whose packets this switch never marks CE: they are no bulk data, yet a NIC answers a marked one with a CNP.
@@ -274,7 +276,7 @@ pub static TRAITS: [Traits; 256] = {
     let mut opcode = 0;
     while opcode < 256 {
         let of = low8(opcode);
-        let mut bits = RoceClass::of_opcode(of).bit();
+        let mut bits = Traits::ROCE | RoceClass::of_opcode(of).bit();
         if is_request(of) {
             bits |= Traits::REQUEST;
         }
