@@ -169,6 +169,12 @@ impl Places {
         place < 64 && (self.0 >> (place & 63)) & 1 == 1
     }
 
+    /// Returns the set as answers to "is the next position in it", from the first on.
+    #[inline]
+    pub(super) const fn in_order(self) -> InOrder {
+        InOrder(self.0)
+    }
+
     /// Iterates over the positions, lowest first.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         let mut left = self.0;
@@ -177,5 +183,18 @@ impl Places {
             left &= left.wrapping_sub(1);
             (place < 64).then_some(place)
         })
+    }
+}
+
+/// Rest of a set, from a position on.
+pub(super) struct InOrder(u64);
+
+impl InOrder {
+    /// Returns true if the next position is in the set.
+    #[inline]
+    pub(super) const fn next(&mut self) -> bool {
+        let has = self.0 & 1 != 0;
+        self.0 >>= 1;
+        has
     }
 }

@@ -63,18 +63,23 @@ impl Default for Sorter {
 impl Sorter {
     /// Moves the frames of `all`, except those in `gone`, into one run for each queue that their records name. `head` makes
     /// the head of a run, and `drop` takes the frames in `gone`, with their positions. `unpadded`: no other frame is shorter
-    /// than Ethernet pads to.
+    /// than Ethernet pads to. What few frames need is called, so that the loop stays in registers.
+    #[inline(never)]
     pub fn sort<B: FrameBuf>(
         &mut self,
         all: &mut Run<B>,
         (gone, unpadded): (Places, bool),
-        head: impl Fn(QueueKey) -> RunHead,
+        head: &dyn Fn(QueueKey) -> RunHead,
         (pool, runs): (&mut RunPool<B>, &mut Runs<B>),
-        mut drop: impl FnMut(B, usize),
+        drop: &mut dyn FnMut(B, usize),
     ) {
-        let records = &all.records;
-        for (place, (buf, record)) in all.frames.drain(..).zip(records.iter()).enumerate() {
-            if gone.has(place) {
+        let mut frames = all.frames.drain(..);
+        let mut gone = gone.in_order();
+        for (place, record) in all.records.iter().enumerate() {
+            let Some(buf) = frames.next() else {
+                break;
+            };
+            if gone.next() {
                 drop(buf, place);
                 continue;
             }
@@ -82,11 +87,7 @@ impl Sorter {
                 continue;
             };
             if *known == NONE {
-                *known = low8(runs.len());
-                let mut run = pool.take();
-                run.head = head(record.queue);
-                // There are no more runs than frames.
-                runs.push(run);
+                *known = begin(head(record.queue), pool, runs);
             }
             if let Some(run) = runs.get_mut(usize::from(*known)) {
                 run.put(buf, record);
@@ -102,4 +103,14 @@ impl Sorter {
             }
         }
     }
+}
+
+/// Adds a run with this head; returns its position.
+#[inline(never)]
+fn begin<B>(head: RunHead, pool: &mut RunPool<B>, runs: &mut Runs<B>) -> u8 {
+    let mut run = pool.take();
+    run.head = head;
+    // There are no more runs than frames.
+    runs.push(run);
+    low8(runs.len() - 1)
 }

@@ -115,9 +115,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 self.sorter.sort(
                     &mut all,
                     (burst.gone, burst.unpadded),
-                    head,
+                    &head,
                     (pool, runs),
-                    |buf, place| {
+                    &mut |buf, place| {
                         stopped.take(buf, reasons.get(place).copied().flatten());
                     },
                 );
