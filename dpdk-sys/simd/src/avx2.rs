@@ -5,10 +5,12 @@
 
 use std::arch::x86_64::*;
 use std::mem::offset_of;
+use std::ops::{BitAnd, BitOr};
 
+use npcc_pipeline::bits::Octets;
 use npcc_pipeline::burst::Record;
 use npcc_pipeline::frame::{FrameBuf, MetaFlags};
-use npcc_pipeline::stage::heads::{FOUR, VectorRead, VectorReader};
+use npcc_pipeline::stage::heads::{FOUR, HeadsRead, VectorReader};
 use npcc_pipeline::stage::kinds::FrameKind;
 use npcc_pipeline::stage::parse::{IngressPort, Seen};
 use npcc_pipeline::wire::bth::{RoceClass, TRAITS, Traits};
@@ -32,7 +34,7 @@ impl<B: FrameBuf> VectorReader<B> for Avx2 {
         (port, seen): (&IngressPort, &Seen),
         frames: &[B],
         records: &mut [Record],
-    ) -> VectorRead {
+    ) -> HeadsRead {
         // SAFETY: an `Avx2` is made only where the processor has AVX2.
         unsafe {
             match kind {
@@ -157,12 +159,10 @@ struct Ip {
     addresses: __m256i,
     /// DSCP and ECN, in the low octet.
     tos: __m256i,
-    /// All bits of a lane whose protocol is UDP.
-    is_udp: __m256i,
     /// Source port in the highest two octets, as a number.
     src_port: __m256i,
-    /// Destination port and length of UDP, as they stand, in the low 32 bits.
-    dst_port_and_len: __m256i,
+    /// Destination port and length of UDP, as they stand, in the low 32 bits; protocol in the highest octet.
+    to: __m256i,
 }
 
 /// Values that the frames of a kind are compared with, in each lane.
@@ -239,13 +239,14 @@ fn read<const TAGGED: bool, const V6: bool, B: FrameBuf>(
     seen: &Seen,
     frames: &[B],
     records: &mut [Record],
-) -> VectorRead {
+) -> HeadsRead {
     let l3 = l3_off(TAGGED);
     let upper = l3 + ip_len(V6);
     let expected = Expected::new::<TAGGED, V6>(port, seen);
     let keys = port.digest().keys().map(|key| all(key));
     let zero = _mm256_setzero_si256();
-    let (mut read, mut bytes, mut marked) = (0, zero, zero);
+    let (mut read, mut bytes) = (0, zero);
+    let (mut tos_all, mut tos_any) = (all(0xff), zero);
     let groups = frames.as_chunks::<FOUR>().0;
     for (four, out) in groups.iter().zip(records.as_chunks_mut::<FOUR>().0) {
         let [a, b, c, d] = four.each_ref().map(FrameBuf::data);
@@ -255,6 +256,7 @@ fn read<const TAGGED: bool, const V6: bool, B: FrameBuf>(
             break;
         }
         let starts = [a.as_ptr(), b.as_ptr(), c.as_ptr(), d.as_ptr()];
+        // The last seven octets of the BTH, and the one behind it.
         // SAFETY: each frame has at least 60 bytes, and `upper` and `SHORTEST_ROCE` together, behind which nothing is loaded.
         let (ip, differ, transport) = unsafe {
             let ip = if V6 {
@@ -263,7 +265,7 @@ fn read<const TAGGED: bool, const V6: bool, B: FrameBuf>(
                 read_v4(starts, lens, l3)
             };
             let differ = expected.differ(words(starts, 0), words(starts, l3 - 8));
-            (ip, differ, words(starts, upper + 12))
+            (ip, differ, words(starts, upper + 13))
         };
         let differ = _mm256_or_si256(ip.differ, differ);
         if _mm256_testz_si256(differ, differ) == 0 {
@@ -271,7 +273,7 @@ fn read<const TAGGED: bool, const V6: bool, B: FrameBuf>(
         }
         let is_roce = ip.is_roce(_mm256_sub_epi64(lens, all(upper as u64)));
         // SAFETY: as above.
-        let Some(traits) = (unsafe { traits::<V6>(starts, upper, is_roce) }) else {
+        let Some(traits) = (unsafe { traits::<V6>((starts, upper), transport, is_roce) }) else {
             break;
         };
         let last = last_word(ip.tos, (traits, is_roce), kind_flags(TAGGED, V6));
@@ -284,23 +286,34 @@ fn read<const TAGGED: bool, const V6: bool, B: FrameBuf>(
             // SAFETY: there are four records of 32 bytes, laid out as is asserted above, and any bits are a record.
             unsafe { _mm256_storeu_si256(place.add(n), words) };
         }
-        // The lowest bit is set only by CE.
-        let ce = _mm256_and_si256(ip.tos, _mm256_srli_epi64::<1>(ip.tos));
-        marked = _mm256_or_si256(marked, ce);
+        tos_all = _mm256_and_si256(tos_all, ip.tos);
+        tos_any = _mm256_or_si256(tos_any, ip.tos);
         bytes = _mm256_add_epi64(bytes, lens);
         read += FOUR;
     }
-    let sums = [
-        _mm256_extract_epi64::<0>(bytes),
-        _mm256_extract_epi64::<1>(bytes),
-        _mm256_extract_epi64::<2>(bytes),
-        _mm256_extract_epi64::<3>(bytes),
-    ];
-    VectorRead {
+    let [all, any] =
+        [tos_all, tos_any].map(|lanes| lanes_of(lanes).map(|lane| lane.to_le_bytes()[0]));
+    HeadsRead {
         frames: read,
-        bytes: sums.iter().sum::<i64>().cast_unsigned(),
-        marked: _mm256_testz_si256(marked, all(1)) == 0,
+        bytes: lanes_of(bytes).iter().sum(),
+        tos: Octets {
+            all: all.into_iter().fold(u8::MAX, BitAnd::bitand),
+            any: any.into_iter().fold(0, BitOr::bitor),
+        },
     }
+}
+
+/// Returns the words in the lanes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn lanes_of(words: __m256i) -> [u64; FOUR] {
+    [
+        _mm256_extract_epi64::<0>(words),
+        _mm256_extract_epi64::<1>(words),
+        _mm256_extract_epi64::<2>(words),
+        _mm256_extract_epi64::<3>(words),
+    ]
+    .map(i64::cast_unsigned)
 }
 
 /// Returns the flags of the frames of a kind.
@@ -315,22 +328,23 @@ impl Ip {
     #[target_feature(enable = "avx2")]
     fn is_roce(&self, above: __m256i) -> __m256i {
         static LEN_AT_2: [i8; 32] = shuffle([-1, -1, 1, 0, -1, -1, -1, -1]);
-        let port = all(u64::from(udp::ROCEV2_PORT.swap_bytes()));
+        let port = u64::from(udp::ROCEV2_PORT.swap_bytes());
+        let port = all(port | u64::from(udp::PROTOCOL) << 56);
         let expected = _mm256_or_si256(port, _mm256_shuffle_epi8(above, by(&LEN_AT_2)));
-        let both = _mm256_and_si256(self.dst_port_and_len, all(0xffff_ffff));
-        _mm256_and_si256(_mm256_cmpeq_epi64(both, expected), self.is_udp)
+        _mm256_cmpeq_epi64(self.to, expected)
     }
 }
 
-/// Returns the entries of [`TRAITS_AND_FLAGS`] for the opcodes, 0 if not RoCEv2; `None` if any packet speaks.
+/// Returns the entries of [`TRAITS_AND_FLAGS`] for the opcodes, 0 if not RoCEv2; `None` if any packet speaks. The highest octet of
+/// `transport` is the one behind the BTH.
 ///
 /// # Safety
-/// Each pointer is to a frame of at least `upper + 21` bytes.
+/// Each pointer is to a frame of at least `upper + 9` bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn traits<const V6: bool>(
-    starts: [*const u8; FOUR],
-    upper: usize,
+    (starts, upper): ([*const u8; FOUR], usize),
+    transport: __m256i,
     is_roce: __m256i,
 ) -> Option<__m256i> {
     // SAFETY: as the caller promises.
@@ -343,27 +357,22 @@ unsafe fn traits<const V6: bool>(
     if _mm256_testz_si256(traits, _mm256_set1_epi64x(SPEAK)) == 0 {
         return None;
     }
+    // A NAK is an ACK with any of these two bits of its syndrome.
+    let negative = _mm256_and_si256(transport, all(0b0110_0000 << 56));
+    let positive = _mm256_cmpeq_epi64(negative, zero);
     let ack = all(u64::from(RoceClass::Ack.bit()));
-    if _mm256_testz_si256(traits, ack) == 0 {
-        // SAFETY: as the caller promises.
-        let syndromes = starts.map(|start| unsafe { *start.add(upper + 20) });
-        let [a, b, c, d] = syndromes.map(i64::from);
-        let negative = _mm256_and_si256(_mm256_set_epi64x(d, c, b, a), all(0b0110_0000));
-        let positive = _mm256_cmpeq_epi64(negative, zero);
-        if _mm256_testz_si256(_mm256_andnot_si256(positive, traits), ack) == 0 {
-            return None;
-        }
+    if _mm256_testz_si256(_mm256_andnot_si256(positive, traits), ack) == 0 {
+        return None;
     }
     Some(traits)
 }
 
-/// Returns the second word of the records: the last two of the BTH as numbers, and the IP version.
+/// Returns the second word of the records: the last seven octets of the BTH as numbers, and the IP version.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transport_word<const V6: bool>(as_it_stands: __m256i) -> __m256i {
-    static REVERSED: [i8; 32] = shuffle([7, 6, 5, 4, 3, 2, 1, 0]);
+    static REVERSED: [i8; 32] = shuffle([6, 5, 4, 3, 2, 1, 0, -1]);
     let word = _mm256_shuffle_epi8(as_it_stands, by(&REVERSED));
-    let word = _mm256_and_si256(word, all(Record::TRANSPORT));
     if V6 {
         _mm256_or_si256(word, all(Record::V6))
     } else {
@@ -389,7 +398,7 @@ fn last_word(tos: __m256i, (traits, is_roce): (__m256i, __m256i), kind: u64) -> 
     let ecn = _mm256_slli_epi64::<24>(_mm256_and_si256(tos, all(3)));
     // The octets other than that of the flags are 0 here, as the flags of Not-ECT are.
     let flags = _mm256_or_si256(_mm256_shuffle_epi8(by(&FLAGS), ecn), all(kind << 24));
-    let kept = _mm256_or_si256(traits, _mm256_andnot_si256(is_roce, of_flags));
+    let kept = _mm256_blendv_epi8(of_flags, traits, is_roce);
     let flags = _mm256_and_si256(flags, _mm256_and_si256(kept, of_flags));
     let traits = _mm256_and_si256(traits, all(0xffff));
     _mm256_or_si256(_mm256_or_si256(traits, flags), _mm256_slli_epi64::<16>(tos))
@@ -441,14 +450,13 @@ unsafe fn read_v4(starts: [*const u8; FOUR], lens: __m256i, l3: usize) -> Ip {
         _mm256_or_si256(is(169u8.cast_signed()), above),
     );
     let differ = _mm256_or_si256(_mm256_or_si256(shape, fragment), checksum);
-    let protocol = _mm256_and_si256(x1, all(0xff00_0000));
+    let protocol = _mm256_slli_epi64::<32>(_mm256_and_si256(x1, all(0xff00_0000)));
     Ip {
         differ: _mm256_or_si256(differ, suspect),
         addresses,
         tos: _mm256_and_si256(_mm256_srli_epi64::<24>(x0), all(0xff)),
-        is_udp: _mm256_cmpeq_epi64(protocol, all(u64::from(udp::PROTOCOL) << 24)),
         src_port: _mm256_shuffle_epi8(x2, by(&SRC_PORT)),
-        dst_port_and_len: x3,
+        to: _mm256_blend_epi32::<0b1010_1010>(x3, protocol),
     }
 }
 
@@ -479,8 +487,7 @@ unsafe fn read_v6(
     let shape = _mm256_xor_si256(_mm256_and_si256(head, all(0x0000_ffff_0000_00f0)), shape);
     let next = _mm256_and_si256(head, all(0x00ff_0000_0000_0000));
     let is = |protocol: u8| _mm256_cmpeq_epi64(next, all(u64::from(protocol) << 48));
-    let is_udp = is(udp::PROTOCOL);
-    let ends = _mm256_or_si256(is_udp, _mm256_or_si256(is(6), is(58)));
+    let ends = _mm256_or_si256(is(udp::PROTOCOL), _mm256_or_si256(is(6), is(58)));
     let mut differ = _mm256_or_si256(shape, _mm256_andnot_si256(ends, all(1)));
     let [src, _, dst, _] = addresses;
     for half in [src, dst] {
@@ -508,8 +515,10 @@ unsafe fn read_v6(
         differ,
         addresses: digest,
         tos,
-        is_udp,
         src_port: _mm256_shuffle_epi8(ports, by(&SRC_PORT)),
-        dst_port_and_len: _mm256_srli_epi64::<16>(ports),
+        to: _mm256_blend_epi32::<0b1010_1010>(
+            _mm256_srli_epi64::<16>(ports),
+            _mm256_slli_epi64::<8>(next),
+        ),
     }
 }

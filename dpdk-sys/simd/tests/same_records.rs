@@ -20,7 +20,7 @@ use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
-use npcc_pipeline::stage::heads::{VectorRead, VectorReader};
+use npcc_pipeline::stage::heads::{HeadsRead, VectorReader};
 use npcc_pipeline::stage::kinds::FrameKind;
 use npcc_pipeline::stage::parse::{IngressConfig, IngressPort, Seen};
 use npcc_pipeline::stage::receive::{self, Received};
@@ -189,7 +189,7 @@ impl VectorReader<HeapFrame> for Counting<'_> {
         port: (&IngressPort, &Seen),
         frames: &[HeapFrame],
         records: &mut [Record],
-    ) -> VectorRead {
+    ) -> HeadsRead {
         let read = self.0.read(kind, port, frames, records);
         self.1.fetch_add(read.frames, Ordering::Relaxed);
         read

@@ -16,9 +16,9 @@ use crossbeam_utils::CachePadded;
 
 use super::down_ports::DownPorts;
 use super::edit::ImageState;
-use super::hops::NextHops;
+use super::hops::{Choice, NextHops};
 use super::image::Image;
-use super::nexthop::{Adjacency, Path, default_group};
+use super::nexthop::{Adjacency, AdjacencyId, Path, default_group};
 use super::prefix::Family;
 use super::seed::FlowSeed;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
@@ -165,6 +165,20 @@ impl FibReader {
     #[inline]
     pub fn resolve(&self, group: u32, hash: impl FnOnce() -> u32) -> Path {
         self.hops().resolve(group, self.down, hash)
+    }
+
+    /// Returns the choice of a group's flows, as [`FibReader::resolve`] makes it; `None` if it has one member.
+    #[inline]
+    #[must_use]
+    pub fn choice(&self, group: u32) -> Option<Choice<'_>> {
+        self.hops().choice(group, self.down)
+    }
+
+    /// Returns one path.
+    #[inline]
+    #[must_use]
+    pub fn adjacency(&self, id: AdjacencyId) -> Path {
+        self.hops().adjacency(id)
     }
 
     /// Returns the path of all flows of a group with one member; `None` if the flow decides.

@@ -66,28 +66,28 @@ impl NextHops {
         }
     }
 
-    /// Returns the path that a flow with this hash takes in a group. `hash` is called only if there is a choice. A flow whose
-    /// path leads to one of the ports that are `down`, one bit each, takes that of another member, if one is left.
+    /// Returns the choice of a group's flows; `None` if it has one member. A flow whose path leads to one of the ports that are
+    /// `down`, one bit each, takes that of another member, if one is left.
     #[inline]
-    pub(super) fn resolve(&self, group: u32, down: u32, hash: impl FnOnce() -> u32) -> Path {
-        if let Some(path) = self.only(group) {
-            return path;
+    pub(super) fn choice(&self, group: u32, down: u32) -> Option<Choice<'_>> {
+        if self.head(group).only().is_some() {
+            return None;
         }
-        let hash = hash();
-        let path = self.in_bucket(group, first_choice(hash));
-        if down != 0 && path.is_behind(down) {
-            return self.other(group, down, hash).unwrap_or(path);
-        }
-        path
+        let buckets = self.buckets.get(group as usize)?;
+        Some(Choice {
+            hops: self,
+            buckets,
+            down,
+        })
     }
 
-    /// Returns the path that a flow takes while that of its own bucket is down. Further bits of its hash choose, so that the
-    /// flows of one bucket spread over all members that are left.
-    #[inline(never)]
-    fn other(&self, group: u32, down: u32, hash: u32) -> Option<Path> {
-        other_choices(hash)
-            .map(|bucket| self.in_bucket(group, bucket))
-            .find(|path| path.forwards() && !path.is_behind(down))
+    /// Returns the path that a flow with this hash takes in a group. `hash` is called only if there is a [`Choice`].
+    #[inline]
+    pub(super) fn resolve(&self, group: u32, down: u32, hash: impl FnOnce() -> u32) -> Path {
+        match self.choice(group, down) {
+            Some(choice) => self.adjacency(choice.of(hash())),
+            None => self.only(group).unwrap_or(Path::NONE),
+        }
     }
 
     /// Returns the path of all flows of a group with one member; `None` if the flow decides.
@@ -114,8 +114,7 @@ impl NextHops {
     #[inline]
     fn in_bucket(&self, group: u32, bucket: usize) -> Path {
         let buckets = self.buckets.get(group as usize);
-        let id = buckets.and_then(|buckets| buckets.get(bucket));
-        self.adjacency(AdjacencyId(id.map_or(0, |id| id.load(Ordering::Relaxed))))
+        self.adjacency(buckets.map_or(AdjacencyId(0), |buckets| in_bucket(buckets, bucket)))
     }
 
     /// Returns one path.
@@ -216,6 +215,48 @@ impl NextHops {
     /// Returns the number of groups and of adjacencies that fit.
     pub(super) fn capacity(&self) -> (usize, usize) {
         (self.heads.len(), self.adjacencies.len())
+    }
+}
+
+/// Returns the adjacency of a bucket.
+#[inline]
+fn in_bucket(buckets: &[AtomicU16; BUCKETS], bucket: usize) -> AdjacencyId {
+    let id = buckets.get(bucket);
+    AdjacencyId(id.map_or(0, |id| id.load(Ordering::Relaxed)))
+}
+
+/// Choice of a path by the flows of one group, resolved for many flows in a row.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice<'a> {
+    hops: &'a NextHops,
+    buckets: &'a [AtomicU16; BUCKETS],
+    down: u32,
+}
+
+impl Choice<'_> {
+    /// Returns the adjacency of a flow with this hash.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, hash: u32) -> AdjacencyId {
+        let own = in_bucket(self.buckets, first_choice(hash));
+        if self.down == 0 {
+            return own;
+        }
+        self.around(own, hash)
+    }
+
+    /// Returns the adjacency of a flow with this hash while ports are down; `own` is that of its bucket. Further bits of its
+    /// hash choose, so that the flows of one bucket spread over all members that are left.
+    #[inline(never)]
+    fn around(&self, own: AdjacencyId, hash: u32) -> AdjacencyId {
+        let is_behind = |id: AdjacencyId| self.hops.adjacency(id).is_behind(self.down);
+        if !is_behind(own) {
+            return own;
+        }
+        other_choices(hash)
+            .map(|bucket| in_bucket(self.buckets, bucket))
+            .find(|id| self.hops.adjacency(*id).forwards() && !is_behind(*id))
+            .unwrap_or(own)
     }
 }
 

@@ -6,7 +6,8 @@
 use std::fmt::Debug;
 
 use super::kinds::{FrameKind, Kinds, flags_of};
-use super::parse::{self, IngressPort, Seen, hear, is_marked};
+use super::parse::{self, CE, IngressPort, Seen, hear, is_marked};
+use crate::bits::Octets;
 use crate::burst::Record;
 use crate::counters::PortCounters;
 use crate::frame::{FrameBuf, MetaFlags};
@@ -28,25 +29,33 @@ pub trait VectorReader<B>: Debug + Send + Sync {
         port: (&IngressPort, &Seen),
         frames: &[B],
         records: &mut [Record],
-    ) -> VectorRead;
+    ) -> HeadsRead;
 }
 
-/// Frames that a [`VectorReader`] read.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct VectorRead {
+/// Frames that were read one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadsRead {
     /// Number of frames.
     pub frames: usize,
     /// Their bytes.
     pub bytes: u64,
-    /// True if any of them is marked CE.
-    pub marked: bool,
+    /// Their DSCPs and ECN fields: see [`Record::tos`].
+    pub tos: Octets,
 }
 
-/// Frames that were read one after the other, and their bytes.
-#[derive(Debug, Clone, Copy, Default)]
-struct Read {
-    frames: usize,
-    bytes: u64,
+impl HeadsRead {
+    /// No frames.
+    pub const NONE: HeadsRead = HeadsRead {
+        frames: 0,
+        bytes: 0,
+        tos: Octets::NONE,
+    };
+
+    fn add(&mut self, more: HeadsRead) {
+        self.frames += more.frames;
+        self.bytes += more.bytes;
+        self.tos = self.tos.and(more.tos);
+    }
 }
 
 /// Reads the packets of a burst that are of a kind. Returns the bytes of all its frames, and their kinds.
@@ -57,17 +66,17 @@ pub(super) fn read<B: FrameBuf>(
     records: &mut [Record; BURST],
     counters: &PortCounters,
 ) -> (u64, Kinds) {
-    let (mut bytes, mut kinds, mut seen) = (0, Kinds::default(), Seen::NOTHING);
+    let (mut bytes, mut kinds, mut seen) = (0, Kinds::NONE, Seen::NOTHING);
     let mut place = 0;
     while let Some(buf) = frames.get(place) {
         let kind = FrameKind::of(buf.data());
         let rest = frames.get(place..).unwrap_or_default();
         let known = records.get_mut(place..).unwrap_or_default();
-        let read = kind.map_or_else(Read::default, |kind| {
+        let read = kind.map_or(HeadsRead::NONE, |kind| {
             read_kind(kind, (port, vectors), (rest, known), &mut seen, counters)
         });
         if let Some(kind) = kind.filter(|_| read.frames > 0) {
-            kinds.add(kind, place, read.frames);
+            kinds.add(kind, (place, read.frames), read.tos);
             bytes += read.bytes;
             place += read.frames;
         } else {
@@ -87,24 +96,22 @@ fn read_kind<B: FrameBuf>(
     (frames, records): (&[B], &mut [Record]),
     seen: &mut Seen,
     counters: &PortCounters,
-) -> Read {
+) -> HeadsRead {
     let Some(vectors) = vectors else {
         return read_scalar(kind, port, (frames, records), seen, counters);
     };
-    let mut all = Read::default();
+    let mut all = HeadsRead::NONE;
     loop {
         let rest = frames.get(all.frames..).unwrap_or_default();
         let known = records.get_mut(all.frames..).unwrap_or_default();
         let read = vectors.read(kind, (port, &*seen), rest, known);
-        if read.marked {
-            count_marked(known, read.frames, counters);
-        }
+        count_marked(known, read, counters);
         let left = rest.get(read.frames..).unwrap_or_default();
         let known = known.get_mut(read.frames..).unwrap_or_default();
         let group = left.get(..FOUR).unwrap_or(left);
         let by_one = read_scalar(kind, port, (group, known), seen, counters);
-        all.frames += read.frames + by_one.frames;
-        all.bytes += read.bytes + by_one.bytes;
+        all.add(read);
+        all.add(by_one);
         if by_one.frames < FOUR {
             return all;
         }
@@ -118,7 +125,7 @@ fn read_scalar<B: FrameBuf>(
     all: (&[B], &mut [Record]),
     seen: &mut Seen,
     counters: &PortCounters,
-) -> Read {
+) -> HeadsRead {
     match kind {
         FrameKind::V4 => read_stretch::<false, false, B>(port, all, seen, counters),
         FrameKind::TaggedV4 => read_stretch::<true, false, B>(port, all, seen, counters),
@@ -133,18 +140,17 @@ fn read_stretch<const TAGGED: bool, const V6: bool, B: FrameBuf>(
     (frames, records): (&[B], &mut [Record]),
     before: &mut Seen,
     counters: &PortCounters,
-) -> Read {
-    let (mut read, mut bytes, mut seen, mut marked) = (0, 0, *before, 0);
+) -> HeadsRead {
+    let (mut read, mut seen) = (HeadsRead::NONE, *before);
     for (buf, record) in frames.iter().zip(records.iter_mut()) {
         let frame = buf.data();
         let Some(packet) = port.whole::<TAGGED, V6>(frame, &mut seen) else {
             break;
         };
-        bytes += frame.len() as u64;
-        read += 1;
+        read.bytes += frame.len() as u64;
+        read.frames += 1;
+        read.tos.add(packet.tos);
         let known = parse::record(&packet, frame.len(), V6);
-        // The lowest bit is set only by CE.
-        marked |= packet.tos & packet.tos >> 1;
         let traits = hear(&known, packet.upper.syndrome, counters);
         let flags = MetaFlags(MetaFlags::of_ecn(packet.tos).0 | flags_of::<TAGGED, V6>());
         *record = Record {
@@ -153,18 +159,16 @@ fn read_stretch<const TAGGED: bool, const V6: bool, B: FrameBuf>(
             ..known
         };
     }
-    if marked & 1 != 0 {
-        count_marked(records, read, counters);
-    }
+    count_marked(records, read, counters);
     *before = seen;
-    Read {
-        frames: read,
-        bytes,
-    }
+    read
 }
 
-/// Counts the packets marked CE among the first `read`.
-fn count_marked(records: &[Record], read: usize, counters: &PortCounters) {
-    let marked = records.iter().take(read).map(is_marked).sum();
-    counters.roce.ce.add(marked);
+/// Counts the packets marked CE among the first, which were read.
+#[inline]
+fn count_marked(records: &[Record], read: HeadsRead, counters: &PortCounters) {
+    if read.tos.any & CE == CE {
+        let marked = records.iter().take(read.frames).map(is_marked).sum();
+        counters.roce.ce.add(marked);
+    }
 }

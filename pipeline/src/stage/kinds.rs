@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::bits::Octets;
 use crate::burst::Places;
 use crate::frame::MetaFlags;
 use crate::wire::ethernet;
@@ -46,18 +47,34 @@ pub(super) const fn l3_off<const TAGGED: bool>() -> usize {
 }
 
 /// Kinds of the frames of a burst, as sets.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Kinds {
     /// Frames whose headers were not read.
     pub(super) unread: Places,
     pub(super) v6: Places,
     tagged: Places,
+    /// DSCPs and ECN fields of all frames that were read.
+    pub(super) tos: Octets,
 }
 
 impl Kinds {
-    /// Notes that `count` frames from `first` on were read and are of this kind.
+    /// Sets of no frames.
+    pub(super) const NONE: Kinds = Kinds {
+        unread: Places::NONE,
+        v6: Places::NONE,
+        tagged: Places::NONE,
+        tos: Octets::NONE,
+    };
+
+    /// Notes that `count` frames from `first` on were read and are of this kind, and what their [`tos`](Kinds::tos) are.
     #[inline]
-    pub(super) const fn add(&mut self, kind: FrameKind, first: usize, count: usize) {
+    pub(super) const fn add(
+        &mut self,
+        kind: FrameKind,
+        (first, count): (usize, usize),
+        tos: Octets,
+    ) {
+        self.tos = self.tos.and(tos);
         if matches!(kind, FrameKind::V6 | FrameKind::TaggedV6) {
             self.v6.add_all(first, count);
         }

@@ -10,7 +10,7 @@ mod half;
 mod next_hop;
 
 use half::Half;
-use next_hop::{Known, NextHop};
+use next_hop::{ByFlow, ByGroup, ByOne, FindHop, FindPriority, HopKey, Known};
 use zerocopy::FromBytes;
 
 use super::heads::{self, VectorReader};
@@ -18,7 +18,7 @@ use super::kinds::{FrameKind, Kinds, l3_off};
 use super::parse::{Admitted, IngressPort, hear, is_marked};
 use super::route::FlowWords;
 use super::{rewrite, route};
-use crate::bits::{low16, low32};
+use crate::bits::{Octets, low16, low32};
 use crate::burst::{Places, QueueKey, Record};
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
@@ -93,7 +93,7 @@ pub fn run<B: FrameBuf>(
     let mut received = Received {
         bytes,
         gone: Places::NONE,
-        queue: keys.only(),
+        queue: keys.only(u8::MAX).map(QueueKey),
         added: 0,
         removed: 0,
         trimmed: 0,
@@ -112,34 +112,12 @@ pub fn run<B: FrameBuf>(
     received
 }
 
-/// Summary of the queue keys of a burst: the bits set in all of them, and the bits set in any. Both are the same if all
-/// keys are.
-#[derive(Debug, Clone, Copy)]
-struct Keys {
-    all: u8,
-    any: u8,
-}
-
-impl Keys {
-    #[inline(always)]
-    const fn add(&mut self, key: QueueKey) {
-        self.all &= key.0;
-        self.any |= key.0;
-    }
-
-    /// Returns the key, if all are the same.
-    fn only(self) -> Option<QueueKey> {
-        (self.all == self.any).then_some(QueueKey(self.any))
-    }
-}
-
 /// Forwarding state of one burst: routes, MTUs, and the next hops looked up so far.
 #[derive(Debug)]
 struct Hops<'a> {
     fib: &'a FibReader,
     v4: View<'a>,
-    mtus: &'a Mtus,
-    known: Known,
+    known: Known<'a>,
     half: Half,
 }
 
@@ -149,7 +127,7 @@ struct Others<'a> {
     /// Frames whose headers were not read yet.
     unread: Places,
     /// Queue keys of the frames that are not left.
-    keys: Keys,
+    keys: Octets,
     port: &'a IngressPort,
     counters: &'a PortCounters,
 }
@@ -171,8 +149,7 @@ impl<'a> Hops<'a> {
         Hops {
             fib,
             v4: fib.images().v4.view(),
-            mtus,
-            known: Known::new(),
+            known: Known::new(fib, mtus),
             half: Half::NONE,
         }
     }
@@ -186,12 +163,9 @@ impl<'a> Hops<'a> {
         kinds: Kinds,
         frames: &mut [B],
         records: &mut [Record; BURST],
-    ) -> (Places, Keys) {
+    ) -> (Places, Octets) {
         let mut left = kinds.unread;
-        let mut keys = Keys {
-            all: u8::MAX,
-            any: 0,
-        };
+        let mut keys = Octets::NONE;
         for (kind, places) in kinds.stretches(frames.len()) {
             let first = places.start;
             let (Some(frames), Some(records)) =
@@ -204,6 +178,7 @@ impl<'a> Hops<'a> {
                 first,
                 frames,
                 records,
+                tos: kinds.tos.only(DSCP),
             };
             let sums = (&mut left, &mut keys);
             match kind {
@@ -221,109 +196,88 @@ impl<'a> Hops<'a> {
     fn send<const TAGGED: bool, const V6: bool, B: FrameBuf>(
         &mut self,
         stretch: &mut Stretch<'_, B>,
-        (left, keys): (&mut Places, &mut Keys),
+        (left, keys): (&mut Places, &mut Octets),
     ) {
-        let mut done = 0;
-        while done < stretch.frames.len() {
-            done += self.send_known::<TAGGED, V6, B>(stretch, done, keys);
-            let (Some(buf), Some(record)) = (stretch.frames.get(done), stretch.records.get(done))
-            else {
-                break;
-            };
+        let port = stretch.port;
+        match stretch.tos {
+            // A tag's PCP may decide too.
+            Some(tos) if !TAGGED => {
+                let priority = port.priority(None, tos);
+                self.send_with::<TAGGED, V6, _, B>(priority, stretch, (left, keys));
+            }
+            _ => self.send_with::<TAGGED, V6, _, B>(port, stretch, (left, keys)),
+        }
+    }
+
+    #[inline(always)]
+    fn send_with<const TAGGED: bool, const V6: bool, P: FindPriority, B: FrameBuf>(
+        &mut self,
+        priority: P,
+        stretch: &mut Stretch<'_, B>,
+        (left, keys): (&mut Places, &mut Octets),
+    ) {
+        let (mut done, mut by_one) = (0, true);
+        while let (Some(buf), Some(record)) = (stretch.frames.get(done), stretch.records.get(done))
+        {
             let mut half = self.half;
             let group = group_of::<TAGGED, V6>((self.fib, self.v4), &mut half, buf.data(), record);
-            if !self.learn(group) {
-                let sent = self.send_by_flow::<TAGGED, V6, B>(stretch, done, keys);
-                if sent == 0 {
-                    left.add(stretch.first + done);
+            let all = (&mut *stretch, done, &mut *keys);
+            let sent = match self.fib.choice(group) {
+                Some(choice) => {
+                    let by = ByFlow { group, choice };
+                    self.send_by::<TAGGED, V6, _, P, B>((by, priority), all)
                 }
-                done += sent.max(1);
+                None if by_one => {
+                    let by = ByOne(*self.known.of(HopKey::of_group(group)));
+                    self.send_by::<TAGGED, V6, _, P, B>((by, priority), all)
+                }
+                None => self.send_by::<TAGGED, V6, _, P, B>((ByGroup, priority), all),
+            };
+            by_one = sent >= FEW;
+            if sent == 0 {
+                left.add(stretch.first + done);
             }
+            done += sent.max(1);
         }
     }
 
-    /// Looks up the next hop of a group, unless it is cached; returns true if it was not.
-    #[inline]
-    fn learn(&mut self, group: u32) -> bool {
-        let new = self.known.of(group).group != group;
-        if new {
-            self.known.keep(match self.fib.only(group) {
-                Some(path) => NextHop::new(group, path, self.mtus),
-                None => NextHop::chosen(group),
-            });
-        }
-        new
-    }
-
-    /// Rewrites packets of a stretch from `done` on by cached next hops, up to the first that has none or does not keep the
-    /// length of its header; returns their number. A loop of its own, so that its variables stay in registers.
+    /// Rewrites packets of a stretch from `done` on, up to the first for which `by` finds no next hop or whose header does not keep
+    /// its length; returns their number. A loop of its own, so that its variables stay in registers.
     #[inline(never)]
-    fn send_known<const TAGGED: bool, const V6: bool, B: FrameBuf>(
+    fn send_by<const TAGGED: bool, const V6: bool, H: FindHop, P: FindPriority, B: FrameBuf>(
         &mut self,
-        stretch: &mut Stretch<'_, B>,
-        done: usize,
-        keys: &mut Keys,
+        (by, priority): (H, P),
+        (stretch, done, keys): (&mut Stretch<'_, B>, usize, &mut Octets),
     ) -> usize {
         let (mut sent, mut all, mut half) = (0, *keys, self.half);
-        let (port, fib, v4, known) = (stretch.port, self.fib, self.v4, &self.known);
+        let (fib, v4, known) = (self.fib, self.v4, &mut self.known);
+        let seed = fib.seed();
         for (buf, record) in stretch.rest(done) {
             let frame = buf.data_mut();
             let group = group_of::<TAGGED, V6>((fib, v4), &mut half, frame, record);
-            let hop = known.of(group);
-            let [untagged, tagged] = hop.longest;
-            // `longest` is header and MTU, or 0 where the header changes its length. A frame is no shorter than header and packet,
-            // so every packet beyond the MTU stops here. A frame that only padding or a trailer makes longer does too; it is then
-            // forwarded as one of the frames that are left.
-            if hop.group != group || record.len > if TAGGED { tagged } else { untagged } {
-                break;
-            }
-            let Some(priority) = rewrite::in_place::<TAGGED, V6>(frame, hop.path, |tci| {
-                port.priority(tci, record.tos)
-            }) else {
+            let flow = || flow_of::<TAGGED, V6>(frame, record).hash(seed);
+            let Some(hop) = by.find(known, group, flow) else {
                 break;
             };
-            record.queue = QueueKey::new(hop.path.port(), priority);
-            all.add(record.queue);
+            if record.len > hop.longest::<TAGGED>() {
+                break;
+            }
+            let find = |tci| priority.find(tci, record.tos);
+            let Some(priority) = rewrite::in_place::<TAGGED, V6>(frame, hop.path, find) else {
+                break;
+            };
+            record.queue = hop.queue(priority);
+            if !(H::IS_ONE && P::IS_ONE) {
+                all.add(record.queue.0);
+            }
             sent += 1;
+        }
+        if sent > 0
+            && let Some(first) = stretch.records.get(done)
+        {
+            all.add(first.queue.0);
         }
         (*keys, self.half) = (all, half);
-        sent
-    }
-
-    /// Rewrites packets of one ECMP group, from `done` on, each for the path that the hash of its flow chooses; returns their
-    /// number. Stops at the first packet of another group, and at the first that does not keep the length of its header.
-    #[inline(never)]
-    fn send_by_flow<const TAGGED: bool, const V6: bool, B: FrameBuf>(
-        &mut self,
-        stretch: &mut Stretch<'_, B>,
-        done: usize,
-        keys: &mut Keys,
-    ) -> usize {
-        let (mut sent, mut all, mut half) = (0, *keys, self.half);
-        let (port, fib, v4, seed) = (stretch.port, self.fib, self.v4, self.fib.seed());
-        let mut first = None;
-        for (buf, record) in stretch.rest(done) {
-            let frame = buf.data_mut();
-            let group = group_of::<TAGGED, V6>((fib, v4), &mut half, frame, record);
-            if *first.get_or_insert(group) != group {
-                break;
-            }
-            let path = fib.resolve(group, || flow_of::<TAGGED, V6>(frame, record).hash(seed));
-            let mtu = self.mtus.get(path.port().index()).copied().unwrap_or(0);
-            let fits = usize::from(record.len) <= usize::from(mtu) + l3_off::<TAGGED>();
-            if !path.forwards() || TAGGED == (path.vlan() == UNTAGGED) || !fits {
-                break;
-            }
-            let Some(priority) =
-                rewrite::in_place::<TAGGED, V6>(frame, path, |tci| port.priority(tci, record.tos))
-            else {
-                break;
-            };
-            record.queue = QueueKey::new(path.port(), priority);
-            all.add(record.queue);
-            sent += 1;
-        }
-        *keys = all;
         sent
     }
 
@@ -355,7 +309,7 @@ impl<'a> Hops<'a> {
                         received.resized(came, whole, trimmed);
                     }
                     received.unpadded &= after >= common::SHORTEST;
-                    keys.add(record.queue);
+                    keys.add(record.queue.0);
                 }
                 Err(reason) => {
                     received.gone.add(place);
@@ -368,7 +322,7 @@ impl<'a> Hops<'a> {
         others.counters.tag_bytes_added.add(received.added);
         others.counters.tag_bytes_removed.add(received.removed);
         others.counters.trimmed_bytes.add(received.trimmed);
-        received.queue = keys.only();
+        received.queue = keys.only(u8::MAX).map(QueueKey);
     }
 
     /// Forwards a frame that only the general parser reads.
@@ -398,12 +352,11 @@ impl<'a> Hops<'a> {
             None => self.v4.lookup_v4(low32(record.addresses)),
             Some(dst) => route::lookup_v6(self.fib, dst),
         };
-        self.learn(group);
-        let mut hop = *self.known.of(group);
-        if hop.is_chosen {
-            let flow = || read.flow(buf.data()).hash(self.fib.seed());
-            hop = NextHop::new(group, self.fib.resolve(group, flow), self.mtus);
-        }
+        let key = match self.fib.choice(group) {
+            Some(choice) => HopKey::of_path(choice.of(read.flow(buf.data()).hash(self.fib.seed()))),
+            None => HopKey::of_group(group),
+        };
+        let hop = *self.known.of(key);
         if !hop.path.forwards() {
             return Err(Some(route::reason(hop.path.kind())));
         }
@@ -427,11 +380,19 @@ impl<'a> Hops<'a> {
     }
 }
 
+/// Bits of the DSCP in [`Record::tos`].
+const DSCP: u8 = 0xfc;
+
+/// Number of packets to one next hop, one after the other, below which the next hop of each is looked up in the cache.
+const FEW: usize = 8;
+
 /// Packets of one kind that follow one another in a burst, with their records.
 struct Stretch<'a, B> {
     port: &'a IngressPort,
     /// Position of the first in the burst.
     first: usize,
+    /// DSCP of all of them, as in [`Record::tos`], if it is the same.
+    tos: Option<u8>,
     frames: &'a mut [B],
     records: &'a mut [Record],
 }
