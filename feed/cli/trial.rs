@@ -8,7 +8,7 @@ use npcc_feed::fleet::table;
 use npcc_feed::settings::Settings;
 use npcc_feed::trial::Trial;
 
-use super::common::{Failure, say, stopped};
+use super::common::{Failure, say, say_error, stopped};
 
 /// Time between two tables, besides the 2.5 s in which the states are collected.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -46,8 +46,11 @@ pub(super) async fn run(args: &TrialArgs) -> Result<(), Failure> {
         let mut shown = 0;
         while args.tables.is_none_or(|most| shown < most) {
             tokio::time::sleep(PAUSE).await;
-            let states = table::fleet(&read.model, false).await?;
-            say(&table::text(&states))?;
+            match table::fleet(&read.model, false).await {
+                Ok(states) => say(&table::text(&states))?,
+                // Servers that are stopped to see what happens.
+                Err(error) => say_error(&format!("no table: {error}")),
+            }
             shown += 1;
         }
         Ok::<(), Failure>(())

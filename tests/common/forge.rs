@@ -33,9 +33,14 @@ pub const UD_SEND: u8 = 0x64;
 
 /// Creates the links: the switch's ends `dc` and `wan`, and the hosts' ends in one namespace.
 pub fn net() -> Net {
-    let net = Net::of(&["hosts"], &["dc", "wan"]);
+    links(&["dc", "wan"])
+}
+
+/// Creates links with these ends of switches; the hosts' ends, named with an `h` before, are in one namespace, `hosts`.
+pub fn links(ends: &'static [&'static str]) -> Net {
+    let net = Net::of(&["hosts"], ends);
     let space = net.space("hosts");
-    for side in ["dc", "wan"] {
+    for side in ends {
         let (inside, outside) = (net.link(&format!("h{side}")), net.link(side));
         run(&format!(
             "ip link add {outside} type veth peer name {inside} netns {space}"
