@@ -1,7 +1,10 @@
 //! Walks a traffic mix through the whole packet path on one worker, in the order of a worker's loop: every port receives, then every
 //! port sends. It uses only ingress, egress and sent of the path.
 
+use npcc_cnp::control::ControlCore;
+use npcc_cnp::control::config::ControlConfig;
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
+use npcc_cnp::pair::export::EndReader;
 use npcc_pipeline::capture::{self, CaptureOrder, Filter};
 use npcc_pipeline::datapath::{Datapath, Sent};
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
@@ -17,6 +20,7 @@ use npcc_pipeline::wire::bth::ICRC_LEN;
 
 use crate::bench_path::port;
 use crate::mix::{Mix, VLAN};
+use crate::npcc::TICK;
 use crate::two_ports::{OURS, WAN};
 
 /// Bytes of a frame that are restored: the longest header that the path reads or writes, which is more than the shortest frame has.
@@ -36,7 +40,12 @@ struct Source<B> {
 #[derive(Debug)]
 pub struct MixedPath<B: FrameBuf = HeapFrame> {
     path: Datapath<B, FlowCache>,
-    reader: CacheReader,
+    /// Reader of the flow cache, unless a control core has it.
+    reader: Option<CacheReader>,
+    control: Option<ControlCore>,
+    /// Reader of the ends that the control core exports, and their number so far.
+    ends: Option<EndReader>,
+    exported: usize,
     _writer: RouteWriter,
     /// Receiving end of punted frames, kept open but never read.
     host: Option<PuntHost>,
@@ -127,7 +136,10 @@ impl<B: FrameBuf> MixedPath<B> {
         });
         MixedPath {
             path: Datapath::new(ports, pool, fib, cache, 1).with_vectors(npcc_simd::detected()),
-            reader,
+            reader: Some(reader),
+            control: None,
+            ends: None,
+            exported: 0,
             _writer: writer,
             host: None,
             captured: None,
@@ -164,6 +176,27 @@ impl<B: FrameBuf> MixedPath<B> {
         self.path.attach_punt(punt);
         self.host = Some(host);
         self
+    }
+
+    /// Adds a control core, which reads the flow cache; with `exports` another box's feed reads the ends that it exports.
+    #[must_use]
+    pub fn with_control(mut self, exports: bool) -> MixedPath<B> {
+        let mut core = ControlCore::new(&ControlConfig {
+            tick: TICK,
+            ..ControlConfig::default()
+        });
+        if let Some(reader) = self.reader.take() {
+            core.attach(reader);
+        }
+        self.ends = exports.then(|| core.feed().read());
+        self.control = Some(core);
+        self
+    }
+
+    /// Returns the number of rows that the control core exported.
+    #[must_use]
+    pub const fn exported(&self) -> usize {
+        self.exported
     }
 
     /// Adds a capture of the frames that this filter selects, 128 bytes of each.
@@ -207,9 +240,21 @@ impl<B: FrameBuf> MixedPath<B> {
                 spare.push(frame);
             }
         }
-        // The flow cache's records are drained every 20 us, as a control core does.
-        if self.now.is_multiple_of(20_000) {
-            while self.reader.pop().is_some() {}
+        if self.now.is_multiple_of(TICK.0) {
+            self.tick();
+        }
+    }
+
+    /// Drains the flow cache's records, by the control core if there is one.
+    fn tick(&mut self) {
+        if let Some(reader) = &mut self.reader {
+            while reader.pop().is_some() {}
+        }
+        if let Some(core) = &mut self.control {
+            core.run_call(Nanos(self.now), |_, _| 0u64, &mut |_| Ok(()));
+        }
+        if let Some(ends) = &mut self.ends {
+            self.exported += std::iter::from_fn(|| ends.take()).count();
         }
     }
 
@@ -289,6 +334,10 @@ mod tests {
             (0..20).for_each(|_| path.walk());
             assert_eq!(path.forwarded(), frames, "{name}, in frames like mbufs");
         }
+        let mix = Mix::named("data-acks").unwrap();
+        let mut path = MixedPath::new(&mix).with_control(true);
+        (0..100).for_each(|_| path.walk());
+        assert!(path.exported() > 0, "ends of the flows' answers");
         let mix = Mix::named("data-1082").unwrap();
         for filter in ["dropped", ""] {
             let mut path = MixedPath::new(&mix).with_capture(filter);

@@ -2,6 +2,7 @@
 //!
 //! - `walk BURSTS [FLOWS] [PAYLOAD] [WORKERS] [ASKING]`: WORKERS is 1 or 2; ASKING is 1 if each frame requests an ACK, else 0.
 //! - `walk mix NAME BURSTS [linux]`: a traffic mix, with or without Linux integrated; `walk mixes` prints the names.
+//! - `walk mix NAME BURSTS control|ends`: a traffic mix beside a control core; with `ends` it exports the ends it sees to a reader.
 //! - `walk mix NAME BURSTS mbuf`: a traffic mix in frames that are laid out as mbufs are, instead of heap frames.
 //! - `walk mix NAME BURSTS capture FILTER`: a traffic mix while frames are captured.
 //!
@@ -17,7 +18,7 @@ use npcc_testkit::mix::{Mix, NAMES};
 use npcc_testkit::mixed_path::MixedPath;
 use npcc_testkit::room_frame::RoomFrame;
 
-/// Runs `mix NAME BURSTS [linux | mbuf | capture FILTER]`.
+/// Runs `mix NAME BURSTS [linux | mbuf | control | ends | capture FILTER]`.
 fn mix(name: &str, bursts: usize, more: &[&str]) -> ExitCode {
     let Some(mix) = Mix::named(name) else {
         eprintln!("no mix {name}: {}", NAMES.join(", "));
@@ -26,10 +27,14 @@ fn mix(name: &str, bursts: usize, more: &[&str]) -> ExitCode {
     match more {
         [] => walk(MixedPath::new(&mix), bursts),
         ["mbuf"] => walk(MixedPath::of(&mix, RoomFrame::new), bursts),
+        ["control"] => walk(MixedPath::new(&mix).with_control(false), bursts),
+        ["ends"] => walk(MixedPath::new(&mix).with_control(true), bursts),
         ["linux"] => walk(MixedPath::new(&mix).with_linux(), bursts),
         ["capture", filter] => walk(MixedPath::new(&mix).with_capture(filter), bursts),
         _ => {
-            eprintln!("usage: walk mix NAME BURSTS [linux | mbuf | capture FILTER]");
+            eprintln!(
+                "usage: walk mix NAME BURSTS [linux | mbuf | control | ends | capture FILTER]"
+            );
             return ExitCode::from(2);
         }
     }
@@ -41,6 +46,9 @@ fn walk<B: FrameBuf>(mut path: MixedPath<B>, bursts: usize) {
         path.walk();
     }
     eprintln!("{} frames forwarded", path.forwarded());
+    if path.exported() > 0 {
+        eprintln!("{} rows exported", path.exported());
+    }
 }
 
 fn main() -> ExitCode {
