@@ -6,11 +6,13 @@
 
 #[path = "../common.rs"]
 mod common;
+#[path = "../generate.rs"]
+mod generate;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use npcc_feed::agent::{self, AgentSettings};
 
 use common::{Failure, accept, failed, say, say_error, stopped};
@@ -31,6 +33,9 @@ enum Command {
     Check(SettingsArg),
     /// Show the queue pairs that would be published, and what a poll costs
     Show,
+    /// Write manual pages
+    #[command(hide = true)]
+    Generate(generate::GenerateArgs),
 }
 
 #[derive(Debug, Args)]
@@ -66,6 +71,7 @@ fn carry_out(command: &Command) -> Result<(), Failure> {
             Ok(say(&format!("{}: fine\n", args.config.display()))?)
         }
         Command::Show => show(),
+        Command::Generate(args) => generate::run(args, &Cli::command()),
     }
 }
 
