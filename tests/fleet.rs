@@ -4,6 +4,8 @@
 //! Needs root and nats-server. Touches only namespaces and links of its own.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
     clippy::indexing_slicing,
     reason = "a test says what is wrong by panicking"
 )]

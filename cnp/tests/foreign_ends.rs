@@ -5,6 +5,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
     reason = "a test stops at what it did not expect"
 )]
 

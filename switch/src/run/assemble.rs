@@ -101,8 +101,7 @@ pub(super) fn assemble<P: Probe>(
         clock,
         receiving: Arc::new(Receiving::new(config.cores.workers.len())),
     };
-    let queues = wiring::workers::queues(config, ports);
-    let (parts, sleepers) = parts(config, (routes.workers, links(plan)), queues, seed)?;
+    let (parts, sleepers) = parts(config, (routes.workers, links(plan)), ports, seed)?;
     let (mut workers, peers) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
     record(recorder, &mut workers, &clock);
     let kernel = routes.kernel.as_ref();

@@ -22,7 +22,7 @@ use crate::manage::view::Published;
 use crate::saved::storms::Storm;
 use crate::sleep::WorkerSleeper;
 use crate::wiring::workers::{Queues, Sleepers};
-use crate::wiring::{self, pools::Pools};
+use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
 use crate::worker::command::{self, WorkerCommand};
 use crate::worker::frame::{Datapath, Frame};
@@ -82,9 +82,10 @@ pub(super) struct WorkerParts {
 pub(super) fn parts(
     config: &Config,
     (fibs, links): (Vec<FibReader>, Vec<WorkerLinks<Frame>>),
-    queues: Vec<Queues>,
+    ports: Vec<OpenPort>,
     seed: u64,
 ) -> anyhow::Result<(Vec<WorkerParts>, Sleepers)> {
+    let queues = wiring::workers::queues(config, ports);
     let stats: Vec<Arc<WorkerStats>> = queues.iter().map(|_| Arc::default()).collect();
     let mut all = wiring::workers::sleepers(config, &queues, &stats).context("cannot sleep")?;
     let (mut links, mut queues) = (links.into_iter(), queues.into_iter());
