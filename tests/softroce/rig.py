@@ -1,4 +1,4 @@
-"""Tests two Linux hosts with soft-RoCE and the real switch between them: rig.py SWITCH IMAGE [--short] [--part fast|slow] [--keep FOLDER]
+"""Tests two Linux hosts with soft-RoCE and the real switch between them: rig.py SWITCH IMAGE [--short] [--part fast|slow] [--agent PROGRAM] [--keep FOLDER]
 
 Prints a line for each transfer and ends with 1 if one broke a law:
 
@@ -7,6 +7,8 @@ Prints a line for each transfer and ends with 1 if one broke a law:
   eight of them on one emulated core may pass, so that with -R a repetition is shown and not judged; a sequence error is.)
 - egress slowed to 100 Mb/s: the same but for repetitions after a timeout; nothing is dropped; CNPs go out to every sender, are
   well formed (scapy recomputes their ICRC) and carry the queue pair of a sender of this transfer; the guests go on working.
+- npcc-agent in each guest lists both queue pairs of every connection of a transfer while it runs, as perftest prints them and as the switch
+  pairs them. With --queue-pairs N it says instead what a poll costs where a guest has so many.
 """
 import argparse
 import contextlib
@@ -19,6 +21,7 @@ import tempfile
 import time
 from collections import Counter
 
+from agent import Polls, cost, with_agent
 from guest import Guest
 from machine import GuestError
 from network import Capture, Namespace, Switch, Watch
@@ -115,7 +118,22 @@ class Rig:
               f"  {repeated} repeated{sent}  {'; '.join(wrong) or 'ok'}", flush=True)
         return wrong
 
-    def all(self, transfers, iterations, rate=None):
+    def agents(self, switch):
+        """Has agents poll while a transfer runs; returns what was wrong."""
+        what = Transfer("write", 8, 4096, 4)
+        polls, watch = Polls(self.guests), Watch(switch)
+        try:
+            pairs, _ = transfer(what, self.guests, 200)
+        finally:
+            seen = watch.stop()
+            (senders, receivers), largest = polls.stop()
+        wrong = [f"the switch saw no {pair}" for pair in pairs if pair.sender_qp not in {qp for qp, _ in seen.get((pair.src, pair.dst, pair.dest_qp), ())}]
+        wrong += [f"no lease of the sender of {pair}" for pair in pairs if (pair.src, pair.sender_qp, pair.dest_qp) not in senders]
+        wrong += [f"no lease of the receiver of {pair}" for pair in pairs if (pair.dst, pair.dest_qp, pair.sender_qp) not in receivers]
+        print(f"{what}  agents: {largest}  {'; '.join(wrong) or 'ok'}", flush=True)
+        return wrong
+
+    def all(self, transfers, iterations, rate=None, agents=False):
         switch = Switch(self.folder, self.space, self.binary, rate)
         try:
             for what in transfers:
@@ -124,6 +142,8 @@ class Rig:
                 if wrong and all(word.split()[0] in REPEATED for word in wrong):
                     wrong = self.one(switch, what, max(5, iterations // what.qps), rate is not None)
                 self.failed += bool(wrong)
+            if agents:
+                self.failed += bool(self.agents(switch))
         finally:
             totals = switch.stop()
         account = totals["conservation"]
@@ -138,6 +158,8 @@ def main():
     words.add_argument("--short", action="store_true")
     words.add_argument("--part", choices=("fast", "slow"), help="only this half")
     words.add_argument("--python", default=sys.executable)
+    words.add_argument("--agent", help="npcc-agent, to be tried in the guests")
+    words.add_argument("--queue-pairs", type=int, help="only the cost of a poll of so many queue pairs")
     words.add_argument("--keep", help="folder for logs and captures")
     given = words.parse_args()
     begun = time.monotonic()
@@ -145,23 +167,27 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with contextlib.ExitStack() as stack:
         folder = given.keep or stack.enter_context(tempfile.TemporaryDirectory())
+        initrd = with_agent(given.image, given.agent, folder) if given.agent else None
         space = Namespace()
         stack.callback(space.stop)
         guests = []
         for host in (1, 2):
-            guest = Guest(folder, space.name, given.image, host, f"tap{host}")
+            guest = Guest(folder, space.name, given.image, host, f"tap{host}", initrd, 2048 if given.queue_pairs else 256)
             stack.callback(guest.stop)
             guests.append(guest)
         for guest in guests:
             guest.booted()
         print(f"== both guests are up after {time.monotonic() - begun:.1f} s", flush=True)
+        if given.queue_pairs:
+            print(f"== of one guest with itself: {cost(guests[0], given.queue_pairs // 2)}")
+            return 0
         # Seven connections of a guest with itself: from now on the two number their queue pairs differently, so that a mix-up shows.
         guests[0].check("(ib_write_bw -F -d rxe0 -q 7 -n 5 -s 64 > /dev/null 2>&1 < /dev/null &); sleep 1; "
                         "ib_write_bw -F -d rxe0 -q 7 -n 5 -s 64 127.0.0.1 < /dev/null 2>&1")
         rig = Rig(folder, space, guests, given.switch, given.python)
         if given.part != "slow":
             print("\n== as fast as it goes", flush=True)
-            rig.all(fast(given.short), 200)
+            rig.all(fast(given.short), 200, agents=given.agent is not None)
         if given.part != "fast":
             print("\n== wan0 slowed to 100 Mb/s: shallow 50 KB, deep 200 KB", flush=True)
             rig.all(slow(given.short), 400, "100M")

@@ -82,7 +82,7 @@ fn show() -> Result<(), Failure> {
         text += &(serde_json::to_string(lease)? + "\n");
     }
     say_error(&format!(
-        "{} queue pairs, a poll took {} us",
+        "{} leases, a poll took {} us",
         leases.len(),
         took.as_micros()
     ));
