@@ -286,7 +286,7 @@ fn what_left_before_a_refusal_is_noted() {
     assert_eq!((signalled[0].cnps, signalled[0].last_cnp), (2, rig.now));
 }
 
-/// Outlet by which every CNP leaves by one port of 1 Gb/s.
+/// Sink by which every CNP leaves by one port of 1 Gb/s.
 struct OneWay {
     sent: u64,
 }

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_not_paused_unless_told() {
+    fn a_capture_device_is_not_paused_unless_configured() {
         let auto = PfcBackend::Auto;
         assert!(!sends_pause(PortPfc::Auto, auto, "net_pcap0"));
         assert!(sends_pause(PortPfc::Send, auto, "net_pcap0"));

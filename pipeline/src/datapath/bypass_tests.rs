@@ -381,9 +381,9 @@ fn a_run_leaves_in_part_where_the_rate_does_not_let_all_of_it_go() {
 }
 
 /// Sink with a transmit queue for each priority.
-struct Lanes(Vec<Meta>);
+struct PerPrioritySink(Vec<Meta>);
 
-impl TxSink<HeapFrame> for Lanes {
+impl TxSink<HeapFrame> for PerPrioritySink {
     fn free_slots(&self) -> usize {
         BURST
     }
@@ -411,7 +411,7 @@ fn each_lane_gives_back_its_own() {
         &mut burst_to("10.0.2.2", 0, 8, 100, 0),
         Nanos(1_000_000),
     );
-    let mut out = Lanes(Vec::new());
+    let mut out = PerPrioritySink(Vec::new());
     path.egress(WAN, &mut out, Nanos(1_000_000));
     assert_eq!(out.0.len(), 16);
     let held = |path: &Path, priority: u8| {

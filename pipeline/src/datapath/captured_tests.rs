@@ -16,7 +16,7 @@ fn events(frames: &mut crate::punt::FrameReceiver) -> Vec<(Event, Vec<u8>)> {
 }
 
 #[test]
-fn frames_that_linux_might_be_given_are_told_by_what_became_of_them() {
+fn frames_that_may_be_for_linux_are_captured_with_their_outcome() {
     let expired = Craft {
         ttl: 1,
         ..data("10.0.2.2")
@@ -72,7 +72,7 @@ fn frames_that_linux_might_be_given_are_told_by_what_became_of_them() {
 
 /// No driver leaves a frame without headroom; a buffer that comes without it is dropped and captured with that reason.
 #[test]
-fn a_frame_without_room_for_its_tag_is_told_with_that_reason() {
+fn a_frame_without_room_for_its_tag_is_captured_with_that_reason() {
     let (end, mut frames, stats) = capture::ends(WorkerId::FIRST);
     let (path, _host) = linux();
     let mut path = path.with_capture(end);

@@ -67,7 +67,7 @@ pub(super) fn reported(
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn a_sender_is_told_why() {
+fn a_sender_gets_the_icmp_error_of_its_reason() {
     type Change = fn(&mut Craft);
     let v4_type = |kind: Icmpv4Type| format!("{kind:?}");
     let v6_type = |kind: Icmpv6Type| format!("{kind:?}");
@@ -189,7 +189,7 @@ fn a_large_packet_on_its_last_hop_has_run_out_of_hops_and_errors_keep_their_orde
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn nobody_is_told_about_these() {
+fn no_icmp_error_is_made_of_these() {
     let us = mac(0);
     let to = |protocol, more: &[u8], payload: &[u8]| {
         ip(

@@ -140,7 +140,7 @@ fn reported_under(flood: &Craft, per_ms: usize, own: &Craft) -> (usize, usize) {
 /// A flood of one host leaves others their errors: 2,000 packets a second of TTL 1 from one host had path MTU discovery fail
 /// for everybody, 0 of 30.
 #[test]
-fn no_flood_of_one_host_takes_the_errors_that_another_is_told() {
+fn no_flood_of_one_host_takes_the_icmp_errors_of_another() {
     let expired = Craft {
         ttl: 1,
         ..data("10.0.2.2")
@@ -164,7 +164,7 @@ fn no_flood_of_one_host_takes_the_errors_that_another_is_told() {
 
 /// Errors about packets that are too big have a limit of their own, even for the same host.
 #[test]
-fn packets_that_are_too_big_are_told_apart_from_all_others() {
+fn packets_that_are_too_big_have_a_limit_of_their_own() {
     let (mut path, _host) = with_linux(AMPLE, RATES);
     let (mut heard, mut sent) = (0, 0);
     for turn in 0..2_000u64 {

@@ -29,7 +29,7 @@ fn the_level_of_a_queue_is_written_only_when_it_is_another() {
 }
 
 #[test]
-fn a_rise_to_the_second_watched_depth_is_told_with_that_depth() {
+fn a_rise_to_the_second_watched_depth_raises_the_alarm() {
     let mut queues: [EgressQueueConfig; crate::units::PRIORITIES] = Default::default();
     queues[3].watched_depths = [1_000, 2_000];
     let config = EgressConfig {

@@ -292,7 +292,7 @@ mod tests {
     use npcc_cnp::control::config::ControlConfig;
 
     #[test]
-    fn an_order_is_obeyed_and_answered() {
+    fn a_command_is_executed_and_answered() {
         let (commands, mut inbox) = ring();
         let thread = std::thread::spawn(move || {
             let add = PairRequest::AddPair(ListedPair {
@@ -328,7 +328,7 @@ mod tests {
 
     /// Such a command was once carried out when the control core came to it.
     #[test]
-    fn an_order_of_which_its_giver_heard_that_nobody_listens_is_never_obeyed() {
+    fn a_command_reported_as_timed_out_is_never_executed() {
         let (commands, mut inbox) = ring();
         assert_eq!(
             commands.send_and_wait(pair(0)),

@@ -97,7 +97,7 @@ pub enum ControlCommandError {
     TimedOut,
     /// The control core took it, and did not answer in time.
     #[error(
-        "the control core took the order and does not answer; look whether it holds (show npcc)"
+        "the control core took the command and does not answer; look whether it holds (show npcc)"
     )]
     Silent,
     /// The control core refused it.

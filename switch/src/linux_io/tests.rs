@@ -274,7 +274,7 @@ fn classes_reach_linux_best_first_and_next_hops_are_asked_for() {
 }
 
 #[test]
-fn the_thread_sleeps_until_linux_sends_and_ends_when_told() {
+fn the_thread_sleeps_until_linux_sends_and_ends_when_stopped() {
     let (dc, host) = interface(0, 0);
     let (_punt, worker) = punt();
     let to_host = ToHost::new(vec![worker], Box::new(|_| ()));

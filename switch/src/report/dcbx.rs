@@ -131,7 +131,7 @@ mod tests {
     use crate::report::qos::QosPriority;
 
     #[test]
-    fn roce_is_told_its_lossless_priority() {
+    fn dcbx_announces_the_lossless_priority_to_roce() {
         let qos = Qos {
             trust: "dscp".to_owned(),
             dscp_to_priority: [(26, 3), (48, 6)].into(),

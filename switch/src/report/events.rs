@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_turn_is_told_when_it_is_slower_than_ever_or_since_cleared() {
+    fn a_turn_slower_than_ever_or_since_watermarks_were_cleared_is_an_event() {
         let mut watch = Watch::default();
         let turns = [(40, 1), (300, 2), (300, 2_000), (1, 3_000), (200, 4_000)];
         let news = turns.map(|(us, at)| {

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_again_at_once_is_told_the_same_and_what_took_long_longer() {
+    fn an_answer_is_kept_for_a_moment_and_longer_if_it_took_long() {
         let mut cache = Cache::default();
         let mut made = 0;
         let mut ask = |requested: &'static str, takes: Duration| {

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_reaches_every_worker_or_none() {
+    fn a_command_reaches_every_worker_or_none() {
         let (rings, mut workers): (Vec<_>, Vec<_>) = (0..3).map(|_| ring()).unzip();
         let commands = WorkerCommands::new(rings);
         let now = Duration::ZERO;

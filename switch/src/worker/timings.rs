@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_distribution_has_the_times_that_were_told_of_it() {
+    fn each_distribution_has_the_times_recorded_of_its_kind() {
         let (mut times, consumer) = ring();
         let mut timings = Timings::new(vec![consumer]).unwrap();
         (1..=1000).for_each(|us| assert!(times.tell(TimingKind::Hard, Nanos::from_micros(us))));

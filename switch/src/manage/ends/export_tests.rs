@@ -93,7 +93,7 @@ fn a_snapshot_has_what_there_is_and_then_comes_what_changes() {
 }
 
 #[test]
-fn a_reader_that_lost_rows_is_told_and_gets_a_new_snapshot() {
+fn a_reader_that_lost_rows_gets_a_new_snapshot() {
     let mut rig = Rig::new();
     rig.export();
     rig.read();

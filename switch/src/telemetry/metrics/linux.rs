@@ -80,7 +80,7 @@ mod tests {
     use crate::telemetry::metrics::{Format, text};
 
     #[test]
-    fn how_routes_are_followed_is_told_as_show_linux_tells_it() {
+    fn metrics_of_the_kernels_routes_are_as_show_linux_has_them() {
         let linux = Linux {
             integrated: true,
             draining_s: Some(0),
