@@ -15,7 +15,7 @@ mod traffic;
 
 use std::collections::HashMap;
 
-use edges::{Bus, Edge, PEER, World};
+use edges::{Bus, Edge, OTHER, PEER, World};
 use npcc_cnp::control::command::ControlCommand;
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::Evidence;
@@ -258,6 +258,17 @@ fn ends_whose_sender_is_not_behind_a_port_of_ours_are_refused() {
         ),
         (1, 3)
     );
+    // Behind a port whose packets are not believed.
+    let elsewhere = [10, 0, 4, 4];
+    edge.take(vec![between(there, elsewhere)], now);
+    assert_eq!(edge.of_peer(|peer| peer.accepted.get()), 2);
+    let mut settings = edge.core().settings().clone();
+    settings.trusted_ports &= !OTHER.bit();
+    edge.core()
+        .execute(&ControlCommand::Configure(Box::new(settings)), now)
+        .unwrap();
+    edge.take(vec![between(there, elsewhere)], now);
+    assert_eq!(refused(&edge, RefusedEnd::NotBehindPort), 4);
     // More than a peer may say at once.
     edge.take(vec![between(there, here); 131_073], now);
     assert!(refused(&edge, RefusedEnd::Rate) > 0);

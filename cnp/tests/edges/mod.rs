@@ -11,13 +11,16 @@ use npcc_cnp::pair::foreign::view::{PeerCounters, Reports};
 use npcc_cnp::pair::foreign::{HOLDS, PeerId, Report, ReportedEnd};
 use npcc_cnp::policy::PolicyName;
 use npcc_cnp::source_check::Routes;
-use npcc_pipeline::units::{BitRate, Nanos};
+use npcc_pipeline::units::{BitRate, Nanos, PortId};
 use npcc_testkit::npcc::{self, DC, WAN};
 
 use crate::traffic::{Manner, numbers, packet, scatter};
 
 /// The other box, as each names it.
 pub(crate) const PEER: PeerId = PeerId(0);
+
+/// Port with other hosts.
+pub(crate) const OTHER: PortId = PortId(2);
 
 /// Routes of both boxes: the sender's subnet behind the first port, the receiver's behind the congested one.
 #[derive(Debug)]
@@ -32,6 +35,7 @@ impl Routes for Subnets {
         match host {
             IpAddr::V4(host) if host.octets().starts_with(&[10, 0, 1]) => DC.bit(),
             IpAddr::V4(host) if host.octets().starts_with(&[10, 0, 2]) => WAN.bit(),
+            IpAddr::V4(host) if host.octets().starts_with(&[10, 0, 4]) => OTHER.bit(),
             _ => 0,
         }
     }
