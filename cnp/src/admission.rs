@@ -37,7 +37,7 @@ named! {
         HostDenied = "host_denied",
         /// The share of the port that CNPs may take is used up.
         CapPort = "cap_port",
-        /// The CNPs of this second are used up.
+        /// The bucket of CNPs a second is empty.
         CapSecond = "cap_second",
         /// The round may send no more CNPs, or the call may refuse no more contributors, or its deadline is over.
         CapTick = "cap_tick",

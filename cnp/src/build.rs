@@ -53,7 +53,7 @@ pub struct CnpHeader {
 }
 
 impl CnpHeader {
-    /// Style with this DSCP (0..=63) and ECT(0), as NICs mark their CNPs.
+    /// Header settings with this DSCP (0..=63) and ECT(0), as NICs mark their CNPs.
     #[must_use]
     pub const fn with_dscp(dscp: u8) -> CnpHeader {
         CnpHeader {

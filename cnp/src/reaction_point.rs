@@ -10,7 +10,8 @@ use npcc_pipeline::units::Nanos;
 pub(crate) const ONE: u32 = 1 << 16;
 /// Number of kinds of cards that respond.
 pub(crate) const KINDS: usize = 3;
-/// Minimum time between two CNPs of a flow that a network card sends, or acts on: the default of ConnectX (`min_time_between_cnps`).
+/// Minimum time between two CNPs of a flow: the default of ConnectX as a notification point (`min_time_between_cnps`). The
+/// reaction point is taken to ignore a second one within the same time.
 pub const NIC_MIN_CNP_INTERVAL: Nanos = Nanos::from_micros(4);
 /// Tolerance below the line rate within which a rate counts as the line rate: 1/128.
 const FREE: u32 = ONE / 128;

@@ -43,8 +43,7 @@ pub enum ControlCommand {
     Distrust(PeerId),
     /// Believes a distrusted peer's reports again.
     Trust(PeerId),
-    /// Replaces the settings. A queue whose policy changes, or follows from other settings of its queue, starts with its state
-    /// cleared; a queue whose policy only gets other explicit parameters keeps its state. A queue that is left out is off.
+    /// Replaces the settings. A queue starts with its state cleared if its policy changes, or if settings change from which its policy is made; a queue whose policy only gets other explicit parameters keeps its state. A queue that is left out is off.
     Configure(Box<Settings>),
 }
 

@@ -1,7 +1,7 @@
 //! Share of its port's rate that a standing queue gets: less than the whole where others are served before it or beside it.
 //!
-//! A queue beside a weighted or a strict neighbour drains slower than its port. By the port's rate the depths that policies aim at would be as many
-//! times too deep, and the arrival rate would be overestimated. So departures are measured while the queue stands: over windows in
+//! A queue beside a weighted or a strict neighbour drains slower than its port. By the port's rate the depths that policies aim at would be too deep, by the ratio of
+//! both rates, and the arrival rate would be overestimated. So departures are measured while the queue stands: over windows in
 //! which it cannot have run empty, pauses left out, and by the better of two windows, as a neighbour's burst is no share. A queue that got
 //! seven eighths of its rate is taken to have all of it; so is one that ran empty, until it has stood again.
 

@@ -2,7 +2,7 @@
 //!
 //! While the peer pauses a queue, all that comes in waits, at whatever rate. That is no overload: senders cut for it would leave the link idle
 //! for as long as they need to come back. So the bytes that the link could have carried meanwhile are taken off the depth that the detector
-//! and the policies see, until the queue has been shorter than they are; bytes that came in beyond the drain rate stay. The backlog itself is
+//! and the policies see, until the queue has once been shorter than those bytes; bytes that came in beyond the drain rate stay. The backlog itself is
 //! left to ECN, which marks by the whole depth: a link that is paused again and again is slower than its rate, and NPCC does not know by
 //! how much.
 
@@ -11,7 +11,7 @@ use npcc_pipeline::units::{BitRate, Nanos};
 /// State of a watched queue at one evaluation. Made from a depth alone, it is that of a queue that is never paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueState {
-    /// Wire bytes waiting, including those still in the device.
+    /// Wire bytes waiting in the switch. Frames that the device has taken are not among them.
     pub depth: u64,
     /// Total time for which the peer had the queue paused until now, including a pause that lasts.
     pub paused: Nanos,

@@ -1,7 +1,7 @@
 //! One round of a decision: selects the contributors to signal, and records the expected cut and the time until it shows.
 //!
 //! Law: no flow is signalled more often than the decision's spacing says, and no round sends more than `cnps_per_tick` CNPs. A
-//! flow that cannot be signalled takes no other's place: only CNPs that leave are counted against that.
+//! flow that cannot be signalled takes no other's place among these.
 
 use std::sync::Arc;
 

@@ -90,7 +90,7 @@ pub enum Gate {
 const GAIN: u64 = 4;
 
 impl Gate {
-    /// Returns true if a flow with these times is left to ECN: `near` is limited as in `DcqcnModel::replies`. A far side that was not measured counts
+    /// Returns true if a flow with these times is left to ECN: `near` is limited as by `DcqcnModel::bounded_rtt`. A far side that was not measured counts
     /// as far.
     pub(crate) const fn holds(self, near: Nanos, far: Option<Nanos>) -> bool {
         match (self, far) {

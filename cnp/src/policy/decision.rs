@@ -59,8 +59,8 @@ pub enum Choice {
     /// All contributors that the amount reaches, heaviest first.
     #[default]
     All,
-    /// Contributors above the max-min fair rate, heaviest first, until the sum of their expected cuts reaches this rate. It is the rate left to each
-    /// of them when they give up the sum together, computed from the 256 heaviest contributors.
+    /// Contributors above the max-min fair rate, heaviest first, until the sum of their expected cuts reaches this rate. The max-min fair rate is the one that each
+    /// of them keeps when they give up the sum together, computed from the 256 heaviest contributors.
     Cut(BitRate),
 }
 

@@ -12,8 +12,8 @@
 //! ```text
 //!   excess = growth over the tick + (depth - deep) / recovery - cuts on their way
 //! ```
-//! Senders that slow down at the first round end the rise before there is a second; the rounds follow their actual response, not
-//! the one expected of them.
+//! Senders that slow down at the first round end the rise before there is a second. Cuts that are expected and not visible yet are taken off, so a
+//! round is not repeated before it can show.
 //!
 //! Never two CNPs to a flow within 4 us: network cards ignore the second. After a round in the shallow zone
 //! the next waits one feedback delay, so that the effect shows before more is cut; the hard zone does not wait.

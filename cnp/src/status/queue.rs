@@ -85,7 +85,7 @@ counters! {
     pub struct WatchedCounters => WatchedCount {
         /// Looks at which another policy answered than the one in the slot.
         #[serde(rename = "policy_fallbacks")] fallbacks: Counter => metric("npcc_watched_queue_policy_fallbacks").kept("policy_fallbacks"),
-        /// Wire bytes that the detector saw last, with what is outstanding in the device.
+        /// Wire bytes in the queue that the detector saw last; those in the device are not among them.
         depth: Gauge => metric("npcc_watched_queue_depth_bytes").column("DEPTH B"),
         /// Most wire bytes that the detector saw.
         peak: Gauge => metric("npcc_watched_queue_peak_bytes").column("PEAK B"),

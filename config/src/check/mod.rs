@@ -1,6 +1,7 @@
 //! Checks of relations between values, one topic in each file.
 //!
-//! Law: a check reports only values that the operator wrote. Where a value was already refused for
+//! Law: a check reports only values that stand in the text: those that the operator wrote, and with `set` all others too, as the running
+//! configuration is written out first. Where a value was already refused for
 //! its form and replaced, all checks that depend on it stay silent.
 
 mod addresses;

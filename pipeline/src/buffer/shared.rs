@@ -239,9 +239,9 @@ impl Buffer {
         Ok(())
     }
 
-    /// Charges the frames of `run` to group `id` at once, all bound for `queue`. Returns true if [`Buffer::charge`] would have
-    /// let every one of them into the ordinary part. Otherwise nothing has changed, and the caller must charge them one by
-    /// one.
+    /// Charges the frames of `run` to group `id` at once, all bound for `queue`. True says that [`Buffer::charge`] would have
+    /// let every one of them into the ordinary part. On false nothing has changed, and the caller must charge them one by
+    /// one: some of them may still fit.
     #[inline]
     pub fn charge_run(&mut self, id: GroupId, run: Amount, queue: QueueAdmission) -> bool {
         let free = self.free();

@@ -18,7 +18,7 @@ pub struct Record {
     /// Last two words of the BTH of a RoCEv2 packet: destination queue pair in the low 24 bits of the first, with [`Record::V6`]
     /// above; AckReq, packet sequence number. Meaningless for any other packet.
     pub transport: u64,
-    /// Flow-cache slot it was counted in, once it was.
+    /// Flow-cache slot: before the frame is counted, the one where its flow is expected; then the one it was counted in.
     pub slot: FlowSlot,
     /// Length of the frame in bytes.
     pub len: u16,
@@ -144,7 +144,7 @@ impl Places {
     #[must_use]
     pub const fn alike_from(self, place: usize) -> usize {
         let rest = self.0 >> (place & 63);
-        // A set that is complemented if its first position is in it: the run ends at the first one.
+        // The set, complemented if its first position is in it: the like positions end at the first 1 bit.
         (rest ^ (rest & 1).wrapping_neg()).trailing_zeros() as usize
     }
 

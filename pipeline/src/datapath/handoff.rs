@@ -117,7 +117,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let mut lost = Taken::default();
         let taken = Taken::all(&run.head);
         let Some(channels) = self.channels.as_deref_mut() else {
-            // This worker then owns all ports.
+            // This worker owns all ports, or is taking frames over.
             self.egress_side.spare_runs.give(run);
             return taken;
         };

@@ -3,10 +3,10 @@
 //! ```text
 //!   receiving worker                                     owner of the egress port
 //!   parse .. rewrite -> run -> charge -> channel (SPSC) -> wred, queue limit -> NPCC -> enqueue -> schedule -> mark
-//!                                  \-> backlog, by ingress port: the queue is not polled until it is empty
+//!                                  \-> backlog, by ingress port: while it holds frames, that port's receive queue is not polled
 //! ```
 //! One channel (`channel.rs`) a pair of workers and direction, written and read run by run. Law: a frame crosses at most once;
-//! frames of a flow keep their order; a lossless frame is never dropped here; a frame in a channel is charged and counts as held.
+//! frames of a flow keep their order; a lossless frame is dropped here only when the switch stops; a frame in a channel is charged and counts as held.
 
 mod channel;
 mod channels;

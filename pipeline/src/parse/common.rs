@@ -141,7 +141,7 @@ impl V4 {
         fits.then(|| self.read_whole(len, &mut { NO_OCTETS }))?
     }
 
-    /// Reads a packet of `len` bytes, from 46 to 65,535, header included; `None` if it is not of this kind, or wrong. `octets`
+    /// Reads a packet of `len` bytes, from 20 to 65,535, header included; `None` if it is not of this kind, or wrong. `octets`
     /// are the first octets of the last addresses that were accepted: addresses with the same ones need no further check.
     #[inline(always)]
     pub(crate) fn read_whole(&self, len: usize, octets: &mut u64) -> Option<Common> {

@@ -45,7 +45,8 @@ impl Room<'_> {
         self.owned & port.bit() != 0
     }
 
-    /// Admits all of a run; returns false, and does nothing, if there is no room for all of it.
+    /// Admits all of a run at once; returns false, and does nothing, if its frames must be judged one by one: there is no room for all, WRED may drop some,
+    /// or the queue is closed.
     #[inline]
     fn admit_whole(&mut self, run: &RunHead) -> bool {
         let port = &mut self.ports[run.egress];

@@ -1,5 +1,5 @@
-//! Routing: longest-prefix match, then the path of the flow. A packet that cannot be forwarded is dropped with the route's
-//! reason. Called by [`super::receive`].
+//! Routing of IPv6, the key by which a flow's path is chosen, and the drop reasons of routes. IPv4 is looked up, and the path chosen, in the loops
+//! of [`super::receive`].
 
 use zerocopy::FromBytes;
 

@@ -4,8 +4,8 @@
 //!
 //! Law: a change of the configuration is applied wholly or not at all. If a target refuses its part, those before are given back their previous
 //! state, the last first; if that fails too, the error asks for a restart. A link that comes or goes is applied to the workers even if the
-//! control core refuses its part, which it then gets with the next change. But for these two cases the running state is that which a start with
-//! the same file, the same overrides and the same links would have.
+//! control core refuses its part, which it then gets with the next change. But for these two cases, and keys that wait for a restart, the running state is
+//! that which a start with the same file, the same overrides and the same links would have.
 
 use std::path::PathBuf;
 
@@ -95,7 +95,7 @@ impl RunningConfig {
     /// Sets a value of the running configuration, by its key.
     ///
     /// # Errors
-    /// Fails with [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`], and all is as before, unless the error asks for a restart.
     pub fn set(
         &mut self,
         (key, value): (&str, &str),
@@ -110,7 +110,7 @@ impl RunningConfig {
     /// Resets a key, or all that was set, to the file's value.
     ///
     /// # Errors
-    /// Fails with [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`], and all is as before, unless the error asks for a restart.
     pub fn unset(
         &mut self,
         key: Option<&str>,
@@ -141,7 +141,7 @@ impl RunningConfig {
     /// Applies a file that was read; if `pending`, the reload then waits for `commit`, and can be rolled back until that.
     ///
     /// # Errors
-    /// Fails if a target refused; nothing has changed.
+    /// Fails if a target refused, and all is as before, unless the error asks for a restart.
     pub fn reload(
         &mut self,
         effective: EffectiveConfig,
@@ -165,7 +165,7 @@ impl RunningConfig {
     /// Restores the configuration before the pending reload; `None` if none is pending.
     ///
     /// # Errors
-    /// Fails if a target refused; nothing has changed.
+    /// Fails if a target refused, and all is as before, unless the error asks for a restart.
     pub fn rollback(
         &mut self,
         links: &[ObservedLink],

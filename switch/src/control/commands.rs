@@ -45,7 +45,7 @@ struct PendingCommand {
     answer: SyncSender<Result<(), Refused>>,
 }
 
-/// Management thread's end.
+/// Sending end, which the threads that change the configuration share.
 #[derive(Debug)]
 pub struct ControlCommands(Mutex<Producer<PendingCommand>>);
 

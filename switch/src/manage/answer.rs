@@ -323,7 +323,7 @@ impl Management {
     }
 }
 
-/// Returns the keys that a reload or a rollback changed.
+/// Returns the keys that a reload, a rollback or `unset` changed.
 fn keys(reply: &Reply) -> Vec<ChangedKey> {
     let Reply::Reloaded(outcome) = reply else {
         return Vec::new();

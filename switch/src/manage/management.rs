@@ -39,7 +39,7 @@ pub struct Management {
     pub workers: WorkerCommands,
     /// Commands to the control core.
     pub npcc: ControlCommands,
-    /// Running configuration and its origin. A thread holds this lock to change it, so that changes are serialised; readers never need it.
+    /// Running configuration and its origin. A thread holds this lock to change it, so that changes are serialised. What `show` reads is published without it; a dry run of a reload needs it.
     pub live: Mutex<Live>,
     /// Ports that the routes pass over.
     pub down: Arc<DownPorts>,
@@ -86,7 +86,7 @@ impl Management {
     /// Changes the running configuration, and publishes it.
     ///
     /// # Errors
-    /// Fails with [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`], and all is as before, unless the error asks for a restart.
     pub(super) fn with_running<T>(
         &self,
         change: impl FnOnce(
@@ -108,7 +108,7 @@ impl Management {
     /// Sets a value of the running configuration, by its key.
     ///
     /// # Errors
-    /// Fails with [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`], and all is as before, unless the error asks for a restart.
     pub fn set(&self, key: &str, value: &str) -> Result<(), ApplyError> {
         self.with_running(|running, links, targets| running.set((key, value), links, targets))
     }
@@ -116,7 +116,7 @@ impl Management {
     /// Resets a key, or all that was set, to the file's value.
     ///
     /// # Errors
-    /// Fails with [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`], and all is as before, unless the error asks for a restart.
     pub fn unset(&self, key: Option<&str>) -> Result<Outcome, ApplyError> {
         self.with_running(|running, links, targets| running.unset(key, links, targets))
     }

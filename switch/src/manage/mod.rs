@@ -1,4 +1,4 @@
-//! Management: Unix sockets that answer requests with JSON, one line each way. Each client has a thread of its own, for a bounded time, so
+//! Management: Unix sockets that answer requests with JSON, a line each; rows, ends and captures are answered with many. Each client has a thread of its own, for a bounded time, so
 //! that none waits for another; the threads read what workers and control core publish, and never make those wait.
 
 pub mod access;

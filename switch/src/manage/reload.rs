@@ -27,7 +27,7 @@ impl Management {
     /// within that. A `dry_run` only reports the outcome.
     ///
     /// # Errors
-    /// Fails with [`ApplyError`]; nothing has changed.
+    /// Fails with [`ApplyError`], and all is as before, unless the error asks for a restart.
     pub fn reload(&self, confirm: Option<Duration>, dry_run: bool) -> Result<Outcome, ApplyError> {
         let refused = |why: &str| Err(ApplyError::Refused(why.to_owned()));
         let deadline = match confirm {

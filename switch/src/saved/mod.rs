@@ -25,7 +25,7 @@ use self::store::Store;
 use crate::control::pairs::ListedPair;
 use crate::log::note;
 
-/// Interval at which counters and pairs are written down.
+/// Interval at which counters, pairs and pause storms are written down.
 pub const EVERY: Duration = Duration::from_millis(250);
 
 /// State kept for the next process. By default nothing is kept.

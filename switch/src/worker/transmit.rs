@@ -92,7 +92,7 @@ impl TransmitQueue {
         }
     }
 
-    /// Hands frames to the device; returns the totals of those it took.
+    /// Hands frames to the device; returns the totals of those it took or freed.
     #[inline]
     fn send(&mut self, now: Nanos) -> Sent {
         let taken = match &mut self.ring {
