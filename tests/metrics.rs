@@ -106,6 +106,19 @@ fn a_scrape_is_clean_and_its_names_are_those_of_documents_dashboard_and_alerts()
     wait::until("a storm is found", wait::LONG, || {
         watched.sample("npcc_pfc_storms_total{port=\"wan0\",priority=\"4\"}") > Some(0.0)
     });
+    // Each peer has a sample in its families, whatever becomes of its reports.
+    let report = serde_json::json!({
+        "kind": "end", "from": "10.0.2.2", "to": "10.0.1.3", "queue_pair": 24, "udp_port": 49_560,
+        "transport": "rc", "first_seen": 1, "last_seen": 2, "packets": 3,
+    });
+    std::fs::write(watched.lab.path("ends.jsonl"), format!("{report}\n")).unwrap();
+    let suggest = ["pair", "suggest", "--peer", "edge-2", "ends.jsonl"];
+    watched.lab.done(&suggest);
+    wait::until("the peer is counted", wait::LONG, || {
+        watched
+            .sample("npcc_peer_reports_total{peer=\"edge-2\"}")
+            .is_some()
+    });
     let scrape = watched.scrape();
     let linted = promtool(&["check", "metrics"], &scrape);
     let said = String::from_utf8_lossy(&linted.stderr).into_owned()

@@ -40,10 +40,13 @@ pub fn net() -> Net {
 pub fn links(ends: &'static [&'static str]) -> Net {
     let net = Net::of(&["hosts"], ends);
     let space = net.space("hosts");
-    for side in ends {
+    for (place, side) in (1_u32..).zip(ends) {
         let (inside, outside) = (net.link(&format!("h{side}")), net.link(side));
+        // net_af_packet joins the fanout group `process id ^ interface index`, 16 bits. Two switches whose processes and interfaces have
+        // neighbouring numbers would meet in one, so each interface has upper bits of its own.
+        let index = place << 13 | std::process::id() & 0x1fff;
         run(&format!(
-            "ip link add {outside} type veth peer name {inside} netns {space}"
+            "ip link add {outside} index {index} type veth peer name {inside} netns {space}"
         ));
         // Keep the kernel's own IPv6 traffic off the link.
         run(&format!(
