@@ -1,4 +1,6 @@
 //! Headers, MAC and VLAN admission, priority of a frame. Called by [`super::receive`].
+//!
+//! One file of more than 400 lines: the tables of a port are private to the checks that use them for each frame.
 
 use zerocopy::FromBytes;
 

@@ -5,6 +5,8 @@
 //! ([`super::heads`]), and routed and rewritten in a second, or in a third where flows choose among several paths (ECMP). Each
 //! kind of frame has its own instance of these loops. All other frames are handled after them, one by one. Law: handling the
 //! same frame by [`parse`](super::parse), [`route`] and [`rewrite`] in turn ends with the same bytes and the same record.
+//!
+//! One file of more than 400 lines: its loops are instances of the same parts, which are inlined into each.
 
 mod half;
 mod next_hop;
