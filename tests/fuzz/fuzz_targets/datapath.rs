@@ -1,4 +1,6 @@
-//! Fuzz target of the whole packet path with NPCC's flow cache and Linux to punt to: for any frames the account of frames and bytes closes.
+//! Fuzz target of the whole packet path with NPCC's flow cache and Linux to punt to: for any frames the account of frames and bytes closes, and a
+//! path that reads headers by vectors sends the same frames as one that does not. Most frames are made one of the four kinds that have a loop of
+//! their own.
 #![no_main]
 
 use std::cell::RefCell;
@@ -9,14 +11,15 @@ use npcc_cnp::flow_cache::{CacheReader, FlowCache};
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
 use npcc_pipeline::egress::port::{EcnConfig, EcnMode, EgressConfig, EgressQueueConfig, UpstreamCe};
-use npcc_pipeline::frame::{FrameBuf, HeapFrame, FrameVec};
+use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame, Meta};
 use npcc_pipeline::punt::{Punt, PuntClass, PuntConfig, PuntHost, PuntInterface, PuntPort, PuntRates};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::parse::IngressConfig;
-use npcc_pipeline::units::{Mac, Nanos, PortId, Priority};
+use npcc_pipeline::units::{BURST, Mac, Nanos, PortId, Priority};
+use npcc_pipeline::wire::checksum;
 
 fn port() -> PortConfig {
     PortConfig {
@@ -32,16 +35,18 @@ struct Rig {
     host: PuntHost,
     punted: u64,
     _routes: RouteWriter,
-    now: u64,
 }
 
 impl Rig {
-    fn new() -> Rig {
+    fn new(by_vectors: bool) -> Rig {
         let capacity = RouteCapacity { ipv4_routes: 4, ipv6_routes: 4, adjacencies: 4, groups: 4 };
         let (mut routes, mut readers) = RouteWriter::new(capacity, 1);
-        let path = Adjacency { kind: Kind::Forward, port: PortId(1), vlan: 100, dst: Mac([2, 0, 0, 0, 9, 9]), src: Mac([2, 0, 0, 0, 1, 1]) };
-        for address in [IpAddr::from([0, 0, 0, 0]), IpAddr::from([0u16; 8])] {
-            routes.insert(Prefix::new(address, 0).unwrap(), &[path]).unwrap();
+        let path = |vlan| Adjacency { kind: Kind::Forward, port: PortId(1), vlan, dst: Mac([2, 0, 0, 0, 9, 9]), src: Mac([2, 0, 0, 0, 1, 1]) };
+        // Frames keep the length of their header or not, by the highest bit of the destination.
+        for (len, vlan) in [(0, 100), (1, 0)] {
+            for address in [IpAddr::from([0x80, 0, 0, 0]), IpAddr::from([0x8000, 0, 0, 0, 0, 0, 0, 0])] {
+                routes.insert(Prefix::new(address, len).unwrap(), &[path(vlan)]).unwrap();
+            }
         }
         let (cache, reader) = FlowCache::new(64, 0b11, 64, 1);
         let pool = PoolConfig { bytes: 100_000, frames: 64, alpha_256: 256 };
@@ -49,11 +54,11 @@ impl Rig {
             routes.insert(Prefix::host(address), &[Adjacency::unusable(Kind::Local)]).unwrap();
         }
         routes.commit();
-        let (punt, host) = Punt::new(linux());
+        let (punt, host) = Punt::new(linux(), 7);
         let switch = Datapath::new(vec![port(), port()], pool, readers.remove(0), cache, 1)
-            .with_vectors(npcc_simd::detected())
+            .with_vectors(if by_vectors { npcc_simd::detected() } else { None })
             .with_punt(punt);
-        Rig { switch, reader, host, punted: 0, _routes: routes, now: 0 }
+        Rig { switch, reader, host, punted: 0, _routes: routes }
     }
 }
 
@@ -74,42 +79,99 @@ fn linux() -> PuntConfig {
 }
 
 thread_local! {
-    /// One switch for all inputs: it is empty after each, and its account continues.
-    static RIG: RefCell<Rig> = RefCell::new(Rig::new());
+    /// Switches for all inputs: they are empty after each, and their accounts continue. One reads headers by vectors.
+    static RIGS: RefCell<([Rig; 2], u64)> = RefCell::new(([true, false].map(Rig::new), 0));
 }
 
-fuzz_target!(|bytes: &[u8]| RIG.with_borrow_mut(|rig| feed(rig, bytes)));
+fuzz_target!(|bytes: &[u8]| RIGS.with_borrow_mut(|(rigs, now)| {
+    let bursts = bursts(bytes);
+    let [by_vectors, by_one] = rigs.each_mut().map(|rig| {
+        let mut at = *now;
+        let sent: Vec<_> = bursts.iter().flat_map(|burst| { at += 1_000; feed(rig, burst, at) }).collect();
+        settle(rig);
+        sent
+    });
+    assert_eq!(by_vectors, by_one);
+    *now += 1_000 * (bursts.len() as u64 + 1);
+}));
 
-fn feed(rig: &mut Rig, bytes: &[u8]) {
-    let Rig { switch, reader, host, now, punted: all, .. } = rig;
-    switch.refresh();
-    // The input is split into frames, each preceded by a length octet, and the frames into bursts: a frame of no length ends one.
-    let mut burst = FrameVec::default();
+/// Splits an input into frames, each preceded by its length and an octet that selects its kind, and the frames into bursts: a frame of no length
+/// ends one.
+fn bursts(bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
+    let mut bursts = vec![Vec::new()];
     let mut rest = bytes;
-    while let Some((len, tail)) = rest.split_first() {
+    while let [len, kind, tail @ ..] = rest {
         let (frame, tail) = tail.split_at(usize::from(*len).min(tail.len()));
         rest = tail;
-        // The destination address is set to the port's, so that the fuzzer need not guess it.
         let mut frame = frame.to_vec();
-        if let Some(dst) = frame.get_mut(..6)
-            && dst[0] & 1 == 0
-        {
-            dst.copy_from_slice(&[2, 0, 0, 0, 1, 1]);
-        }
-        if *len > 0 {
-            burst.push(HeapFrame::new(&frame));
-        }
-        if *len == 0 || burst.is_full() {
-            *now += 1_000;
-            switch.ingress(PortId(0), &mut burst, Nanos(*now));
+        shape(&mut frame, *kind);
+        match bursts.last_mut() {
+            Some(burst) if *len > 0 && burst.len() < BURST => burst.push(frame),
+            _ => bursts.push(Vec::new()),
         }
     }
-    *now += 1_000;
-    switch.ingress(PortId(0), &mut burst, Nanos(*now));
+    bursts
+}
+
+/// Makes a frame one of the four kinds, by the low bits of `kind`: to the port, with right EtherTypes, lengths, protocol and checksum. The others stay
+/// as they are, except that a unicast frame is to the port, so that the fuzzer need not guess its address.
+fn shape(frame: &mut [u8], kind: u8) {
+    if let Some(dst) = frame.first_chunk_mut::<6>()
+        && dst[0] & 1 == 0
+    {
+        *dst = [2, 0, 0, 0, 1, 1];
+    }
+    let (tagged, v6) = (kind & 1 != 0, kind & 2 != 0);
+    let l3 = if tagged { 18 } else { 14 };
+    if kind & 12 == 0 || frame.len() < l3 + if v6 { 40 } else { 20 } {
+        return;
+    }
+    frame[..6].copy_from_slice(&[2, 0, 0, 0, 1, 1]);
+    if tagged {
+        frame[12..14].copy_from_slice(&[0x81, 0x00]);
+        frame[14..16].copy_from_slice(&(u16::from(kind >> 5) << 13 | 100).to_be_bytes());
+    }
+    frame[l3 - 2..l3].copy_from_slice(if v6 { &[0x86, 0xdd] } else { &[0x08, 0x00] });
+    let packet = &mut frame[l3..];
+    let len = packet.len();
+    let upper = if v6 {
+        packet[0] = 0x60 | packet[0] & 0x0f;
+        packet[4..6].copy_from_slice(&((len - 40) as u16).to_be_bytes());
+        packet[6] = 17;
+        40
+    } else {
+        packet[0] = 0x45;
+        packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+        packet[6..8].fill(0);
+        packet[9] = 17;
+        packet[10..12].fill(0);
+        let sum = !checksum::sum(&packet[..20]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        20
+    };
+    if kind & 16 != 0 && len >= upper + 8 {
+        packet[upper + 2..upper + 4].copy_from_slice(&4791u16.to_be_bytes());
+        packet[upper + 4..upper + 6].copy_from_slice(&((len - upper) as u16).to_be_bytes());
+    }
+}
+
+/// Feeds a burst; returns the frames that are sent, with their metadata.
+fn feed(rig: &mut Rig, burst: &[Vec<u8>], now: u64) -> Vec<(Vec<u8>, Meta)> {
+    let switch = &mut rig.switch;
+    switch.refresh();
+    let mut frames = FrameVec::default();
+    frames.extend(burst.iter().map(|frame| HeapFrame::new(frame)));
+    switch.ingress(PortId(0), &mut frames, Nanos(now));
     let mut out = Outgoing::new();
-    switch.egress(PortId(1), &mut out, Nanos(*now));
+    switch.egress(PortId(1), &mut out, Nanos(now));
     let lengths = out.iter().map(|frame| frame.buf.data().len());
     switch.sent(PortId(1), Sent::of(lengths));
+    out.iter().map(|frame| (frame.buf.data().to_vec(), frame.meta)).collect()
+}
+
+/// Empties a switch, and checks its account.
+fn settle(rig: &mut Rig) {
+    let Rig { switch, reader, host, punted: all, .. } = rig;
     switch.shut_down();
     while reader.pop().is_some() {}
     let (mut punted, mut frame) = (0, [0; 2048]);

@@ -12,6 +12,6 @@ fuzz_target!(|frame: &[u8]| {
         if let Some(roce) = parsed.roce {
             assert!(usize::from(roce.bth_off) + bth::HEADER_LEN + bth::ICRC_LEN <= frame.len());
         }
-        let _ = npcc_cnp::icrc::verify(frame, &parsed);
+        let _ = npcc_pipeline::icrc::verify(frame, &parsed);
     }
 });
