@@ -18,7 +18,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 
-use common::forge::links;
+use common::forge::{config, links};
 use common::net::{Net, peer, run};
 use common::switch::Switch;
 use common::{Lab, Running, alone};
@@ -250,29 +250,11 @@ impl Pair {
 
 /// Configuration of a box with these ends of links.
 fn lab(net: &Net, near: &str, far: &str) -> Lab {
-    let device = |index: u8, end: &str| {
-        let link = net.link(end);
-        format!("net_af_packet{index},iface={link},blocksz=65536,framesz=2048,framecnt=1024")
-    };
-    Lab::with(&format!(
-        "version: 1
-dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
-cores: {{ control: 0, workers: [1], idle: adaptive }}
-ports:
-  - {{ name: dc0, device: \"{}\", mac: \"02:00:00:00:01:01\", mtu: 1500, addresses: [10.0.1.1/24] }}
-  - {{ name: wan0, device: \"{}\", mac: \"02:00:00:00:02:01\", mtu: 1500, speed: 10M, addresses: [10.0.2.1/24],
-       npcc: {{ queues: [3] }} }}
-neighbors:
-  - {{ address: 10.0.1.3, port: dc0, mac: \"02:00:00:00:01:03\" }}
-  - {{ address: 10.0.2.2, port: wan0, mac: \"02:00:00:00:02:02\" }}
-qos: {{ profile: roce-semi-lossless }}
-buffer: {{ pool: 32MB }}
-npcc: {{ evidence: foreign, tick: 1ms, recovery: 4ms, shallow: 20KB, deep: 100KB, gate: off,
-         hosts: {{ answering: [10.0.1.0/24] }}, cnp: {{ earned: 1KB }} }}
-",
-        device(0, near),
-        device(1, far)
-    ))
+    let npcc =
+        "{ evidence: foreign, tick: 1ms, recovery: 4ms, shallow: 20KB, deep: 100KB, gate: off,
+         hosts: { answering: [10.0.1.0/24] }, cnp: { earned: 1KB } }";
+    let cores = "cores: { control: 0, workers: [1], idle: adaptive }\n";
+    Lab::with(&(config(net, [near, far], npcc) + cores))
 }
 
 /// Asserts that nearly all connections are known and signalled; `seen` is what their hosts saw.

@@ -63,12 +63,17 @@ pub fn links(ends: &'static [&'static str]) -> Net {
 
 /// Creates a lab with the switch's configuration; `cnp` are settings of `npcc.cnp`.
 pub fn lab(net: &Net, cnp: &str) -> Lab {
-    let lab = Lab::new();
-    let device = |index: u8, side: &str| {
-        let end = net.link(side);
-        format!("net_af_packet{index},iface={end},blocksz=65536,framesz=2048,framecnt=1024")
+    let npcc = format!("{{ shallow: 20KB, deep: 100KB, gate: off, cnp: {{ {cnp} }} }}");
+    Lab::with(&config(net, ["dc", "wan"], &npcc))
+}
+
+/// Returns the configuration of a switch with these ends of links, near and far; `npcc` is the value of that key.
+pub fn config(net: &Net, [near, far]: [&str; 2], npcc: &str) -> String {
+    let device = |index: u8, end: &str| {
+        let link = net.link(end);
+        format!("net_af_packet{index},iface={link},blocksz=65536,framesz=2048,framecnt=1024")
     };
-    lab.config(&format!(
+    format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
 ports:
@@ -80,12 +85,11 @@ neighbors:
   - {{ address: 10.0.2.2, port: wan0, mac: \"02:00:00:00:02:02\" }}
 qos: {{ profile: roce-semi-lossless }}
 buffer: {{ pool: 32MB }}
-npcc: {{ shallow: 20KB, deep: 100KB, gate: off, cnp: {{ {cnp} }} }}
+npcc: {npcc}
 ",
-        device(0, "dc"),
-        device(1, "wan")
-    ));
-    lab
+        device(0, near),
+        device(1, far)
+    )
 }
 
 /// Frames the hosts send, in order.
