@@ -1,7 +1,8 @@
 //! Foreign ends: reverse traffic that another box saw, and queue pairs that a host's agent reported (docs/pairing.md, "Foreign ends").
 //!
-//! Where answers take another path, the box on that path has seen exactly what is missing here. Its word alone pairs nobody: an end counts
-//! where own packets confirm it ([`sender`]), below all own evidence, and is gone as soon as the switch sees the same queue pair itself.
+//! Where the answers of a connection take another path, the box on that path sees the queue pairs that this switch cannot see. A peer's report
+//! alone pairs no flow: an end counts where packets that this switch forwards confirm it ([`sender`]), ranks below all own evidence, and is gone as
+//! soon as the switch sees the same queue pair itself.
 //!
 //! Fixed capacity, and a share of it for each peer ([`peers`]). An end is forgotten when its peer says so, when it was not reported again in time,
 //! when the peer is distrusted, or when it is the oldest and another comes.

@@ -6,7 +6,7 @@
 //! alone on their port. Fourteen bits are no proof against a peer that lies and computes the hash: it can choose among the queue pairs of a host
 //! which of them gets the flow's CNPs, and no more than one for each `earned` bytes.
 //!
-//! What a host's agent reports names both queue pairs: a packet confirms it by the receiver's queue pair and the UDP source port.
+//! The report of a host's agent names both queue pairs. A packet confirms the report if it carries the receiver's queue pair and the UDP source port.
 //!
 //! It counts only where own evidence pairs nobody, and not for a queue pair that packets here name too. Where an own end fits the hash and too many
 //! of the others' answers are missing here for it to be believed, the reported ends make up for those.
