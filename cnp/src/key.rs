@@ -293,11 +293,10 @@ pub(crate) const fn queue_bits(egress: PortId, priority: Priority) -> u64 {
 /// of its addresses. `queue` is [`queue_bits`].
 #[inline(always)]
 pub(crate) const fn pair_of(record: &Record, queue: u64) -> [u64; 2] {
-    [record.transport >> 32 | queue, record.addresses]
+    [record.qp as u64 | queue, record.addresses]
 }
 
-const _: () = assert!(Record::V6 >> 32 == V6 as u64);
-const _: () = assert!(Record::TRANSPORT >> 32 == QPN_MASK as u64);
+const _: () = assert!(Record::V6 == V6);
 
 /// Returns true if the words are an IPv4 flow's.
 #[inline]

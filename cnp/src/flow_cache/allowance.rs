@@ -63,11 +63,11 @@ impl Allowance {
         }
     }
 
-    /// Applies [`Allowance::one_more`] to an allowance as a word, if the packet was `notable`.
+    /// Applies [`Allowance::one_more`] to an allowance as a word, if the packet was `notable`, which is all ones or 0.
     #[inline]
-    pub(super) const fn one_more_if(word: u32, notable: bool) -> u32 {
-        let counts = notable & (word & 0xffff != 0xffff);
-        word + counts as u32
+    pub(super) const fn one_more_if(word: u32, notable: u32) -> u32 {
+        let has_room = word & 0xffff != 0xffff;
+        word + (notable & has_room as u32)
     }
 
     /// Returns true if an allowance, as a word, still lets notable packets be shown, as one of the first or as a chosen one.
@@ -151,8 +151,8 @@ mod tests {
         fn a_word_holds_all(word: u32) {
             let allowance = Allowance::from_word(word);
             prop_assert_eq!(allowance.to_word(), word);
-            prop_assert_eq!(Allowance::one_more_if(word, true), allowance.one_more().to_word());
-            prop_assert_eq!(Allowance::one_more_if(word, false), word);
+            prop_assert_eq!(Allowance::one_more_if(word, u32::MAX), allowance.one_more().to_word());
+            prop_assert_eq!(Allowance::one_more_if(word, 0), word);
             prop_assert_eq!(Allowance::shows_more(word), allowance.first > 0 || allowance.again > 0);
         }
     }

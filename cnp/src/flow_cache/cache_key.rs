@@ -4,7 +4,9 @@ use npcc_pipeline::burst::{QueueKey, Record};
 use npcc_pipeline::frame::MetaFlags;
 use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{PortId, Priority};
-use npcc_pipeline::wire::ipv6;
+use npcc_pipeline::wire::ipv6::{self, Ipv6};
+use npcc_pipeline::wire::udp;
+use zerocopy::FromBytes;
 
 use crate::key::{FlowKey, Qpn, low32, pair_of, queue_bits};
 
@@ -20,13 +22,22 @@ pub(super) struct CacheKey {
 }
 
 impl CacheKey {
-    /// Key of a packet over IPv4; `queue` is [`queue_bits`].
+    /// Key of a RoCEv2 packet in a frame as it is sent; `queue` is [`queue_bits`]. `None` for IPv6 with extension headers, which must be parsed.
     #[inline]
-    pub(super) const fn of_v4(known: &Record, queue: u64) -> CacheKey {
-        CacheKey {
+    pub(super) fn of_known(known: &Record, frame: &[u8], queue: u64) -> Option<CacheKey> {
+        let addresses = if known.flags.has(MetaFlags::IPV6) {
+            let (header, _) = Ipv6::ref_from_prefix(frame.get(known.flags.l3_off()..)?).ok()?;
+            if header.next_header != udp::PROTOCOL {
+                return None;
+            }
+            *addresses_as_sent(frame, known.flags)?
+        } else {
+            [0; 32]
+        };
+        Some(CacheKey {
             pair: pair_of(known, queue),
-            addresses: [0; 32],
-        }
+            addresses,
+        })
     }
 
     /// Key of a frame that was parsed; `None` if [there is none](FlowKey::of_packet).
@@ -50,7 +61,7 @@ impl CacheKey {
 
     #[inline]
     pub(super) const fn is_v4(&self) -> bool {
-        self.pair[0] & Record::V6 >> 32 == 0
+        self.pair[0] & Record::V6 as u64 == 0
     }
 
     /// Queue of the flow.

@@ -48,7 +48,7 @@ pub(super) struct Watch {
 pub(super) struct Common {
     all: u16,
     any: u16,
-    words: u64,
+    words: u32,
 }
 
 impl Common {
@@ -65,11 +65,11 @@ impl Common {
         Common {
             all: self.all & record.traits.bits(),
             any: self.any | record.traits.bits(),
-            words: self.words | record.transport,
+            words: self.words | record.ack_psn,
         }
     }
 
-    /// Returns which of the loops counts the packets.
+    /// Returns the form of the loop that counts the packets, if none is padded.
     #[inline]
     const fn form(self) -> u8 {
         const NEEDED: u16 = Traits::ROCE | RoceClass::Data.bit() | Traits::REQUEST | Traits::PLAIN;
@@ -79,7 +79,7 @@ impl Common {
             FORM_ANY
         } else if self.all & NEEDED == NEEDED
             && self.any & !(NEEDED | Traits::V6) == 0
-            && self.words & ACK_REQ as u64 == 0
+            && self.words & ACK_REQ == 0
         {
             FORM_PLAIN
         } else {
@@ -90,9 +90,10 @@ impl Common {
 
 /// Form of the loop for packets of any kind.
 const FORM_ANY: u8 = 0;
-/// Form for RoCEv2 packets of the classes that come [often](OFTEN) and over one IP version, without a NAK: no class is tested.
+/// Form for RoCEv2 packets of the classes that come [often](OFTEN) and over one IP version, without a NAK, of which none is padded: no
+/// class is tested.
 const FORM_USUAL: u8 = 1;
-/// Form for requests with data, of which none asks for an ACK or acknowledges, and none is padded: nothing notable is tested either.
+/// Form for such packets that are all requests with data, of which none asks for an ACK or acknowledges: nothing notable is tested either.
 const FORM_PLAIN: u8 = 2;
 
 impl FlowCache {
@@ -167,14 +168,10 @@ impl FlowCache {
         all: (&[B], &[Record]),
         watch: &Watch,
     ) -> usize {
+        let counts_all = watch.wanted & OFTEN == OFTEN && watch.unpadded;
         match watch.common.form() {
-            _ if watch.wanted & OFTEN != OFTEN => {
-                self.count_stretch::<V6, MANY, FORM_ANY, B>(all, watch)
-            }
-            FORM_PLAIN if watch.unpadded => {
-                self.count_stretch::<V6, MANY, FORM_PLAIN, B>(all, watch)
-            }
-            FORM_PLAIN | FORM_USUAL => self.count_stretch::<V6, MANY, FORM_USUAL, B>(all, watch),
+            FORM_PLAIN if counts_all => self.count_stretch::<V6, MANY, FORM_PLAIN, B>(all, watch),
+            FORM_USUAL if counts_all => self.count_stretch::<V6, MANY, FORM_USUAL, B>(all, watch),
             _ => self.count_stretch::<V6, MANY, FORM_ANY, B>(all, watch),
         }
     }
@@ -201,8 +198,7 @@ impl FlowCache {
             let Some(shared) = slots.get(guess) else {
                 break;
             };
-            let tail = low32(record.transport >> 32);
-            if !shared.is_in_its_queue(tail, record.addresses)
+            if !shared.is_in_its_queue(record)
                 || V6 && addresses_as_sent(buf.data(), record.flags) != self.wide.get(guess)
                 || !shared.is_quiet(record.src_port, quiet, details)
             {
@@ -211,16 +207,17 @@ impl FlowCache {
             if MANY && is_round(shared.packets().wrapping_add(1)) {
                 break;
             }
-            let ack_psn = record.ack_psn();
-            let notable = traits.any(Traits::AETH) | (ack_psn & ACK_REQ != 0);
-            if FORM != FORM_PLAIN && !shared.lets_pass(notable, ack_psn & PSN_MASK) {
+            let ack_psn = record.ack_psn;
+            if FORM != FORM_PLAIN && !shared.lets_pass(notable(traits, ack_psn), ack_psn & PSN_MASK)
+            {
                 break;
             }
             let before = shared.count(now);
-            let bytes = if FORM == FORM_PLAIN {
-                u64::from(record.len) + u64::from(WIRE_OVERHEAD)
-            } else {
-                contribution(traits, record.len)
+            let wire = u64::from(record.len) + u64::from(WIRE_OVERHEAD);
+            let bytes = match FORM {
+                FORM_PLAIN => wire,
+                FORM_USUAL => unless_ack(traits, wire),
+                _ => contribution(traits, record.len),
             };
             shared.contribute(bytes);
             if before < watch.asleep {
@@ -243,9 +240,25 @@ pub(super) const fn asleep(now: Nanos) -> Nanos {
     Nanos(now.0.saturating_sub(PAUSE.0))
 }
 
+/// Returns all ones for a packet with AckReq or AETH, otherwise 0: two flags in the highest bit, which a shift spreads, so that no branch
+/// depends on what the predictor cannot guess.
+#[inline(always)]
+const fn notable(traits: Traits, ack_psn: u32) -> u32 {
+    let aeth = (traits.bits() as u32) << (u32::BITS - 1 - Traits::AETH.trailing_zeros());
+    ((aeth | ack_psn).cast_signed() >> (i32::BITS - 1)).cast_unsigned()
+}
+
+/// Returns the wire bytes of a packet of a class that comes [often](OFTEN), or 0 for an ACK, which alone contributes nothing; without a branch.
+#[inline(always)]
+const fn unless_ack(traits: Traits, wire: u64) -> u64 {
+    let ack = traits.bits() & RoceClass::Ack.bit();
+    // 32 for an ACK: more bits than a length has.
+    wire >> (ack * (32 / RoceClass::Ack.bit()))
+}
+
 /// Wire bytes by which a packet contributes to congestion: 0 unless it is data or a datagram.
 #[inline]
 pub(super) fn contribution(traits: Traits, len: u16) -> u64 {
     let contributes = traits.any(RoceClass::Data.bit() | RoceClass::Datagram.bit());
-    u64::from(wire_len(len.into())) & u64::from(contributes).wrapping_neg()
+    u64::from(wire_len(len.into())) * u64::from(contributes)
 }

@@ -37,7 +37,7 @@ pub(super) struct Sign {
 impl Sign {
     /// Properties of a packet; `round`: see [`Sign::round`].
     pub(super) fn of(known: &Record, round: bool) -> Sign {
-        let (traits, ack_psn) = (known.traits, known.ack_psn());
+        let (traits, ack_psn) = (known.traits, known.ack_psn);
         let is_cnp = traits.any(RoceClass::Cnp.bit());
         let notable = traits.any(Traits::AETH) || ack_psn & ACK_REQ != 0;
         Sign {
@@ -174,7 +174,7 @@ mod tests {
             };
             let (quick, slow, entry) = (slot(), slot(), Entry::new(0));
             prop_assume!(quick.is_quiet(PORT, Quiet::new(QUEUE, now, refresh), true));
-            let passes = quick.lets_pass(true, psn);
+            let passes = quick.lets_pass(u32::MAX, psn);
             let sign = Sign { port: Some(PORT), notable: Some(psn), urgent: false, round: false };
             prop_assert_eq!(passes, entry.turn(sign, now, refresh, &slow).is_none());
             if passes {

@@ -4,7 +4,7 @@
 //! The generation is the sequence of a seqlock ([`crate::seqlock`]): odd while the slot changes hands, so that counts of
 //! two flows are never mixed. The control word names the generation it is meant for, so that one written late is ignored.
 
-use npcc_pipeline::burst::QueueKey;
+use npcc_pipeline::burst::{QueueKey, Record};
 use npcc_pipeline::units::Nanos;
 
 use super::allowance::Allowance;
@@ -183,12 +183,12 @@ impl Slot {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the slot belongs to the flow with these words of a key, as far as they tell, if its queue is right: that
+    /// Returns true if the slot belongs to the flow of this packet, as far as its pair tells, and if its queue is right: that
     /// [is tested](Slot::is_quiet) with the port.
     #[inline]
-    pub(super) fn is_in_its_queue(&self, tail: u32, addresses: u64) -> bool {
+    pub(super) fn is_in_its_queue(&self, known: &Record) -> bool {
         let [a, b] = &self.key;
-        low32(a.load(Ordering::Relaxed)) == tail && b.load(Ordering::Relaxed) == addresses
+        low32(a.load(Ordering::Relaxed)) == known.qp && b.load(Ordering::Relaxed) == known.addresses
     }
 
     /// Returns true if a packet with this UDP source port is surely not shown, if it is neither urgent nor notable, and the flow's queue is that of
@@ -206,13 +206,13 @@ impl Slot {
             || age(sign & !ANY) < quiet.refresh && (!details || self.is_paired())
     }
 
-    /// Returns true if a packet of a flow that [is quiet](Slot::is_quiet) is surely not shown even if `notable`, and then counts it if it is.
-    /// Otherwise changes nothing: [`Entry::turn`](super::entry::Entry::turn) decides and counts.
+    /// Returns true if a packet of a flow that [is quiet](Slot::is_quiet) is surely not shown even if `notable`, which is all ones or 0, and then counts
+    /// it if it is. Otherwise changes nothing: [`Entry::turn`](super::entry::Entry::turn) decides and counts.
     #[inline]
-    pub(super) fn lets_pass(&self, notable: bool, psn: u32) -> bool {
+    pub(super) fn lets_pass(&self, notable: u32, psn: u32) -> bool {
         let word = self.allowance.load(Ordering::Relaxed);
         // The branch predictor guesses badly if a packet is notable, and well if anything is left to be shown.
-        if notable & Allowance::shows_more(word) && self.is_due(Allowance::from_word(word), psn) {
+        if Allowance::shows_more(word & notable) && self.is_due(Allowance::from_word(word), psn) {
             return false;
         }
         let word = Allowance::one_more_if(word, notable);

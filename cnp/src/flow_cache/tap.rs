@@ -1,7 +1,7 @@
 //! Tap of a worker's packet path: counts the flows' packets and shows some of them to the control core.
 
 use npcc_pipeline::burst::{Record as Known, Run, RunHead};
-use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta, MetaFlags};
+use npcc_pipeline::frame::{FlowSlot, FrameBuf, Meta};
 use npcc_pipeline::icrc;
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::shares::Source;
@@ -31,10 +31,10 @@ impl FlowCache {
         if !known.is_roce() {
             return FlowSlot::NONE;
         }
-        if known.flags.has(MetaFlags::IPV6) || !known.traits.any(watch.wanted) {
+        let key = CacheKey::of_known(known, buf.data(), watch.queue);
+        let Some(key) = key.filter(|_| known.traits.any(watch.wanted)) else {
             return sighting(head, (buf, known), watch.now, |sighting| self.see(sighting));
-        }
-        let key = CacheKey::of_v4(known, watch.queue);
+        };
         let ingress = head.group.ingress();
         let Some(slot) = self.find(&key, ingress, watch.now) else {
             return FlowSlot::NONE;
@@ -43,12 +43,7 @@ impl FlowCache {
         else {
             return FlowSlot::NONE;
         };
-        let paused = tally(
-            shared,
-            known.traits,
-            (known.len, known.ack_psn()),
-            watch.now,
-        );
+        let paused = tally(shared, known.traits, (known.len, known.ack_psn), watch.now);
         if let Some((before, bytes)) = paused {
             self.wake(slot, before, bytes);
         }

@@ -78,7 +78,8 @@ const SHORTEST_ROCE: usize = 24;
 const _: () = assert!(
     size_of::<Record>() == 32
         && offset_of!(Record, addresses) == 0
-        && offset_of!(Record, transport) == 8
+        && offset_of!(Record, ack_psn) == 8
+        && offset_of!(Record, qp) == 12
         && offset_of!(Record, slot) == 16
         && offset_of!(Record, len) == 20
         && offset_of!(Record, src_port) == 22
@@ -219,13 +220,18 @@ impl Expected {
         _mm256_movemask_epi8(fits) == -1
     }
 
-    /// Returns the bits in which the first word and the one before IP are not as expected.
+    /// Returns the bits in which the first word is not as expected.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn differ(&self, first: __m256i, before_ip: __m256i) -> __m256i {
-        let not_ours = _mm256_xor_si256(_mm256_slli_epi64::<16>(first), self.mac);
-        let not_kind = _mm256_xor_si256(_mm256_and_si256(before_ip, self.tag_mask), self.tag);
-        _mm256_or_si256(not_ours, not_kind)
+    fn not_ours(&self, first: __m256i) -> __m256i {
+        _mm256_xor_si256(_mm256_slli_epi64::<16>(first), self.mac)
+    }
+
+    /// Returns the bits in which the word before IP is not as expected.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn not_kind(&self, before_ip: __m256i) -> __m256i {
+        _mm256_xor_si256(_mm256_and_si256(before_ip, self.tag_mask), self.tag)
     }
 }
 
@@ -266,7 +272,12 @@ fn read<const TAGGED: bool, const V6: bool, B: FrameBuf>(
             } else {
                 read_v4(starts, lens, l3)
             };
-            let differ = expected.differ(words(starts, 0), words(starts, l3 - 8));
+            let mut differ = expected.not_ours(words(starts, 0));
+            // The word from the EtherType on is one of those that are read of IPv4.
+            if TAGGED || V6 {
+                let not_kind = expected.not_kind(words(starts, l3 - 8));
+                differ = _mm256_or_si256(differ, not_kind);
+            }
             (ip, differ, words(starts, upper + 13))
         };
         let differ = _mm256_or_si256(ip.differ, differ);
@@ -376,7 +387,7 @@ fn transport_word<const V6: bool>(as_it_stands: __m256i) -> __m256i {
     static REVERSED: [i8; 32] = shuffle([6, 5, 4, 3, 2, 1, 0, -1]);
     let word = _mm256_shuffle_epi8(as_it_stands, by(&REVERSED));
     if V6 {
-        _mm256_or_si256(word, all(Record::V6))
+        _mm256_or_si256(word, all(u64::from(Record::V6) << 32))
     } else {
         word
     }
@@ -422,8 +433,9 @@ unsafe fn read_v4(starts: [*const u8; FOUR], lens: __m256i, l3: usize) -> Ip {
     // SAFETY: as the caller promises.
     let [x0, x1, x2, x3] = unsafe { four_words(starts, l3 - 2) };
     let len = _mm256_shuffle_epi8(_mm256_sub_epi64(lens, all(l3 as u64)), by(&LEN_AT_4));
-    let shape = _mm256_or_si256(all(0x45 << 16), len);
-    let shape = _mm256_xor_si256(_mm256_and_si256(x0, all(0x0000_ffff_00ff_0000)), shape);
+    let shape = all(0x45 << 16 | u64::from(ethernet::IPV4.swap_bytes()));
+    let shape = _mm256_or_si256(shape, len);
+    let shape = _mm256_xor_si256(_mm256_and_si256(x0, all(0x0000_ffff_00ff_ffff)), shape);
     let fragment = _mm256_and_si256(x1, all(u64::from_le_bytes([0x3f, 0xff, 0, 0, 0, 0, 0, 0])));
     // The one's complement sum of the header, of its halves of 32 bits and then of 16, is all ones.
     let halves = |word| {

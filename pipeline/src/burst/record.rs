@@ -1,7 +1,6 @@
 //! Metadata of one frame on its way through the stages.
 
 use super::QueueKey;
-use crate::bits::low32;
 use crate::frame::{FlowSlot, MetaFlags};
 use crate::parse::Parsed;
 use crate::units::BURST;
@@ -15,9 +14,12 @@ pub struct Record {
     /// Source (high half) and destination of an IPv4 packet; [digest](crate::parse::digest::AddressDigest) of both of an IPv6
     /// packet.
     pub addresses: u64,
-    /// Last two words of the BTH of a RoCEv2 packet: destination queue pair in the low 24 bits of the first, with [`Record::V6`]
-    /// above; AckReq, packet sequence number. Meaningless for any other packet.
-    pub transport: u64,
+    /// Last word of the BTH of a RoCEv2 packet: AckReq in the highest bit, the packet sequence number in the low 24. Meaningless
+    /// for any other packet.
+    pub ack_psn: u32,
+    /// Destination queue pair of a RoCEv2 packet in the low 24 bits, with [`Record::V6`] above. The queue pair of any other packet
+    /// is meaningless.
+    pub qp: u32,
     /// Flow-cache slot: before the frame is counted, the one where its flow is expected; then the one it was counted in.
     pub slot: FlowSlot,
     /// Length of the frame in bytes.
@@ -37,15 +39,14 @@ pub struct Record {
 const _: () = assert!(size_of::<Record>() == 32);
 
 impl Record {
-    /// Flag of IPv6 in [`Record::transport`].
-    pub const V6: u64 = 1 << 56;
-    /// Mask of the BTH's bits in [`Record::transport`].
-    pub const TRANSPORT: u64 = Record::V6 - 1;
+    /// Flag of IPv6 in [`Record::qp`].
+    pub const V6: u32 = 1 << 24;
 
     /// Record of a slot without a frame.
     pub const EMPTY: Record = Record {
         addresses: 0,
-        transport: 0,
+        ack_psn: 0,
+        qp: 0,
         slot: FlowSlot::NONE,
         len: 0,
         src_port: 0,
@@ -71,9 +72,8 @@ impl Record {
                 let family = if parsed.is_v6() { Traits::V6 } else { 0 };
                 let traits = Traits::of(roce.opcode).with_class(roce.class).with(family);
                 Record {
-                    transport: u64::from(roce.dest_qp) << 32
-                        | u64::from(roce.ack_psn)
-                        | if parsed.is_v6() { Record::V6 } else { 0 },
+                    ack_psn: roce.ack_psn,
+                    qp: roce.dest_qp | if parsed.is_v6() { Record::V6 } else { 0 },
                     src_port: roce.src_port,
                     traits,
                     flags: record.flags.of_class(traits),
@@ -87,14 +87,7 @@ impl Record {
     #[inline]
     #[must_use]
     pub const fn dest_qp(&self) -> u32 {
-        low32(self.transport >> 32) & 0x00ff_ffff
-    }
-
-    /// Returns the last word of a RoCEv2 packet's BTH: AckReq in the highest bit, the packet sequence number in the low 24.
-    #[inline]
-    #[must_use]
-    pub const fn ack_psn(&self) -> u32 {
-        low32(self.transport)
+        self.qp & (Record::V6 - 1)
     }
 
     /// Returns true if it is a RoCEv2 packet.

@@ -19,7 +19,8 @@ const RELAYS: usize = 64;
 struct HandoffEntry<B> {
     buf: B,
     addresses: u64,
-    transport: u64,
+    ack_psn: u32,
+    qp: u32,
     len: u16,
     src_port: u16,
     traits: Traits,
@@ -35,7 +36,8 @@ impl<B> HandoffEntry<B> {
         HandoffEntry {
             buf,
             addresses: record.addresses,
-            transport: record.transport,
+            ack_psn: record.ack_psn,
+            qp: record.qp,
             len: record.len,
             src_port: record.src_port,
             traits: record.traits,
@@ -48,7 +50,8 @@ impl<B> HandoffEntry<B> {
     fn unpack(self, record: &mut Record) -> B {
         *record = Record {
             addresses: self.addresses,
-            transport: self.transport,
+            ack_psn: self.ack_psn,
+            qp: self.qp,
             slot: FlowSlot::NONE,
             len: self.len,
             src_port: self.src_port,

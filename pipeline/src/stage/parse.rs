@@ -7,7 +7,7 @@ use zerocopy::FromBytes;
 use super::kinds::l3_off;
 use super::rewrite::Packet;
 use super::route::{FlowWords, fold_v6};
-use crate::bits::low16;
+use crate::bits::{low16, low32};
 use crate::burst::{QueueKey, Record};
 use crate::classify::Classifier;
 use crate::counters::PortCounters;
@@ -377,7 +377,9 @@ impl IngressPort {
 pub(super) fn record(common: &Common, len: usize, is_v6: bool) -> Record {
     Record {
         addresses: common.addresses,
-        transport: common.upper.transport & Record::TRANSPORT | if is_v6 { Record::V6 } else { 0 },
+        ack_psn: low32(common.upper.transport),
+        qp: low32(common.upper.transport >> 32) & (Record::V6 - 1)
+            | if is_v6 { Record::V6 } else { 0 },
         slot: FlowSlot::NONE,
         len: low16(len),
         src_port: common.upper.src_port,

@@ -167,7 +167,8 @@ fn meant(record: &Record) -> Record {
         return *record;
     }
     Record {
-        transport: 0,
+        ack_psn: 0,
+        qp: 0,
         src_port: 0,
         ..*record
     }
