@@ -5,8 +5,9 @@
 A phase is SECONDS:DATA:ANSWERS. Connection n sends its data by box `DATA[n % len]` and its answers by box `ANSWERS[n % len]`; `-` sends none.
 NEAR and FAR are the interfaces of the hosts toward the first and the second box. The UDP source port is Linux's hash of both queue pairs.
 
-After its time each phase prints a line of JSON: by box, data frames `sent` and `received`, and CNPs by queue pair with the time of the first in s
-since the phase began. It goes on sending until a line comes on standard input; the last one ends. Standard library only.
+After its time each phase prints a line of JSON: by box, data frames `sent` and `received`, and `cnps` by queue pair, each with their number and the
+time of the first in s since the phase began; `between` are those that came before it, since the last line. It goes on sending until a line comes on
+standard input; the last one ends. Standard library only.
 """
 import argparse
 import json
@@ -28,8 +29,8 @@ PAYLOAD = bytes(16 + 256)
 
 
 def numbers(n):
-    """Queue pairs of sender and receiver of connection n."""
-    return 0x10_0000 + n * 7_919, 0x80_0000 + n * 104_729
+    """Queue pairs of sender and receiver of connection n: distinct, as the factors are odd."""
+    return (0x10_0000 + n * 7_919) & 0xFF_FFFF, (0x80_0000 + n * 104_729) & 0xFF_FFFF
 
 
 def port(a, b):
@@ -75,10 +76,18 @@ def raw(interface):
 class Box:
     def __init__(self, near, far):
         self.sockets = {"near": raw(near), "far": raw(far)}
+        self.cnps = {}
         self.begin(0)
 
     def begin(self, now):
-        self.start, self.sent, self.received, self.cnps = now, 0, 0, {}
+        self.start, self.sent, self.received = now, 0, 0
+        self.between, self.cnps = self.cnps, {}
+
+    def end(self):
+        """Returns what was seen of a phase."""
+        seen = {"sent": self.sent, "received": self.received, "cnps": self.cnps, "between": self.between}
+        self.cnps = {}
+        return seen
 
     def send(self, side, octets):
         self.sockets[side].send(octets)
@@ -140,7 +149,7 @@ class Hosts:
             self.send(data, answers)
         if is_last:
             listen(self.boxes, time.monotonic() + 0.3)
-        print(json.dumps([{"sent": box.sent, "received": box.received, "cnps": box.cnps} for box in self.boxes]), flush=True)
+        print(json.dumps([box.end() for box in self.boxes]), flush=True)
         while not is_last and not select.select([sys.stdin], [], [], 0)[0]:
             self.send(data, answers)
         if not is_last:

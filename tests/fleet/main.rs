@@ -1,0 +1,248 @@
+//! Two real switches at one edge, with their feeds and nats-servers: flows whose answers take the other path, a box that is killed, and a bus
+//! that fails.
+//!
+//! Needs root and nats-server. Touches only namespaces and links of its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a test says what is wrong by panicking"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod feeds;
+mod hosts;
+mod pair;
+mod relay;
+
+use std::net::IpAddr;
+
+use common::alone;
+use common::forge::{A, B};
+use common::net::run;
+use hosts::{HALF_OF_ANSWERS, Hosts, ONE_BOX, Paths, QUARTERS, SURVIVOR, Seen, numbers};
+use npcc_cnp::key::Qpn;
+use npcc_cnp::pair::port_hash::port_of;
+use npcc_testkit::wait;
+use pair::Pair;
+use serde_json::json;
+
+/// Rows of docs/pairing.md with asymmetric paths and ports by hash.
+const ROWS: [Paths; 2] = [HALF_OF_ANSWERS, QUARTERS];
+
+/// Time in s in which each connection sends some 125 frames: several times what earns a CNP.
+fn enough(connections: u32) -> f64 {
+    1.0 + f64::from(connections) / 128.0
+}
+
+/// Returns true if this is 99 % of the connections.
+const fn is_nearly_all(count: usize, connections: u32) -> bool {
+    count * 100 >= connections as usize * 99
+}
+
+/// Asserts that nearly all connections are known and signalled; `seen` is what their hosts saw.
+fn assert_nearly_all(pair: &Pair, connections: u32, paths: Paths, seen: &[Seen; 2]) {
+    let known = pair.known(connections, paths);
+    let signalled: usize = seen.iter().map(|seen| seen.cnps.len()).sum();
+    let counts = format!("{paths:?}: of {connections} are {known} known and {signalled} signalled");
+    println!("{counts}");
+    let nearly_all = [known, signalled].map(|count| is_nearly_all(count, connections));
+    assert_eq!(nearly_all, [true; 2], "{counts}");
+}
+
+/// Lets the connections begin while both servers hang, for 5 s, and messages about ends are lost; asserts that nearly all are known soon after
+/// it, and signalled.
+fn play_over_a_bad_bus(connections: u32, paths: Paths) {
+    const PERCENT: u64 = 30;
+    let mut pair = Pair::new();
+    pair.connect_and_lose(PERCENT);
+    let [server, other, ..] = pair.feeds().processes();
+    let signal = |name: &str| run(&format!("kill -{name} {server} {other}"));
+    let mut hosts = Hosts::start(
+        &pair.net,
+        connections,
+        &[(paths, 5.0), (paths, enough(connections))],
+    );
+    signal("STOP");
+    hosts.phase(paths);
+    let known = || pair.known(connections, paths);
+    let before = known();
+    signal("CONT");
+    let half = connections as usize / 2;
+    assert!(before <= half, "{before} are known without the bus");
+    let took = wait::until("nearly all are known", wait::LONG, || {
+        is_nearly_all(known(), connections)
+    });
+    hosts.next();
+    let seen = hosts.phase(paths);
+    let (sent, lost) = pair.feeds().lost();
+    println!(
+        "nearly all known {:.1} s after the cut; {lost} of {sent} messages about ends were lost",
+        took.as_secs_f64()
+    );
+    let share = lost * 100 / sent;
+    assert!(share.abs_diff(PERCENT) < 15, "{lost} of {sent} lost");
+    assert_nearly_all(&pair, connections, paths, &seen);
+}
+
+#[test]
+fn flows_whose_answers_take_the_other_path_are_paired_by_the_other_box() {
+    let _alone = alone();
+    for paths in ROWS {
+        for connections in [8, 64] {
+            let mut pair = Pair::new();
+            pair.play(connections, paths, 0.5);
+            assert_eq!(
+                pair.known(connections, paths),
+                connections as usize / 2,
+                "{paths:?}: each for itself"
+            );
+            pair.connect();
+            let seen = pair.play(connections, paths, 2.0);
+            assert_nearly_all(&pair, connections, paths, &seen);
+        }
+    }
+}
+
+#[test]
+fn a_bus_that_was_cut_and_loses_a_third_makes_up_for_what_was_missed() {
+    let _alone = alone();
+    play_over_a_bad_bus(64, QUARTERS);
+}
+
+#[test]
+#[ignore = "takes minutes: scripts/test-long fleet"]
+fn thousands_of_flows_are_paired_by_the_other_box() {
+    let _alone = alone();
+    for paths in ROWS {
+        for connections in [1_024, 4_096] {
+            let mut pair = Pair::new();
+            pair.connect();
+            let seen = pair.play(connections, paths, enough(connections));
+            assert_nearly_all(&pair, connections, paths, &seen);
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: scripts/test-long fleet"]
+fn a_bad_bus_makes_up_for_what_was_missed_at_every_number_of_flows() {
+    let _alone = alone();
+    for paths in ROWS {
+        for connections in [8, 64, 1_024, 4_096] {
+            play_over_a_bad_bus(connections, paths);
+        }
+    }
+}
+
+/// The first box is killed while data and answers pass both. From the change of routes on all data pass the second, and no answer does.
+#[test]
+fn the_survivor_signals_the_flows_of_a_box_that_was_killed() {
+    const CONNECTIONS: u32 = 64;
+    let _alone = alone();
+    let mut pair = Pair::new();
+    pair.play(CONNECTIONS, QUARTERS, 0.5);
+    pair.connect();
+    let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &[(QUARTERS, 1.0), (SURVIVOR, 1.0)]);
+    hosts.phase(QUARTERS);
+    pair.boxes[0].kill();
+    hosts.next();
+    let [_, survivor] = hosts.phase(SURVIVOR);
+    let moved = (0..CONNECTIONS).filter(|n| QUARTERS.data_of(*n) == 0);
+    let first = moved.map(|n| survivor.cnps.get(&numbers(n).0).map(|(_, first)| *first));
+    let first: Vec<Option<f64>> = first.collect();
+    let signalled = first.iter().flatten().count();
+    let last = first
+        .iter()
+        .flatten()
+        .fold(0.0, |last: f64, one| last.max(*one));
+    println!(
+        "{signalled} of {} signalled within {last:.3} s",
+        first.len()
+    );
+    assert!(signalled * 100 >= first.len() * 95, "{first:?}");
+}
+
+/// The feed of a box hangs, then both servers are killed: the boxes forward and signal as one box alone does.
+#[test]
+fn without_a_bus_each_box_is_as_one_alone() {
+    const CONNECTIONS: u32 = 8;
+    let _alone = alone();
+    let mut pair = Pair::new();
+    pair.connect();
+    let [server, other, feed, _] = pair.feeds().processes();
+    for (fault, processes) in [
+        ("kill -STOP", &[feed][..]),
+        ("kill -KILL", &[server, other]),
+    ] {
+        for process in processes {
+            run(&format!("{fault} {process}"));
+        }
+        let [seen, _] = pair.play(CONNECTIONS, ONE_BOX, 1.0);
+        assert_eq!(pair.known(CONNECTIONS, ONE_BOX), CONNECTIONS as usize);
+        assert_eq!(seen.cnps.len(), CONNECTIONS as usize, "{fault}: {seen:?}");
+        // The far port takes 10 Mb/s, which is 3,500 of these frames a second.
+        assert!(seen.received > 2_000, "{fault}: {seen:?}");
+    }
+    for switch in &mut pair.boxes {
+        switch.stop();
+    }
+}
+
+/// A peer that is believed reports three times 100,000 ends that are none; then another reports those of the flows' senders.
+#[test]
+fn lies_of_a_peer_signal_nobody_and_the_truth_all() {
+    const CONNECTIONS: u32 = 64;
+    const LIES: u32 = 100_000;
+    let _alone = alone();
+    let pair = Pair::new();
+    let phases = [(SURVIVOR, 0.5), (SURVIVOR, 1.0), (SURVIVOR, 1.5)];
+    let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &phases);
+    hosts.phase(SURVIVOR);
+    let switch = &pair.boxes[1];
+    let report = |peer: &str, ends: Vec<(u32, u16)>| {
+        let row = |(queue_pair, udp_port): &(u32, u16)| {
+            json!({"kind": "end", "from": IpAddr::from(B), "to": IpAddr::from(A), "queue_pair": queue_pair, "udp_port": udp_port,
+                "transport": "rc", "first_seen": 0, "last_seen": 0, "packets": 1})
+            .to_string()
+        };
+        // A list has 8 MiB at most.
+        for ends in ends.chunks(25_000) {
+            let rows: Vec<String> = ends.iter().map(row).collect();
+            std::fs::write(switch.path(peer), rows.join("\n")).unwrap();
+            let said = switch.done(&["pair", "suggest", "--peer", peer, peer]);
+            let all = format!("\"accepted\":{},", ends.len());
+            assert!(said.contains(&all), "{said}");
+        }
+    };
+    let port = |n| {
+        let (sender, receiver) = numbers(n);
+        port_of(Qpn::new(sender), Qpn::new(receiver))
+    };
+    let end = |n| (numbers(n).0, port(n));
+    // Queue pair of no connection here.
+    let other = |n| numbers(CONNECTIONS + n).0;
+    let random = (0..LIES).map(|n| (other(n), port(2 * n)));
+    let replayed = (CONNECTIONS..CONNECTIONS + LIES).map(end);
+    // The flows' own ports, without the hash.
+    let blind = (0..LIES).map(|n| (other(n), port(n % CONNECTIONS)));
+    for lies in [
+        random.collect(),
+        replayed.collect(),
+        blind.collect::<Vec<_>>(),
+    ] {
+        report("liar", lies);
+    }
+    hosts.next();
+    let [_, seen] = hosts.phase(SURVIVOR);
+    assert!(seen.cnps.is_empty() && seen.between.is_empty(), "{seen:?}");
+    assert_eq!(pair.known(CONNECTIONS, SURVIVOR), 0);
+    switch.done(&["pair", "distrust", "liar"]);
+    report("honest", (0..CONNECTIONS).map(end).collect());
+    hosts.next();
+    let seen = hosts.phase(SURVIVOR);
+    assert_nearly_all(&pair, CONNECTIONS, SURVIVOR, &seen);
+}
