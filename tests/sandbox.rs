@@ -84,6 +84,7 @@ fn what_the_sandbox_forbids_is_refused_and_the_switch_runs_on() {
     for line in [
         "forbidden: a program: Err(PermissionDenied)",
         "forbidden: a packet socket: Err(EPERM)",
+        "forbidden: a connection: Err(PermissionDenied)",
         "forbidden: another root: Err(PermissionDenied)",
     ] {
         assert!(said.contains(line), "{said}");

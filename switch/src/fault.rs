@@ -62,6 +62,9 @@ pub fn forbidden(place: &str) {
         None,
     );
     crate::log::note(&format!("forbidden: a packet socket: {raw:?}"));
+    let outward = std::net::TcpStream::connect((std::net::Ipv4Addr::LOCALHOST, 9));
+    let outward = outward.map_err(|error| error.kind());
+    crate::log::note(&format!("forbidden: a connection: {outward:?}"));
     let moved = std::os::unix::fs::chroot("/");
     crate::log::note(&format!(
         "forbidden: another root: {:?}",
