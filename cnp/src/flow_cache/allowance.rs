@@ -22,6 +22,8 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
+    /// Bits of [`Allowance::seen`] in an allowance as a word.
+    pub(super) const SEEN: u32 = 0xffff;
     /// Allowance of a new flow.
     pub(super) const NEW: Allowance = Allowance {
         seen: 0,
@@ -66,14 +68,14 @@ impl Allowance {
     /// Applies [`Allowance::one_more`] to an allowance as a word, if the packet was `notable`, which is all ones or 0.
     #[inline]
     pub(super) const fn one_more_if(word: u32, notable: u32) -> u32 {
-        let has_room = word & 0xffff != 0xffff;
+        let has_room = word & Allowance::SEEN != Allowance::SEEN;
         word + (notable & has_room as u32)
     }
 
-    /// Returns true if an allowance, as a word, still lets notable packets be shown, as one of the first or as a chosen one.
+    /// Notable packets that an allowance, as a word, still lets be shown, as one of the first or as a chosen one: 0 if none.
     #[inline]
-    pub(super) const fn shows_more(word: u32) -> bool {
-        word >> 24 != 0
+    pub(super) const fn left(word: u32) -> u32 {
+        word >> 24
     }
 
     /// Returns true if a packet with this sequence number is one of the few that are shown: a request and its reply have the same number, so
@@ -153,7 +155,7 @@ mod tests {
             prop_assert_eq!(allowance.to_word(), word);
             prop_assert_eq!(Allowance::one_more_if(word, u32::MAX), allowance.one_more().to_word());
             prop_assert_eq!(Allowance::one_more_if(word, 0), word);
-            prop_assert_eq!(Allowance::shows_more(word), allowance.first > 0 || allowance.again > 0);
+            prop_assert_eq!(Allowance::left(word) > 0, allowance.first > 0 || allowance.again > 0);
         }
     }
 

@@ -200,15 +200,18 @@ impl FlowCache {
             };
             if !shared.is_in_its_queue(record)
                 || V6 && addresses_as_sent(buf.data(), record.flags) != self.wide.get(guess)
-                || !shared.is_quiet(record.src_port, quiet, details)
             {
                 break;
             }
+            let Some(age) = shared.quiet_age(record.src_port, quiet, details) else {
+                break;
+            };
             if MANY && is_round(shared.packets().wrapping_add(1)) {
                 break;
             }
             let ack_psn = record.ack_psn;
-            if FORM != FORM_PLAIN && !shared.lets_pass(notable(traits, ack_psn), ack_psn & PSN_MASK)
+            if FORM != FORM_PLAIN
+                && !shared.lets_pass(notable(traits, ack_psn), ack_psn & PSN_MASK, age, quiet)
             {
                 break;
             }

@@ -4,7 +4,7 @@ use npcc_pipeline::burst::Record;
 use npcc_pipeline::wire::bth::{RoceClass, Traits};
 
 use super::count::{ACK_REQ, PSN_MASK};
-use super::slot::Slot;
+use super::slot::{Slot, patience};
 use super::stamp;
 use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
 
@@ -95,7 +95,7 @@ impl Entry {
         if since >= refresh {
             let chosen = notable.is_some_and(|psn| allowance.is_chosen(psn));
             // Wait a while for a packet whose answer the other direction shows.
-            if chosen || allowance.seen == 0 || since >= refresh + refresh / 2 {
+            if chosen || allowance.seen == 0 || since >= patience(refresh) {
                 return Some(Turn::Refresh);
             }
         }
@@ -154,28 +154,33 @@ mod tests {
         /// Law, for a quiet flow: a packet that passes has no reason to be shown.
         #[test]
         fn what_passes_has_no_turn(
-            allowance: u32,
+            choice in 0u32..256,
+            seen in prop_oneof![Just(0u32), 0u32..1 << 16],
             left in prop_oneof![Just(0u32), Just(1), 0u32..128],
             paired: bool,
             any in 0u8..3,
             psn in 0u32..1 << 24,
+            age in 0u32..20_000,
+            notable: bool,
         ) {
             const PORT: u16 = 50_000;
             const QUEUE: QueueKey = QueueKey(0xfb);
             let (now, refresh) = (stamp(Nanos::from_millis(100)), stamp(Nanos::from_millis(10)));
-            let allowance = Allowance::from_word(allowance & 0xff_ffff | left << 24);
+            let allowance = Allowance::from_word(seen | choice << 16 | left << 24);
             let slot = || {
                 let slot = Slot::default();
-                slot.renew([1, 2], QUEUE, now, any);
+                slot.renew([1, 2], QUEUE, now - age, any);
                 slot.moves(Some(PORT));
                 slot.set_control(slot.generation(), SlotControl::paired(paired));
                 slot.set_allowance(allowance);
                 slot
             };
             let (quick, slow, entry) = (slot(), slot(), Entry::new(0));
-            prop_assume!(quick.is_quiet(PORT, Quiet::new(QUEUE, now, refresh), true));
-            let passes = quick.lets_pass(u32::MAX, psn);
-            let sign = Sign { port: Some(PORT), notable: Some(psn), urgent: false, round: false };
+            let quiet = Quiet::new(QUEUE, now, refresh);
+            let age = quick.quiet_age(PORT, quiet, true);
+            prop_assume!(age.is_some());
+            let passes = quick.lets_pass(u32::from(notable).wrapping_neg(), psn, age.unwrap_or(0), quiet);
+            let sign = Sign { port: Some(PORT), notable: notable.then_some(psn), urgent: false, round: false };
             prop_assert_eq!(passes, entry.turn(sign, now, refresh, &slow).is_none());
             if passes {
                 prop_assert_eq!(format!("{quick:?}"), format!("{slow:?}"));

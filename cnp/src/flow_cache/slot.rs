@@ -97,8 +97,16 @@ const REFRESHED_SHIFT: u32 = 32;
 pub(super) struct Quiet {
     /// The sign of a packet of this queue, with no source port, that is shown now.
     now: u64,
-    /// Time after which a packet is shown again.
+    /// Age from which a packet is shown again, as a [`stamp`](super::stamp).
     refresh: u64,
+    /// Age from which it need not be a chosen one: see [`patience`].
+    patience: u64,
+}
+
+/// Age from which any packet of a flow with notable packets is shown again; from `refresh` on a chosen one is, whose answer the other direction shows.
+#[inline]
+pub(super) const fn patience(refresh: u32) -> u32 {
+    refresh + refresh / 2
 }
 
 impl Quiet {
@@ -107,6 +115,7 @@ impl Quiet {
         Quiet {
             now: (age as u64) << REFRESHED_SHIFT | (queue.0 as u64) << QUEUE_SHIFT,
             refresh: refresh as u64,
+            patience: patience(refresh) as u64,
         }
     }
 }
@@ -184,35 +193,47 @@ impl Slot {
     }
 
     /// Returns true if the slot belongs to the flow of this packet, as far as its pair tells, and if its queue is right: that
-    /// [is tested](Slot::is_quiet) with the port.
+    /// [is tested](Slot::quiet_age) with the port.
     #[inline]
     pub(super) fn is_in_its_queue(&self, known: &Record) -> bool {
         let [a, b] = &self.key;
         low32(a.load(Ordering::Relaxed)) == known.qp && b.load(Ordering::Relaxed) == known.addresses
     }
 
-    /// Returns true if a packet with this UDP source port is surely not shown, if it is neither urgent nor notable, and the flow's queue is that of
-    /// `quiet`; `details` is true if packets of any kind still to be shown are shown now. Almost every packet passes this quick check.
+    /// Age of the last packet shown, if a packet with this UDP source port is surely not shown, if it is neither urgent nor notable, and the flow's queue
+    /// is that of `quiet`; `details` is true if packets of any kind still to be shown are shown now. Almost every packet passes this quick check.
     #[inline]
-    pub(super) fn is_quiet(&self, src_port: u16, quiet: Quiet, details: bool) -> bool {
+    pub(super) fn quiet_age(&self, src_port: u16, quiet: Quiet, details: bool) -> Option<u64> {
         let sign = self.sign.load(Ordering::Relaxed);
-        // Age in the high half, and in the low one 0 if port and queue are the same and nothing is still to be shown.
+        // Age in the low half, and in the high one 0 if port and queue are the same and nothing is still to be shown.
         let age = |sign: u64| {
             (quiet.now | u64::from(src_port))
                 .wrapping_sub(sign)
                 .rotate_left(32)
         };
-        age(sign) < quiet.refresh
-            || age(sign & !ANY) < quiet.refresh && (!details || self.is_paired())
+        // A choice without a branch: flows are between the two ages up to a third of the time, each at its own.
+        let limit = match self.allowance.load(Ordering::Relaxed) & Allowance::SEEN {
+            0 => quiet.refresh,
+            _ => quiet.patience,
+        };
+        let exact = age(sign);
+        if exact < limit {
+            return Some(exact);
+        }
+        let exact = age(sign & !ANY);
+        (exact < limit && (!details || self.is_paired())).then_some(exact)
     }
 
-    /// Returns true if a packet of a flow that [is quiet](Slot::is_quiet) is surely not shown even if `notable`, which is all ones or 0, and then counts
+    /// Returns true if a packet of a flow with this [age](Slot::quiet_age) is surely not shown even if `notable`, which is all ones or 0, and then counts
     /// it if it is. Otherwise changes nothing: [`Entry::turn`](super::entry::Entry::turn) decides and counts.
     #[inline]
-    pub(super) fn lets_pass(&self, notable: u32, psn: u32) -> bool {
+    pub(super) fn lets_pass(&self, notable: u32, psn: u32, age: u64, quiet: Quiet) -> bool {
         let word = self.allowance.load(Ordering::Relaxed);
+        let overdue = age >= quiet.refresh;
         // The branch predictor guesses badly if a packet is notable, and well if anything is left to be shown.
-        if Allowance::shows_more(word & notable) && self.is_due(Allowance::from_word(word), psn) {
+        if notable & (u32::from(overdue) | Allowance::left(word)) != 0
+            && self.is_due(Allowance::from_word(word), psn, overdue)
+        {
             return false;
         }
         let word = Allowance::one_more_if(word, notable);
@@ -220,11 +241,11 @@ impl Slot {
         true
     }
 
-    /// Returns true if a notable packet with this sequence number is shown.
+    /// Returns true if a notable packet with this sequence number is shown; `overdue`: the flow's refresh is due.
     #[inline]
-    fn is_due(&self, allowance: Allowance, psn: u32) -> bool {
-        let due = allowance.shows_first() || allowance.shows_again(psn);
-        due && !self.is_paired()
+    fn is_due(&self, allowance: Allowance, psn: u32, overdue: bool) -> bool {
+        let again = allowance.shows_first() || allowance.shows_again(psn);
+        overdue && allowance.is_chosen(psn) || again && !self.is_paired()
     }
 
     /// Packets that may still be shown.
