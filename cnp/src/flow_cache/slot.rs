@@ -230,8 +230,9 @@ impl Slot {
     pub(super) fn lets_pass(&self, notable: u32, psn: u32, age: u64, quiet: Quiet) -> bool {
         let word = self.allowance.load(Ordering::Relaxed);
         let overdue = age >= quiet.refresh;
-        // The branch predictor guesses badly if a packet is notable, and well if anything is left to be shown.
-        if notable & (u32::from(overdue) | Allowance::left(word)) != 0
+        // The branch predictor guesses badly if a packet is notable, and well if anything is left to be shown. One compare: of `notable & left != 0` the
+        // compiler makes two branches.
+        if (u32::from(overdue) | Allowance::left(word)) > !notable
             && self.is_due(Allowance::from_word(word), psn, overdue)
         {
             return false;
