@@ -189,4 +189,40 @@ mod tests {
             }
         }
     }
+
+    /// A flow whose refresh waits for a chosen packet is counted the fast way until then, or until patience is over.
+    #[test]
+    fn a_flow_that_waits_is_quiet() {
+        let (port, queue) = (50_000, QueueKey(0xfb));
+        let (now, refresh) = (
+            stamp(Nanos::from_millis(100)),
+            stamp(Nanos::from_millis(10)),
+        );
+        let seen = (0..1_000)
+            .fold(Allowance::NEW, |seen, _| seen.one_more())
+            .refreshed(0);
+        for (age, waits) in [
+            (refresh - 1, true),
+            (refresh, true),
+            (patience(refresh) - 1, true),
+            (patience(refresh), false),
+        ] {
+            let slot = Slot::default();
+            slot.renew([1, 2], queue, now - age, 0);
+            slot.moves(Some(port));
+            slot.set_control(slot.generation(), SlotControl::paired(true));
+            let quiet = Quiet::new(queue, now, refresh);
+            // Without a packet that could be chosen nothing is waited for.
+            slot.set_allowance(seen);
+            assert_eq!(slot.quiet_age(port, quiet, true).is_some(), age < refresh);
+            slot.set_allowance(seen.one_more());
+            let found = slot.quiet_age(port, quiet, true);
+            assert_eq!(found, waits.then_some(age.into()));
+            let Some(age) = found else { continue };
+            let passes = |psn| slot.lets_pass(u32::MAX, psn, age, quiet);
+            assert!(seen.is_chosen(0) && !seen.is_chosen(1));
+            assert!(passes(1));
+            assert_eq!(passes(0), age < refresh.into());
+        }
+    }
 }
