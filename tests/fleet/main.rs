@@ -103,6 +103,10 @@ fn flows_whose_answers_take_the_other_path_are_paired_by_the_other_box() {
             pair.connect();
             let seen = pair.play(connections, paths, 2.0);
             assert_nearly_all(&pair, connections, paths, &seen);
+            let shares = pair.paired_shares();
+            let is_share = |share: &f64| (0.0..=100.0).contains(share);
+            assert!(shares.iter().all(is_share), "{shares:?}");
+            assert!(shares.iter().any(|share| *share > 10.0), "{shares:?}");
         }
     }
 }

@@ -62,6 +62,14 @@ impl Pair {
         });
     }
 
+    /// Shares in % of paired data in all tables of the fleet so far.
+    pub(crate) fn paired_shares(&self) -> Vec<f64> {
+        let text = std::fs::read_to_string(self.boxes[0].path("fleet")).unwrap();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let shares = words.windows(2).filter(|pair| pair[1] == "%");
+        shares.map(|pair| pair[0].parse().unwrap()).collect()
+    }
+
     /// Has the hosts send by these paths for a time in s; returns what they saw of each box.
     pub(crate) fn play(&self, connections: u32, paths: Paths, seconds: f64) -> [Seen; 2] {
         let mut hosts = Hosts::start(&self.net, connections, &[(paths, seconds)]);

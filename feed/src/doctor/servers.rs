@@ -1,5 +1,7 @@
 //! Findings about servers: reachable, who this box is to them, what it may do, and whether messages go from one to the other.
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use async_nats::ConnectErrorKind;
@@ -56,7 +58,7 @@ fn refused(server: &str, failure: &ConnectFailure) -> Finding {
             Kind::Credentials,
             "compare bus.user and its password, key or credentials with the server's authorization",
         ),
-        Some(ConnectErrorKind::Tls) => (
+        Some(kind) if kind == ConnectErrorKind::Tls || is_handshake(failure) => (
             Kind::Tls,
             "compare bus.tls.ca with the authority of the server's certificate, and the address with its names",
         ),
@@ -66,6 +68,16 @@ fn refused(server: &str, failure: &ConnectFailure) -> Finding {
         ),
     };
     Finding::new(kind, server, failure, mend)
+}
+
+/// Returns true if the connection was made and the handshake of TLS failed, which the client reports as an error of I/O.
+fn is_handshake(failure: &ConnectFailure) -> bool {
+    let first: &dyn Error = failure;
+    let mut causes = std::iter::successors(Some(first), |cause| (*cause).source());
+    causes.any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|io| io.kind() == io::ErrorKind::InvalidData)
+    })
 }
 
 async fn permissions(settings: &Settings, probe: &Probe, found: &mut Vec<Finding>) {

@@ -42,9 +42,11 @@ pub(super) fn read(snapshot: &Value) -> Option<SwitchState> {
         would_send: at("/npcc/would_send")
             .and_then(Value::as_u64)
             .unwrap_or_default(),
+        // The switch has percent.
         paired: at("/npcc/health/paired")
             .and_then(Value::as_f64)
-            .unwrap_or_default(),
+            .unwrap_or_default()
+            / 100.0,
     })
 }
 
@@ -83,7 +85,7 @@ mod tests {
                 {"name": "fast", "link_speed": 100_000_000_000u64, "rate": null, "queues": [queue(3, 125_000)]},
                 {"name": "slow", "link_speed": 100_000_000_000u64, "rate": 1_000_000_000, "queues": [queue(0, 0), queue(4, 12_500)]},
             ],
-            "npcc": {"cnps_sent": 7, "would_send": 1, "health": {"paired": 0.5}},
+            "npcc": {"cnps_sent": 7, "would_send": 1, "health": {"paired": 50.0}},
         });
         let state = read(&snapshot).unwrap();
         let worst = state.worst_queue.unwrap();
@@ -93,6 +95,7 @@ mod tests {
         );
         assert!((worst.delay_us - 100.0).abs() < 1e-9);
         assert_eq!((state.cnps, state.would_send), (7, 1));
+        assert!((state.paired - 0.5).abs() < 1e-9);
         assert_eq!(read(&json!({"version": "1"})), None);
     }
 }

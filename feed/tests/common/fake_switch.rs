@@ -132,7 +132,7 @@ fn serve(client: &UnixStream, state: &Mutex<State>) {
 
 fn answer(request: &Value, mut to: &UnixStream, state: &Mutex<State>) -> std::io::Result<()> {
     if request == "snapshot" {
-        let snapshot = json!({"version": "0.0", "seconds": 5.0, "npcc": {"cnps_sent": 3, "health": {"paired": 0.5}},
+        let snapshot = json!({"version": "0.0", "seconds": 5.0, "npcc": {"cnps_sent": 3, "health": {"paired": 50.0}},
             "ports": [{"name": "dci", "link_speed": 100_000_000_000u64, "rate": null, "queues": [{"priority": 3, "depth": 125_000}]}]});
         return writeln!(to, "{}", json!({"snapshot": snapshot}));
     }
