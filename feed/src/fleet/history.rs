@@ -134,6 +134,15 @@ pub fn text(record: &Value) -> String {
     let at = OffsetDateTime::from_unix_timestamp(micros / 1_000_000)
         .unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let name = record["box"].as_str().unwrap_or("-");
+    // A line of the log has its own time within its text, after that since the switch's start.
+    let dated = record.get("line").and_then(|line| {
+        let wall = line["wall"].as_str()?;
+        let (_, said) = line["text"].as_str()?.split_once(wall)?;
+        Some(format!("{wall} {name}{said}"))
+    });
+    if let Some(dated) = dated {
+        return dated;
+    }
     let said = match (record.get("line"), record.get("host")) {
         (Some(line), _) => line["text"].as_str().unwrap_or_default().to_owned(),
         (None, Some(host)) => format!(
@@ -177,5 +186,11 @@ mod tests {
             assert_eq!(concerns(record, host), expected, "{record}");
         }
         assert_eq!(text(&decision), "2023-11-14 22:13:20Z e cnp sent");
+        let (wall, said) = (
+            "2026-11-26T04:47:48.308Z",
+            "7 us: 2026-11-26T04:47:48.308Z QP 0x11",
+        );
+        let real = json!({"at": 1_700_000_000_000_000i64, "box": "e", "line": {"wall": wall, "text": said}});
+        assert_eq!(text(&real), "2026-11-26T04:47:48.308Z e QP 0x11");
     }
 }
