@@ -96,8 +96,21 @@ pub struct Edge {
 impl Edge {
     /// Starts box `edge-NUMBER` of a pair at these servers, with this password.
     pub fn start(folder: &Path, number: usize, servers: &[String], password: &str) -> Edge {
+        Edge::changed(folder, number, servers, password, |text| text)
+    }
+
+    /// Starts it with its settings changed.
+    pub fn changed(
+        folder: &Path,
+        number: usize,
+        servers: &[String],
+        password: &str,
+        change: impl Fn(String) -> String,
+    ) -> Edge {
         let switch = FakeSwitch::start(&folder.join(format!("switch-{number}.sock")));
         let settings = settings(folder, number, servers, password, &switch.socket);
+        let text = fs::read_to_string(&settings).unwrap();
+        write(&settings, &change(text));
         let mut command = Command::new(env!("CARGO_BIN_EXE_npcc-feed"));
         command.args(["run", "-c", settings.to_str().unwrap()]);
         let feed = Process(command.stdin(Stdio::null()).spawn().unwrap());

@@ -1,4 +1,4 @@
-//! TLS with certificates on both sides: the exchange, and what doctor says where the authority is another.
+//! Boxes that are known by a certificate or an NKey: the exchange, and what doctor says where the authority is another.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,11 +9,11 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use common::nats::addresses;
-use common::{Edge, FakeSwitch, Nats, Process, end, feed, is_exchanged, settings, text, wait};
+use common::{Edge, Nats, end, feed, is_exchanged, text, wait};
 
 /// Makes an authority, or a certificate signed by one, `NAME.pem` with the key `NAME.key`.
 fn certificate(folder: &Path, name: &str, signed_by: Option<&str>) {
@@ -41,30 +41,20 @@ fn certificate(folder: &Path, name: &str, signed_by: Option<&str>) {
     assert!(out.status.success(), "{}", text(&out.stderr));
 }
 
-/// Starts box `edge-NUMBER`, whose servers' certificates are signed by this authority.
-fn edge(folder: &Path, number: usize, servers: &[Nats; 2], authority: &str) -> Edge {
-    let switch = FakeSwitch::start(&folder.join(format!("switch-{number}.sock")));
-    let secured = |address: String| address.replace("nats://", "tls://");
-    let servers: Vec<String> = addresses(servers).into_iter().map(secured).collect();
-    let password = format!("change-me-{number}");
-    let settings = settings(folder, number, &servers, &password, &switch.socket);
-    let file = |name: &str| folder.join(name).display().to_string();
-    let tls = format!(
-        "  tls: {{ ca: {}, certificate: {}, key: {} }}\nswitch:",
-        file(authority),
-        file("box.pem"),
-        file("box.key")
-    );
-    let plain = std::fs::read_to_string(&settings).unwrap();
-    common::write(&settings, &plain.replace("switch:", &tls));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_npcc-feed"));
-    command.args(["run", "-c", settings.to_str().unwrap()]);
-    let feed = Process(command.stdin(Stdio::null()).spawn().unwrap());
-    Edge {
-        switch,
-        feed,
-        settings,
-    }
+/// Starts a pair of boxes at these servers with their settings changed.
+fn pair(folder: &Path, servers: &[String], change: impl Fn(String) -> String) -> [Edge; 2] {
+    [1, 2].map(|number| {
+        let password = format!("change-me-{number}");
+        Edge::changed(folder, number, servers, &password, &change)
+    })
+}
+
+/// Has the first box see ends, and waits until the other has them.
+fn exchange(pair: &[Edge; 2]) {
+    pair[0].switch.sees((0..1000).map(|number| end(number, 1)));
+    wait("the exchange", Duration::from_secs(60), || {
+        is_exchanged(pair)
+    });
 }
 
 #[test]
@@ -81,11 +71,15 @@ fn boxes_with_certificates_exchange_over_tls_and_a_wrong_authority_is_named() {
         at = at.display()
     );
     let servers = Nats::pair(at, |text| tls.clone() + &text);
-    let pair = [1, 2].map(|number| edge(at, number, &servers, "authority.pem"));
-    pair[0].switch.sees((0..1000).map(|number| end(number, 1)));
-    wait("the exchange", Duration::from_secs(60), || {
-        is_exchanged(&pair)
-    });
+    let secured = |address: String| address.replace("nats://", "tls://");
+    let addresses: Vec<String> = addresses(&servers).into_iter().map(secured).collect();
+    let files = format!(
+        "  tls: {{ ca: {at}/authority.pem, certificate: {at}/box.pem, key: {at}/box.key }}\nswitch:",
+        at = at.display()
+    );
+    let with_tls = |text: String| text.replace("switch:", &files);
+    let pair = pair(at, &addresses, with_tls);
+    exchange(&pair);
     let doctor = |settings: &Path| {
         let out = feed(&["doctor", "-c", settings.to_str().unwrap()]);
         (out.status.success(), text(&out.stdout))
@@ -99,4 +93,27 @@ fn boxes_with_certificates_exchange_over_tls_and_a_wrong_authority_is_named() {
     );
     let (well, said) = doctor(&pair[1].settings);
     assert!(!well && said.matches("[tls]").count() == 2, "{said}");
+}
+
+/// The server knows the public key of the first box, whose file has the seed; the second box has a password.
+#[test]
+fn a_box_with_an_nkey_needs_no_password() {
+    // Example of NATS' documentation.
+    const SEED: &str = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
+    const PUBLIC: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    common::write(&at.join("seed"), SEED);
+    let user = "user: edge-1, password: change-me-1";
+    let servers = Nats::pair(at, |text| text.replace(user, &format!("nkey: {PUBLIC}")));
+    let secret = at.join("edge-1.password").display().to_string();
+    let seed = at.join("seed").display().to_string();
+    let with_seed = |text: String| {
+        text.replace("  user: edge-1\n", "").replace(
+            &format!("password_file: {secret}"),
+            &format!("nkey_file: {seed}"),
+        )
+    };
+    let pair = pair(at, &addresses(&servers), with_seed);
+    exchange(&pair);
 }
