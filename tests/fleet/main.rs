@@ -100,9 +100,15 @@ fn flows_whose_answers_take_the_other_path_are_paired_by_the_other_box() {
                 connections as usize / 2,
                 "{paths:?}: each for itself"
             );
+            let [routes, pairs] = pair.ready();
+            assert!(routes.is_some() && pairs.is_none(), "{pairs:?}");
             pair.connect();
             let seen = pair.play(connections, paths, 2.0);
             assert_nearly_all(&pair, connections, paths, &seen);
+            wait::until("the pairs are ready", wait::LONG, || {
+                let [routes, pairs] = pair.ready();
+                pairs > routes
+            });
             let shares = pair.paired_shares();
             let is_share = |share: &f64| (0.0..=100.0).contains(share);
             assert!(shares.iter().all(is_share), "{shares:?}");

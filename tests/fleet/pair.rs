@@ -62,6 +62,12 @@ impl Pair {
         });
     }
 
+    /// Times since when the first box's routes, and its pairs, are ready.
+    pub(crate) fn ready(&self) -> [Option<u64>; 2] {
+        let peers = self.boxes[0].show("peers");
+        ["routes_ready", "pairs_ready"].map(|what| peers[what].as_u64())
+    }
+
     /// Shares in % of paired data in all tables of the fleet so far.
     pub(crate) fn paired_shares(&self) -> Vec<f64> {
         let text = std::fs::read_to_string(self.boxes[0].path("fleet")).unwrap();
