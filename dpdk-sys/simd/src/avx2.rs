@@ -13,7 +13,7 @@ use npcc_pipeline::bits::Octets;
 use npcc_pipeline::burst::Record;
 use npcc_pipeline::frame::{FrameBuf, MetaFlags};
 use npcc_pipeline::stage::heads::{FOUR, HeadsRead, VectorReader};
-use npcc_pipeline::stage::kinds::FrameKind;
+use npcc_pipeline::stage::kinds::{FrameKind, flags_of, l3_off};
 use npcc_pipeline::stage::parse::{IngressPort, Seen};
 use npcc_pipeline::wire::bth::{RoceClass, TRAITS, Traits};
 use npcc_pipeline::wire::{ethernet, udp};
@@ -184,7 +184,7 @@ impl Expected {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn new<const TAGGED: bool, const V6: bool>(port: &IngressPort, seen: &Seen) -> Expected {
-        let l3 = l3_off(TAGGED);
+        let l3 = l3_off::<TAGGED>();
         let shortest = (l3 + ip_len(V6) + SHORTEST_ROCE).max(60);
         let ethertype = if V6 { ethernet::IPV6 } else { ethernet::IPV4 };
         let [high, low] = ethertype.to_be_bytes();
@@ -235,11 +235,6 @@ impl Expected {
     }
 }
 
-/// Returns the offset of the IP header.
-const fn l3_off(tagged: bool) -> usize {
-    ethernet::HEADER_LEN + if tagged { ethernet::TAG_LEN } else { 0 }
-}
-
 /// Reads groups of four frames of one kind, up to the first group that the scalar reader must read.
 #[target_feature(enable = "avx2")]
 fn read<const TAGGED: bool, const V6: bool, B: FrameBuf>(
@@ -248,7 +243,7 @@ fn read<const TAGGED: bool, const V6: bool, B: FrameBuf>(
     frames: &[B],
     records: &mut [Record],
 ) -> HeadsRead {
-    let l3 = l3_off(TAGGED);
+    let l3 = l3_off::<TAGGED>();
     let upper = l3 + ip_len(V6);
     let expected = Expected::new::<TAGGED, V6>(port, seen);
     let keys = port.digest().keys().map(|key| all(key));
@@ -289,7 +284,7 @@ fn read<const TAGGED: bool, const V6: bool, B: FrameBuf>(
         let Some(traits) = (unsafe { traits::<V6>((starts, upper), transport, is_roce) }) else {
             break;
         };
-        let last = last_word(ip.tos, (traits, is_roce), kind_flags(TAGGED, V6));
+        let last = last_word(ip.tos, (traits, is_roce), flags_of::<TAGGED, V6>().into());
         // No slot yet.
         let third = _mm256_or_si256(all(0xffff_ffff), _mm256_slli_epi64::<32>(lens));
         let third = _mm256_or_si256(third, ip.src_port);
@@ -327,12 +322,6 @@ fn lanes_of(words: __m256i) -> [u64; FOUR] {
         _mm256_extract_epi64::<3>(words),
     ]
     .map(i64::cast_unsigned)
-}
-
-/// Returns the flags of the frames of a kind.
-const fn kind_flags(tagged: bool, v6: bool) -> u64 {
-    let tag = if tagged { MetaFlags::TAGGED as u64 } else { 0 };
-    tag | if v6 { MetaFlags::IPV6 as u64 } else { 0 }
 }
 
 impl Ip {

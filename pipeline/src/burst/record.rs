@@ -107,7 +107,7 @@ impl Record {
 
 /// Set of the frames of a burst, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Places(u64);
+pub struct Places(pub(super) u64);
 
 const _: () = assert!(BURST <= 64);
 
@@ -119,33 +119,6 @@ impl Places {
     #[inline]
     pub const fn add(&mut self, place: usize) {
         self.0 |= 1 << (place & 63);
-    }
-
-    /// Adds `count` positions from `first` on, all below [`BURST`].
-    #[inline]
-    pub const fn add_all(&mut self, first: usize, count: usize) {
-        let ones = if count >= 64 {
-            u64::MAX
-        } else {
-            (1 << count) - 1
-        };
-        self.0 |= ones << (first & 63);
-    }
-
-    /// Returns the number of positions from `place` on, below 64, that are all in the set or all not.
-    #[inline]
-    #[must_use]
-    pub const fn alike_from(self, place: usize) -> usize {
-        let rest = self.0 >> (place & 63);
-        // The set, complemented if its first position is in it: the like positions end at the first 1 bit.
-        (rest ^ (rest & 1).wrapping_neg()).trailing_zeros() as usize
-    }
-
-    /// Returns the set of the positions in either set.
-    #[inline]
-    #[must_use]
-    pub const fn union(self, other: Places) -> Places {
-        Places(self.0 | other.0)
     }
 
     /// Returns true if the set is empty.
@@ -162,12 +135,6 @@ impl Places {
         place < 64 && (self.0 >> (place & 63)) & 1 == 1
     }
 
-    /// Returns the set as answers to "is the next position in it", from the first on.
-    #[inline]
-    pub(super) const fn in_order(self) -> InOrder {
-        InOrder(self.0)
-    }
-
     /// Iterates over the positions, lowest first.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         let mut left = self.0;
@@ -176,18 +143,5 @@ impl Places {
             left &= left.wrapping_sub(1);
             (place < 64).then_some(place)
         })
-    }
-}
-
-/// Rest of a set, from a position on.
-pub(super) struct InOrder(u64);
-
-impl InOrder {
-    /// Returns true if the next position is in the set.
-    #[inline]
-    pub(super) const fn next(&mut self) -> bool {
-        let has = self.0 & 1 != 0;
-        self.0 >>= 1;
-        has
     }
 }

@@ -74,12 +74,14 @@ impl Sorter {
         drop: &mut dyn FnMut(B, usize),
     ) {
         let mut frames = all.frames.drain(..);
-        let mut gone = gone.in_order();
+        let Places(mut gone) = gone;
         for (place, record) in all.records.iter().enumerate() {
             let Some(buf) = frames.next() else {
                 break;
             };
-            if gone.next() {
+            let is_gone = gone & 1 != 0;
+            gone >>= 1;
+            if is_gone {
                 drop(buf, place);
                 continue;
             }

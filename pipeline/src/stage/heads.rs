@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use super::kinds::{FrameKind, Kinds, flags_of};
 use super::parse::{self, CE, IngressPort, Seen, hear, is_marked};
-use crate::bits::Octets;
+use crate::bits::{Octets, low8};
 use crate::burst::Record;
 use crate::counters::PortCounters;
 use crate::frame::{FrameBuf, MetaFlags};
@@ -58,16 +58,15 @@ impl HeadsRead {
     }
 }
 
-/// Reads the packets of a burst that are of a kind. Returns the bytes of all its frames, and their kinds.
+/// Reads the packets of a burst that are of a kind, and notes their kinds in `kinds`. Returns the bytes of all its frames.
 #[inline]
 pub(super) fn read<B: FrameBuf>(
     (port, vectors): (&IngressPort, Option<&dyn VectorReader<B>>),
     frames: &[B],
-    records: &mut [Record; BURST],
+    (records, kinds): (&mut [Record; BURST], &mut Kinds),
     counters: &PortCounters,
-) -> (u64, Kinds) {
-    let (mut bytes, mut kinds, mut seen) = (0, Kinds::NONE, Seen::NOTHING);
-    let mut place = 0;
+) -> u64 {
+    let (mut bytes, mut place, mut seen) = (0, 0, Seen::NOTHING);
     while let Some(buf) = frames.get(place) {
         let kind = FrameKind::of(buf.data());
         let rest = frames.get(place..).unwrap_or_default();
@@ -76,16 +75,19 @@ pub(super) fn read<B: FrameBuf>(
             read_kind(kind, (port, vectors), (rest, known), &mut seen, counters)
         });
         if let Some(kind) = kind.filter(|_| read.frames > 0) {
-            kinds.add(kind, (place, read.frames), read.tos);
+            let after = place + read.frames;
+            // There are no more stretches than frames.
+            let _ = kinds.stretches.try_push((kind, low8(place), low8(after)));
+            kinds.tos = kinds.tos.and(read.tos);
             bytes += read.bytes;
-            place += read.frames;
+            place = after;
         } else {
             kinds.unread.add(place);
             bytes += buf.data().len() as u64;
             place += 1;
         }
     }
-    (bytes, kinds)
+    bytes
 }
 
 /// Reads packets of one kind up to the first frame that is none.

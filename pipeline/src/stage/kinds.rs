@@ -1,11 +1,12 @@
 //! Kinds of frame that have a loop of their own: tagged or not, IPv4 or IPv6; and the stretches of one kind in a burst.
 
-use std::ops::Range;
+use arrayvec::ArrayVec;
 
 use crate::bits::Octets;
 use crate::burst::Places;
 use crate::frame::MetaFlags;
-use crate::wire::ethernet;
+use crate::units::BURST;
+use crate::wire::{ethernet, ipv6};
 
 /// Kind of a frame by its EtherTypes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,86 +34,62 @@ impl FrameKind {
             _ => None,
         }
     }
+
+    const fn is_v6(self) -> bool {
+        matches!(self, FrameKind::V6 | FrameKind::TaggedV6)
+    }
 }
 
-/// Returns the flags of the frames of a kind.
-pub(super) const fn flags_of<const TAGGED: bool, const V6: bool>() -> u8 {
+/// Returns the first 64 bits of the destination of an IPv6 packet; `None` for a frame of any other kind.
+#[inline]
+pub(super) fn network_of(frame: &[u8]) -> Option<u64> {
+    let header = match FrameKind::of(frame)? {
+        FrameKind::V6 => l3_off::<false>(),
+        FrameKind::TaggedV6 => l3_off::<true>(),
+        _ => return None,
+    };
+    let dst = frame.get(header + ipv6::ADDRESSES + 16..)?;
+    Some(u64::from_be_bytes(*dst.first_chunk()?))
+}
+
+/// Returns the [flags](MetaFlags) that all frames of a kind have.
+#[must_use]
+pub const fn flags_of<const TAGGED: bool, const V6: bool>() -> u8 {
     let tag = if TAGGED { MetaFlags::TAGGED } else { 0 };
     tag | if V6 { MetaFlags::IPV6 } else { 0 }
 }
 
 /// Returns the offset of the IP header in the frames of a kind.
-pub(super) const fn l3_off<const TAGGED: bool>() -> usize {
+#[must_use]
+pub const fn l3_off<const TAGGED: bool>() -> usize {
     ethernet::HEADER_LEN + if TAGGED { ethernet::TAG_LEN } else { 0 }
 }
 
-/// Kinds of the frames of a burst, as sets.
-#[derive(Debug, Clone, Copy)]
+/// Kinds of the frames of a burst.
+#[derive(Debug)]
 pub(super) struct Kinds {
     /// Frames whose headers were not read.
     pub(super) unread: Places,
-    pub(super) v6: Places,
-    tagged: Places,
+    /// Frames of one kind that follow one another and were read, in order: their kind, and the positions of the first and of the one
+    /// after the last.
+    pub(super) stretches: ArrayVec<(FrameKind, u8, u8), BURST>,
     /// DSCPs and ECN fields of all frames that were read.
     pub(super) tos: Octets,
 }
 
 impl Kinds {
-    /// Sets of no frames.
-    pub(super) const NONE: Kinds = Kinds {
-        unread: Places::NONE,
-        v6: Places::NONE,
-        tagged: Places::NONE,
-        tos: Octets::NONE,
-    };
-
-    /// Notes that `count` frames from `first` on were read and are of this kind, and what their [`tos`](Kinds::tos) are.
-    #[inline]
-    pub(super) const fn add(
-        &mut self,
-        kind: FrameKind,
-        (first, count): (usize, usize),
-        tos: Octets,
-    ) {
-        self.tos = self.tos.and(tos);
-        if matches!(kind, FrameKind::V6 | FrameKind::TaggedV6) {
-            self.v6.add_all(first, count);
-        }
-        if matches!(kind, FrameKind::TaggedV4 | FrameKind::TaggedV6) {
-            self.tagged.add_all(first, count);
+    /// Returns the kinds of no frames.
+    pub(super) fn new() -> Kinds {
+        Kinds {
+            unread: Places::NONE,
+            stretches: ArrayVec::new(),
+            tos: Octets::NONE,
         }
     }
 
-    /// Iterates over the longest stretches of one kind among the first `frames` that were read.
-    #[inline]
-    pub(super) fn stretches(
-        self,
-        frames: usize,
-    ) -> impl Iterator<Item = (FrameKind, Range<usize>)> {
-        let mut place = 0;
-        let mut next = move || {
-            let first = place;
-            if first >= frames {
-                return None;
-            }
-            let sets = [self.unread, self.v6, self.tagged];
-            let alike = sets.map(|set| set.alike_from(first)).into_iter().min();
-            place = (first + alike.unwrap_or(frames).max(1)).min(frames);
-            Some(first..place)
-        };
-        std::iter::from_fn(move || {
-            let mut places = next()?;
-            while self.unread.has(places.start) {
-                places = next()?;
-            }
-            let first = places.start;
-            let kind = match (self.tagged.has(first), self.v6.has(first)) {
-                (false, false) => FrameKind::V4,
-                (true, false) => FrameKind::TaggedV4,
-                (false, true) => FrameKind::V6,
-                (true, true) => FrameKind::TaggedV6,
-            };
-            Some((kind, places))
-        })
+    /// Returns true if all frames were read, and none is IPv6.
+    pub(super) fn are_v4(&self) -> bool {
+        let mut kinds = self.stretches.iter().map(|(kind, ..)| kind);
+        self.unread.is_empty() && kinds.all(|kind| !kind.is_v6())
     }
 }

@@ -16,7 +16,7 @@ use next_hop::{ByFlow, ByGroup, ByOne, FindHop, FindPriority, HopKey, Known};
 use zerocopy::FromBytes;
 
 use super::heads::{self, VectorReader};
-use super::kinds::{FrameKind, Kinds, l3_off};
+use super::kinds::{FrameKind, Kinds, l3_off, network_of};
 use super::parse::{Admitted, IngressPort, hear, is_marked};
 use super::route::FlowWords;
 use super::{rewrite, route};
@@ -31,7 +31,6 @@ use crate::route::image::View;
 use crate::route::nexthop::UNTAGGED;
 use crate::units::{BURST, MAX_PORTS};
 use crate::wire::bth::Traits;
-use crate::wire::ipv6;
 
 /// Largest IP packet of each port in bytes, by port index.
 pub type Mtus = [u16; MAX_PORTS];
@@ -77,21 +76,18 @@ pub fn run<B: FrameBuf>(
     (records, reasons): (&mut [Record; BURST], &mut Reasons),
     counters: &PortCounters,
 ) -> Received {
-    let (bytes, kinds) = heads::read((port, vectors), frames, records, counters);
+    let mut kinds = Kinds::new();
+    let bytes = heads::read((port, vectors), frames, (&mut *records, &mut kinds), counters);
     if fib.is_large() {
         let known = records.iter().take(frames.len());
         let v4 = known.filter(|record| !record.flags.has(MetaFlags::IPV6));
         fib.warm_v4(v4.map(|record| low32(record.addresses)));
-        let may_be_v6 = kinds.v6.union(kinds.unread);
-        if !may_be_v6.is_empty() {
-            let v6 = may_be_v6
-                .iter()
-                .filter_map(|place| ipv6::network_of(frames.get(place)?.data()));
-            fib.warm_v6(v6);
+        if !kinds.are_v4() {
+            fib.warm_v6(frames.iter().filter_map(|buf| network_of(buf.data())));
         }
     }
     let mut hops = Hops::new(fib, mtus);
-    let (left, keys) = hops.send_on(port, kinds, frames, records);
+    let (left, keys) = hops.send_on(port, &kinds, frames, records);
     let mut received = Received {
         bytes,
         gone: Places::NONE,
@@ -162,14 +158,14 @@ impl<'a> Hops<'a> {
     fn send_on<B: FrameBuf>(
         &mut self,
         port: &IngressPort,
-        kinds: Kinds,
+        kinds: &Kinds,
         frames: &mut [B],
         records: &mut [Record; BURST],
     ) -> (Places, Octets) {
         let mut left = kinds.unread;
         let mut keys = Octets::NONE;
-        for (kind, places) in kinds.stretches(frames.len()) {
-            let first = places.start;
+        for &(kind, first, after) in &kinds.stretches {
+            let places = usize::from(first)..usize::from(after);
             let (Some(frames), Some(records)) =
                 (frames.get_mut(places.clone()), records.get_mut(places))
             else {
@@ -177,7 +173,7 @@ impl<'a> Hops<'a> {
             };
             let mut stretch = Stretch {
                 port,
-                first,
+                first: first.into(),
                 frames,
                 records,
                 tos: kinds.tos.only(DSCP),

@@ -3,8 +3,6 @@
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::ethernet;
-
 /// Length of the fixed header in bytes.
 pub const HEADER_LEN: usize = 40;
 
@@ -41,24 +39,6 @@ impl Ipv6 {
     pub fn traffic_class(&self) -> u8 {
         crate::bits::low8((self.version_class_label.get() >> 20) as usize)
     }
-}
-
-/// Returns the first 64 bits of the destination of an IPv6 packet in a frame, untagged or with one tag; `None` for any other
-/// frame.
-#[inline]
-#[must_use]
-pub fn network_of(frame: &[u8]) -> Option<u64> {
-    let ethertype = |at: usize| {
-        let octets = frame.get(at..)?.first_chunk()?;
-        Some(u16::from_be_bytes(*octets))
-    };
-    let header = match ethertype(12)? {
-        ethernet::IPV6 => 14,
-        ethernet::VLAN if ethertype(16)? == ethernet::IPV6 => 18,
-        _ => return None,
-    };
-    let dst = frame.get(header + std::mem::offset_of!(Ipv6, dst)..)?;
-    Some(u64::from_be_bytes(*dst.first_chunk()?))
 }
 
 /// Protocol number of hop-by-hop options.
