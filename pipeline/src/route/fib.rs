@@ -201,10 +201,17 @@ impl FibReader {
     pub fn group(&self, address: IpAddr) -> u32 {
         match address {
             IpAddr::V4(v4) => self.images().v4.lookup_v4(v4.to_bits()),
-            IpAddr::V6(v6) => match self.images().v6.lookup_v6(v6.to_bits()) {
-                0 => u32::from(default_group(Family::V6).0),
-                group => group,
-            },
+            IpAddr::V6(v6) => self.group_v6(v6.to_bits()).0,
+        }
+    }
+
+    /// Returns the next-hop group of an IPv6 address, and true if its first 64 bits alone decide.
+    #[inline(never)]
+    #[must_use]
+    pub fn group_v6(&self, address: u128) -> (u32, bool) {
+        match self.images().v6.lookup_v6(address) {
+            (0, alone) => (default_group(Family::V6).0.into(), alone),
+            found => found,
         }
     }
 

@@ -100,9 +100,10 @@ impl Image {
         self.view().lookup_v4(address)
     }
 
-    /// Returns the value for an IPv6 address, as [`Image::lookup_v6`], and true if the first half of the address alone decides.
+    /// Returns the value for an IPv6 address, 0 if only the default route covers it; and true if its first 64 bits alone decide.
+    #[inline]
     #[must_use]
-    pub fn lookup_v6_half(&self, address: u128) -> (u32, bool) {
+    pub fn lookup_v6(&self, address: u128) -> (u32, bool) {
         const BELOW_ROOT: usize = (64 - ROOT_BITS as usize) / STRIDE as usize;
         let mut entry = load(&*self.root, root_index(address));
         let [_, _, _, rest @ ..] = address.to_be_bytes();
@@ -113,21 +114,6 @@ impl Image {
             entry = load(&self.groups, slot(entry, octet.into()));
         }
         (entry & VALUE, false)
-    }
-
-    /// Returns the value for an IPv6 address; 0 if only the default route covers it.
-    #[inline]
-    #[must_use]
-    pub fn lookup_v6(&self, address: u128) -> u32 {
-        let mut entry = load(&*self.root, root_index(address));
-        let [_, _, _, rest @ ..] = address.to_be_bytes();
-        for octet in rest {
-            if entry & EXTENDED == 0 {
-                break;
-            }
-            entry = load(&self.groups, slot(entry, octet.into()));
-        }
-        entry & VALUE
     }
 }
 

@@ -111,7 +111,7 @@ mod tests {
             }
             for (bits, entry) in addresses.iter().zip(all(&images.v6)) {
                 if entry & EXTENDED == 0 {
-                    prop_assert_eq!(entry & 0xffff, images.v6.lookup_v6(u128::from(spread(*bits)) << 64));
+                    prop_assert_eq!(entry & 0xffff, images.v6.lookup_v6(u128::from(spread(*bits)) << 64).0);
                 }
             }
         }

@@ -348,7 +348,7 @@ impl<'a> Hops<'a> {
         let record = &read.record;
         let group = match read.dst_v6 {
             None => self.v4.lookup_v4(low32(record.addresses)),
-            Some(dst) => route::lookup_v6(self.fib, dst),
+            Some(dst) => self.half.group_of(self.fib, dst),
         };
         let key = match self.fib.choice(group) {
             Some(choice) => HopKey::of_path(choice.of(read.flow(buf.data()).hash(self.fib.seed()))),

@@ -1,5 +1,5 @@
-//! Routing of IPv6, the key by which a flow's path is chosen, and the drop reasons of routes. IPv4 is looked up, and the path chosen, in the loops
-//! of [`super::receive`].
+//! The key by which a flow's path is chosen, and the drop reasons of routes. Destinations are looked up, and paths chosen, in the loops of
+//! [`super::receive`].
 
 use zerocopy::FromBytes;
 
@@ -8,10 +8,7 @@ use crate::burst::Record;
 use crate::drop::DropReason;
 use crate::parse::Parsed;
 use crate::parse::common::Words;
-use crate::route::fib::FibReader;
 use crate::route::nexthop::Kind as PathKind;
-use crate::route::nexthop::default_group;
-use crate::route::prefix::Family;
 use crate::route::seed::FlowSeed;
 use crate::wire::bth::Traits;
 use crate::wire::ipv6::Ipv6;
@@ -27,15 +24,6 @@ pub(super) const fn reason(kind: PathKind) -> DropReason {
         PathKind::Unreachable => DropReason::Unreachable,
         PathKind::Prohibited => DropReason::Prohibited,
         PathKind::NoRoute | PathKind::Forward => DropReason::NoRoute,
-    }
-}
-
-/// Returns the next-hop group of an IPv6 destination.
-#[inline]
-pub(super) fn lookup_v6(fib: &FibReader, dst: u128) -> u32 {
-    match fib.images().v6.lookup_v6(dst) {
-        0 => u32::from(default_group(Family::V6).0),
-        group => group,
     }
 }
 

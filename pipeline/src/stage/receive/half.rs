@@ -3,8 +3,6 @@
 
 use crate::bits::high64;
 use crate::route::fib::FibReader;
-use crate::route::nexthop::default_group;
-use crate::route::prefix::Family;
 
 /// The first half of the last address that was looked up, if it alone decides, with its group.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +24,7 @@ impl Half {
         if high64(dst) == self.address {
             return self.group;
         }
-        let (group, alone) = look_up(fib, dst);
+        let (group, alone) = fib.group_v6(dst);
         if alone {
             *self = Half {
                 address: high64(dst),
@@ -34,14 +32,5 @@ impl Half {
             };
         }
         group
-    }
-}
-
-/// Returns the next-hop group of a destination, and true if its first half alone decides.
-#[inline(never)]
-fn look_up(fib: &FibReader, dst: u128) -> (u32, bool) {
-    match fib.images().v6.lookup_v6_half(dst) {
-        (0, alone) => (default_group(Family::V6).0.into(), alone),
-        found => found,
     }
 }
