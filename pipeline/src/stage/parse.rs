@@ -6,7 +6,7 @@ use zerocopy::FromBytes;
 
 use super::kinds::l3_off;
 use super::rewrite::Packet;
-use super::route::{FlowWords, fold_v6};
+use super::route::{FlowWords, folded};
 use crate::bits::{low16, low32};
 use crate::burst::{QueueKey, Record};
 use crate::classify::Classifier;
@@ -122,13 +122,7 @@ impl Admitted {
     #[inline]
     pub(super) fn flow(&self, frame: &[u8]) -> FlowWords {
         let addresses = if self.dst_v6.is_some() {
-            let packet = frame.get(self.l3_off..).unwrap_or_default();
-            Ipv6::ref_from_prefix(packet).map_or(0, |(header, _)| {
-                fold_v6(
-                    u128::from_be_bytes(header.src),
-                    u128::from_be_bytes(header.dst),
-                )
-            })
+            folded(frame.get(self.l3_off..).unwrap_or_default())
         } else {
             self.record.addresses
         };
@@ -205,12 +199,6 @@ impl IngressPort {
         &self.digest
     }
 
-    /// Returns true if frames of this VLAN are accepted; 0 stands for frames without a tag.
-    #[must_use]
-    pub fn carries(&self, vlan: u16) -> bool {
-        vlan == 0 || self.intake.vlans.contains(&vlan)
-    }
-
     /// Returns the priority maps.
     #[must_use]
     pub const fn classifier(&self) -> &Classifier {
@@ -259,7 +247,7 @@ impl IngressPort {
             const ID: u32 = 0xffff_0fff;
             let tag = u32::from_be_bytes(*head.get(12..)?.first_chunk()?) & ID;
             if tag != seen.tag {
-                if tag >> 16 != u32::from(ethernet::VLAN) || !self.has_vlan(tag & 0x0fff) {
+                if tag >> 16 != u32::from(ethernet::VLAN) || !self.carries(ethernet::vlan_id(low16(tag as usize))) {
                     return None;
                 }
                 seen.tag = tag;
@@ -274,11 +262,12 @@ impl IngressPort {
         }
     }
 
-    /// Returns true if frames of this VLAN are accepted; 0 is the id of a priority tag.
+    /// Returns true if frames of this VLAN are accepted; 0 is the id of a priority tag, and of frames without a tag.
     #[inline]
-    fn has_vlan(&self, id: u32) -> bool {
-        let word = self.vlans.get(id as usize / 64);
-        word.is_some_and(|word| word >> (id % 64) & 1 == 1)
+    #[must_use]
+    pub fn carries(&self, vlan: u16) -> bool {
+        let word = self.vlans.get(usize::from(vlan) / 64);
+        word.is_some_and(|word| word >> (vlan % 64) & 1 == 1)
     }
 
     /// Reads IPv4 without options, or IPv6 without extension headers, behind at most one tag; `None` for any other kind of
@@ -297,7 +286,7 @@ impl IngressPort {
         let tagged = u16::from_be_bytes(*rest.first_chunk()?) == ethernet::VLAN;
         let (ethertype, l3_off, tci) = if tagged {
             let tci = outer.tci.get();
-            if !self.has_vlan(ethernet::vlan_id(tci).into()) {
+            if !self.carries(ethernet::vlan_id(tci)) {
                 return None;
             }
             (outer.ethertype.get(), l3_off::<true>(), Some(tci))
@@ -338,7 +327,7 @@ impl IngressPort {
     /// Admits a frame of any kind. The error is its drop reason, or `None` for MAC control.
     #[inline(never)]
     pub(super) fn admit_any(&self, frame: &[u8]) -> Result<Admitted, Option<DropReason>> {
-        let parsed = admit_parsed(&self.intake, frame)?;
+        let parsed = admit_parsed(self, frame)?;
         let l3_off = usize::from(parsed.l3_off);
         let packet = frame.get(l3_off..).unwrap_or_default();
         let mut record = Record::of(&parsed, low16(frame.len()));
@@ -391,7 +380,7 @@ pub(super) fn record(common: &Common, len: usize, is_v6: bool) -> Record {
 }
 
 /// Parses a frame and refuses what this port does not accept; the error is `None` for MAC control.
-fn admit_parsed(intake: &IngressConfig, frame: &[u8]) -> Result<Parsed, Option<DropReason>> {
+fn admit_parsed(port: &IngressPort, frame: &[u8]) -> Result<Parsed, Option<DropReason>> {
     let parsed = parse(frame)?;
     if parsed.kind == Kind::MacControl {
         return Err(None);
@@ -399,14 +388,14 @@ fn admit_parsed(intake: &IngressConfig, frame: &[u8]) -> Result<Parsed, Option<D
     let dst = frame
         .first_chunk()
         .map_or_else(Mac::default, |dst| Mac(*dst));
-    if dst != intake.mac {
+    if dst != port.mac() {
         return Err(Some(if dst.is_group() {
             DropReason::Multicast
         } else {
             DropReason::NotForUs
         }));
     }
-    if parsed.ip_len > intake.mtu {
+    if parsed.ip_len > port.intake.mtu {
         return Err(Some(DropReason::Oversize));
     }
     if parsed.tags > 1 {
@@ -417,8 +406,7 @@ fn admit_parsed(intake: &IngressConfig, frame: &[u8]) -> Result<Parsed, Option<D
         // The VLAN of a service tag is the provider's, whatever its id, and never one of this port's.
         Some(_) if has_service_tag(frame) => Err(Some(DropReason::VlanUnknown)),
         // A priority tag (VLAN id 0) names no VLAN; its PCP may still determine the priority.
-        Some(0) => Ok(parsed),
-        Some(id) if intake.vlans.contains(&id) => Ok(parsed),
+        Some(id) if port.carries(id) => Ok(parsed),
         Some(_) => Err(Some(DropReason::VlanUnknown)),
     }
 }

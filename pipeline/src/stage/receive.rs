@@ -425,14 +425,18 @@ fn group_of<const TAGGED: bool, const V6: bool>(
 fn flow_of<const TAGGED: bool, const V6: bool>(frame: &[u8], record: &Record) -> FlowWords {
     let packet = frame.get(l3_off::<TAGGED>()..).unwrap_or_default();
     if V6 {
-        common::V6::ref_from_prefix(packet).map_or(FlowWords::NONE, |(head, _)| {
-            let addresses = route::fold_v6(head.src(), head.dst());
-            FlowWords::of_record(addresses, record, || head.words())
-        })
+        common::V6::ref_from_prefix(packet).map_or_else(
+            |_| FlowWords::default(),
+            |(head, _)| {
+                let addresses = route::fold_v6(head.src(), head.dst());
+                FlowWords::of_record(addresses, record, || head.words())
+            },
+        )
     } else {
-        common::V4::ref_from_prefix(packet).map_or(FlowWords::NONE, |(head, _)| {
-            FlowWords::of_record(record.addresses, record, || head.words())
-        })
+        common::V4::ref_from_prefix(packet).map_or_else(
+            |_| FlowWords::default(),
+            |(head, _)| FlowWords::of_record(record.addresses, record, || head.words()),
+        )
     }
 }
 

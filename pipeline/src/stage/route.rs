@@ -28,7 +28,7 @@ pub(super) const fn reason(kind: PathKind) -> DropReason {
 }
 
 /// Flow key: addresses, protocol, UDP or TCP ports, destination queue pair. For a fragment, the addresses only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct FlowWords {
     /// Source (high half) and destination of IPv4, or both addresses of IPv6 [folded](fold_v6).
     pub(super) addresses: u64,
@@ -37,12 +37,6 @@ pub(super) struct FlowWords {
 }
 
 impl FlowWords {
-    /// Key of no packet.
-    pub(super) const NONE: FlowWords = FlowWords {
-        addresses: 0,
-        upper: 0,
-    };
-
     /// Returns the key of an unfragmented packet that was read; `upper` reads its fields above IP, which the record of a packet
     /// other than RoCEv2 has not.
     #[inline(always)]
@@ -83,12 +77,7 @@ impl FlowWords {
     pub(super) fn of(data: &[u8], parsed: &Parsed) -> FlowWords {
         let packet = data.get(usize::from(parsed.l3_off)..).unwrap_or_default();
         let addresses = if parsed.is_v6() {
-            Ipv6::ref_from_prefix(packet).map_or(0, |(header, _)| {
-                fold_v6(
-                    u128::from_be_bytes(header.src),
-                    u128::from_be_bytes(header.dst),
-                )
-            })
+            folded(packet)
         } else {
             parsed.addresses_v4
         };
@@ -129,6 +118,15 @@ impl FlowWords {
 fn fold(word: u64) -> u64 {
     let (low, high) = word.carrying_mul(0xe703_7ed1_a0b4_28db, 0);
     high ^ low
+}
+
+/// Folds both addresses of an IPv6 packet into one word; 0 if it has no header.
+pub(super) fn folded(packet: &[u8]) -> u64 {
+    let header = Ipv6::ref_from_prefix(packet);
+    header.map_or(0, |(header, _)| {
+        let address = u128::from_be_bytes;
+        fold_v6(address(header.src), address(header.dst))
+    })
 }
 
 /// Folds both addresses of an IPv6 packet into one word.
