@@ -1,6 +1,6 @@
 //! Sorting of a burst, in order of arrival, into its runs: a stable partition.
 
-use super::{Places, Run, RunHead, RunPool, Runs};
+use super::{Places, Run, RunHead, RunPool, Runs, Trash};
 use crate::bits::low8;
 use crate::buffer::GroupId;
 use crate::frame::FrameBuf;
@@ -62,27 +62,27 @@ impl Default for Sorter {
 
 impl Sorter {
     /// Moves the frames of `all`, except those in `gone`, into one run for each queue that their records name. `head` makes
-    /// the head of a run, and `drop` takes the frames in `gone`, with their positions. `unpadded`: no other frame is shorter
-    /// than Ethernet pads to. What few frames need is called, so that the loop stays in registers.
+    /// the head of a run, and `stopped` takes the frames in `gone`, in order. `unpadded`: no other frame is shorter than Ethernet
+    /// pads to. What few frames need is called, so that the loop stays in registers.
     #[inline(never)]
     pub fn sort<B: FrameBuf>(
         &mut self,
         all: &mut Run<B>,
-        (gone, unpadded): (Places, bool),
+        (gone, stopped): (Places, &mut Trash<B>),
+        unpadded: bool,
         head: &dyn Fn(QueueKey) -> RunHead,
         (pool, runs): (&mut RunPool<B>, &mut Runs<B>),
-        drop: &mut dyn FnMut(B, usize),
     ) {
         let mut frames = all.frames.drain(..);
         let Places(mut gone) = gone;
-        for (place, record) in all.records.iter().enumerate() {
+        for record in &all.records {
             let Some(buf) = frames.next() else {
                 break;
             };
             let is_gone = gone & 1 != 0;
             gone >>= 1;
             if is_gone {
-                drop(buf, place);
+                stop(buf, stopped);
                 continue;
             }
             let Some(known) = self.places.get_mut(usize::from(record.queue.0)) else {
@@ -105,6 +105,12 @@ impl Sorter {
             }
         }
     }
+}
+
+#[inline(never)]
+fn stop<B>(buf: B, stopped: &mut Trash<B>) {
+    // There are no more than frames.
+    stopped.push(buf);
 }
 
 /// Adds a run with this head; returns its position.

@@ -6,13 +6,9 @@ use super::capture_points::{self, StoppedFrame};
 use super::{Datapath, count_stopped, lossless};
 use crate::buffer::{Amount, Buffer, Charge};
 use crate::burst::{QueueKey, Run, Trash};
-use crate::capture::Capture;
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
-use crate::egress::port::EgressPort;
 use crate::frame::{FrameBuf, FrameVec, Meta};
-use crate::handoff::Channels;
-use crate::pause::PortPause;
 use crate::punt::PuntCandidate;
 use crate::stage::enqueue::{Taken, count_refused};
 use crate::stage::receive::{self, Received};
@@ -98,33 +94,55 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
                 self.runs.push(all);
             }
             _ => {
-                let mut stopped = StoppedFrames {
-                    port,
-                    now,
-                    owned: self.egress_side.owns(port),
-                    counters,
-                    capture: &mut self.capture,
-                    channels: self.channels.as_deref_mut(),
-                    pause: &mut self.pause[port],
-                    egress: &self.egress_side.ports[port],
-                    aside: self.punt.as_deref_mut().map(|punt| &mut punt.aside),
-                    trash: &mut self.trash,
-                };
-                let reasons = &self.reasons;
+                let mut stopped = Trash::new();
                 let (pool, runs) = (&mut self.egress_side.spare_runs, &mut self.runs);
-                self.sorter.sort(
-                    &mut all,
-                    (burst.gone, burst.unpadded),
-                    &head,
-                    (pool, runs),
-                    &mut |buf, place| {
-                        stopped.take(buf, reasons.get(place).copied().flatten());
-                    },
-                );
+                let (gone, unpadded) = ((burst.gone, &mut stopped), burst.unpadded);
+                self.sorter
+                    .sort(&mut all, gone, unpadded, &head, (pool, runs));
                 self.egress_side.spare_runs.give(all);
-                if !burst.gone.is_empty() && self.punt.is_some() {
-                    self.handle_punt_candidates(port, now);
+                if !burst.gone.is_empty() {
+                    for (buf, place) in stopped.drain(..).zip(burst.gone.iter()) {
+                        self.stop(port, buf, place, now);
+                    }
+                    if self.punt.is_some() {
+                        self.handle_punt_candidates(port, now);
+                    }
                 }
+            }
+        }
+    }
+
+    /// Takes the frame at `place` of a burst, which goes no further: sets it aside for Linux, applies it if it is MAC control, or drops
+    /// it.
+    #[inline(never)]
+    fn stop(&mut self, port: PortId, buf: B, place: usize, now: Nanos) {
+        let reason = self.reasons.get(place).copied().flatten();
+        if let (Some(reason), Some(punt)) = (reason, &mut self.punt) {
+            // No more frames are put aside than were received.
+            let _ = punt.aside.try_push(PuntCandidate { buf, reason });
+            return;
+        }
+        let of = (&buf, port);
+        capture_points::stopped(&mut self.capture, StoppedFrame::of(reason), of, now);
+        count_stopped(self.counters.of(port), reason, buf.data().len());
+        if reason.is_none() {
+            self.apply_mac_control(port, buf.data(), now);
+        }
+        // At most a burst is dropped of one.
+        self.trash.push(buf);
+    }
+
+    /// Applies MAC control, or relays it to the worker that owns the port.
+    fn apply_mac_control(&mut self, port: PortId, frame: &[u8], now: Nanos) {
+        let (pause, counters) = (&mut self.pause[port], self.counters.of(port));
+        match self.channels.as_deref_mut() {
+            Some(channels) if !self.egress_side.owns(port) => {
+                channels.relay(port, pause.parse_pfc(frame, counters));
+            }
+            _ => {
+                let egress = &self.egress_side.ports[port];
+                let nonempty_since = |priority| egress.nonempty_since(priority);
+                pause.on_mac_control(frame, now, nonempty_since, counters);
             }
         }
     }
@@ -232,59 +250,6 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         capture_points::run_dropped(&mut self.capture, DropReason::PfcStorm, &run);
         B::free_all(&mut run.frames);
         self.egress_side.spare_runs.give(run);
-    }
-}
-
-/// Destinations of the frames of one burst that go no further.
-struct StoppedFrames<'a, B> {
-    port: PortId,
-    now: Nanos,
-    /// True if this worker owns the port.
-    owned: bool,
-    counters: &'a PortCounters,
-    capture: &'a mut Capture,
-    channels: Option<&'a mut Channels<B>>,
-    pause: &'a mut PortPause,
-    egress: &'a EgressPort,
-    /// Frames that may be for Linux, if any is punted.
-    aside: Option<&'a mut ArrayVec<PuntCandidate<B>, BURST>>,
-    trash: &'a mut Trash<B>,
-}
-
-impl<B: FrameBuf> StoppedFrames<'_, B> {
-    /// Takes a frame with its drop reason; without one, it is MAC control, which is applied.
-    fn take(&mut self, buf: B, reason: Option<DropReason>) {
-        if let (Some(reason), Some(aside)) = (reason, &mut self.aside) {
-            // No more frames are put aside than were received.
-            let _ = aside.try_push(PuntCandidate { buf, reason });
-            return;
-        }
-        capture_points::stopped(
-            self.capture,
-            StoppedFrame::of(reason),
-            (&buf, self.port),
-            self.now,
-        );
-        count_stopped(self.counters, reason, buf.data().len());
-        if reason.is_none() {
-            self.apply(buf.data());
-        }
-        // At most a burst is dropped of one.
-        self.trash.push(buf);
-    }
-
-    /// Applies MAC control, or relays it to the worker that owns the port.
-    fn apply(&mut self, frame: &[u8]) {
-        match self.channels.as_deref_mut() {
-            Some(channels) if !self.owned => {
-                channels.relay(self.port, self.pause.parse_pfc(frame, self.counters));
-            }
-            _ => {
-                let nonempty_since = |priority| self.egress.nonempty_since(priority);
-                self.pause
-                    .on_mac_control(frame, self.now, nonempty_since, self.counters);
-            }
-        }
     }
 }
 

@@ -109,13 +109,6 @@ impl EgressPort {
         }
     }
 
-    /// Returns the number of frames in a queue, without those that bypass it.
-    #[inline]
-    #[must_use]
-    pub fn fifo_len(&self, priority: Priority) -> usize {
-        self.queues[priority].fifo.len()
-    }
-
     /// Returns the time since which a queue is not empty; `None` if it is empty.
     #[must_use]
     pub fn nonempty_since(&self, priority: Priority) -> Option<Nanos> {

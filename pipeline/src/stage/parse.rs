@@ -247,7 +247,9 @@ impl IngressPort {
             const ID: u32 = 0xffff_0fff;
             let tag = u32::from_be_bytes(*head.get(12..)?.first_chunk()?) & ID;
             if tag != seen.tag {
-                if tag >> 16 != u32::from(ethernet::VLAN) || !self.carries(ethernet::vlan_id(low16(tag as usize))) {
+                if tag >> 16 != u32::from(ethernet::VLAN)
+                    || !self.carries(ethernet::vlan_id(low16(tag as usize)))
+                {
                     return None;
                 }
                 seen.tag = tag;

@@ -77,7 +77,12 @@ pub fn run<B: FrameBuf>(
     counters: &PortCounters,
 ) -> Received {
     let mut kinds = Kinds::new();
-    let bytes = heads::read((port, vectors), frames, (&mut *records, &mut kinds), counters);
+    let bytes = heads::read(
+        (port, vectors),
+        frames,
+        (&mut *records, &mut kinds),
+        counters,
+    );
     if fib.is_large() {
         let known = records.iter().take(frames.len());
         let v4 = known.filter(|record| !record.flags.has(MetaFlags::IPV6));
