@@ -12,7 +12,7 @@ mod half;
 mod next_hop;
 
 use half::Half;
-use next_hop::{ByFlow, ByGroup, ByOne, FindHop, FindPriority, HopKey, Known};
+use next_hop::{ByFlow, ByGroup, ByOne, FindHop, HopKey, Known};
 use zerocopy::FromBytes;
 
 use super::heads::{self, VectorReader};
@@ -29,7 +29,7 @@ use crate::parse::common;
 use crate::route::fib::FibReader;
 use crate::route::image::View;
 use crate::route::nexthop::UNTAGGED;
-use crate::units::{BURST, MAX_PORTS};
+use crate::units::{BURST, MAX_PORTS, Priority};
 use crate::wire::bth::Traits;
 
 /// Largest IP packet of each port in bytes, by port index.
@@ -205,17 +205,22 @@ impl<'a> Hops<'a> {
         match stretch.tos {
             // A tag's PCP may decide too.
             Some(tos) if !TAGGED => {
-                let priority = port.priority(None, tos);
-                self.send_with::<TAGGED, V6, _, B>(priority, stretch, (left, keys));
+                let one = port.priority(None, tos);
+                self.send_with::<TAGGED, V6, true, B>(move |_, _| one, stretch, (left, keys));
             }
-            _ => self.send_with::<TAGGED, V6, _, B>(port, stretch, (left, keys)),
+            _ => {
+                let of_each = |tci, tos| port.priority(tci, tos);
+                self.send_with::<TAGGED, V6, false, B>(of_each, stretch, (left, keys));
+            }
         }
     }
 
+    /// Does so, where `priority` returns that of a packet by the tag control word of its tag, if it has one, and its TOS. `ONE`: all
+    /// have the same.
     #[inline(always)]
-    fn send_with<const TAGGED: bool, const V6: bool, P: FindPriority, B: FrameBuf>(
+    fn send_with<const TAGGED: bool, const V6: bool, const ONE: bool, B: FrameBuf>(
         &mut self,
-        priority: P,
+        priority: impl Fn(Option<u16>, u8) -> Priority + Copy,
         stretch: &mut Stretch<'_, B>,
         (left, keys): (&mut Places, &mut Octets),
     ) {
@@ -228,13 +233,13 @@ impl<'a> Hops<'a> {
             let sent = match self.fib.choice(group) {
                 Some(choice) => {
                     let by = ByFlow { group, choice };
-                    self.send_by::<TAGGED, V6, _, P, B>((by, priority), all)
+                    self.send_by::<TAGGED, V6, ONE, _, B>((by, priority), all)
                 }
                 None if by_one => {
                     let by = ByOne(*self.known.of(HopKey::of_group(group)));
-                    self.send_by::<TAGGED, V6, _, P, B>((by, priority), all)
+                    self.send_by::<TAGGED, V6, ONE, _, B>((by, priority), all)
                 }
-                None => self.send_by::<TAGGED, V6, _, P, B>((ByGroup, priority), all),
+                None => self.send_by::<TAGGED, V6, ONE, _, B>((ByGroup, priority), all),
             };
             by_one = sent >= FEW;
             if sent == 0 {
@@ -245,11 +250,11 @@ impl<'a> Hops<'a> {
     }
 
     /// Rewrites packets of a stretch from `done` on, up to the first for which `by` finds no next hop or whose header does not keep
-    /// its length; returns their number. A loop of its own, so that its variables stay in registers.
+    /// its length; returns their number. `ONE`: all have one priority. A loop of its own, so that its variables stay in registers.
     #[inline(never)]
-    fn send_by<const TAGGED: bool, const V6: bool, H: FindHop, P: FindPriority, B: FrameBuf>(
+    fn send_by<const TAGGED: bool, const V6: bool, const ONE: bool, H: FindHop, B: FrameBuf>(
         &mut self,
-        (by, priority): (H, P),
+        (by, priority): (H, impl Fn(Option<u16>, u8) -> Priority),
         (stretch, done, keys): (&mut Stretch<'_, B>, usize, &mut Octets),
     ) -> usize {
         let (mut sent, mut all, mut half) = (0, *keys, self.half);
@@ -265,12 +270,12 @@ impl<'a> Hops<'a> {
             if record.len > hop.longest::<TAGGED>() {
                 break;
             }
-            let find = |tci| priority.find(tci, record.tos);
+            let find = |tci| priority(tci, record.tos);
             let Some(priority) = rewrite::in_place::<TAGGED, V6>(frame, hop.path, find) else {
                 break;
             };
             record.queue = hop.queue(priority);
-            if !(H::IS_ONE && P::IS_ONE) {
+            if !(H::IS_ONE && ONE) {
                 all.add(record.queue.0);
             }
             sent += 1;

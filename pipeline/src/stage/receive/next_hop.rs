@@ -1,7 +1,7 @@
 //! Next-hop cache of a burst: each group of paths, or each path of a group with a choice, is looked up once, and kept while the
 //! burst is sent on.
 
-use super::{IngressPort, Mtus, l3_off};
+use super::{Mtus, l3_off};
 use crate::bits::low16;
 use crate::burst::QueueKey;
 use crate::route::fib::FibReader;
@@ -205,31 +205,5 @@ impl FindHop for ByFlow<'_> {
             return None;
         }
         Some(known.of(HopKey::of_path(self.choice.of(flow()))))
-    }
-}
-
-/// Way to find the priority of each packet of a stretch.
-pub(super) trait FindPriority: Copy {
-    /// True if there is one priority.
-    const IS_ONE: bool = false;
-
-    /// Returns the priority of a packet by the tag control word of its tag, if it has one, and its
-    /// [`tos`](crate::burst::Record::tos).
-    fn find(self, tci: Option<u16>, tos: u8) -> Priority;
-}
-
-impl FindPriority for &IngressPort {
-    #[inline(always)]
-    fn find(self, tci: Option<u16>, tos: u8) -> Priority {
-        self.priority(tci, tos)
-    }
-}
-
-impl FindPriority for Priority {
-    const IS_ONE: bool = true;
-
-    #[inline(always)]
-    fn find(self, _: Option<u16>, _: u8) -> Priority {
-        self
     }
 }
