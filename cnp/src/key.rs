@@ -13,8 +13,7 @@ use npcc_pipeline::burst::Record;
 use npcc_pipeline::parse::{Kind, L3, Parsed};
 use npcc_pipeline::units::{PortId, Priority};
 use npcc_pipeline::wire::ipv4::Ipv4;
-use npcc_pipeline::wire::ipv6::{self, Ipv6};
-use npcc_pipeline::wire::udp;
+use npcc_pipeline::wire::ipv6::Ipv6;
 use zerocopy::FromBytes;
 
 const QPN_MASK: u32 = 0x00ff_ffff;
@@ -101,8 +100,7 @@ impl FlowKey {
         FlowKey { src, dst, tail: v6 }
     }
 
-    /// Key of a parsed IP packet with this destination queue pair; `None` if it is not IP, or if its destination
-    /// address is a segment of a routing header (SRv6), not its receiver.
+    /// Key of a parsed IP packet with this destination queue pair; `None` if it is not IP.
     #[inline]
     #[must_use]
     pub fn of_packet(frame: &[u8], parsed: &Parsed, dest_qp: Qpn) -> Option<FlowKey> {
@@ -117,10 +115,7 @@ impl FlowKey {
                 })
             }
             Kind::Routed(L3::V6) => {
-                let (header, rest) = Ipv6::ref_from_prefix(packet).ok()?;
-                if header.next_header != udp::PROTOCOL && is_on_its_way(rest, header.next_header) {
-                    return None;
-                }
+                let (header, _) = Ipv6::ref_from_prefix(packet).ok()?;
                 let tail = dest_qp.0 | V6;
                 Some(FlowKey {
                     src: v6_bits(header.src),
@@ -196,24 +191,6 @@ impl FlowKey {
             IpAddr::V4(Ipv4Addr::from(low32(low)))
         }
     }
-}
-
-/// Returns true if a routing header among these extension headers has segments left (RFC 8200 section 4.4).
-fn is_on_its_way(mut rest: &[u8], first: u8) -> bool {
-    let mut next = first;
-    for _ in 0..=ipv6::MAX_EXTENSIONS {
-        let Some([after, len, _, left, ..]) = rest.first_chunk::<8>() else {
-            return false;
-        };
-        let octets = match next {
-            ipv6::ROUTING if *left > 0 => return true,
-            ipv6::FRAGMENT => 8,
-            header if ipv6::is_option_like(header) => (usize::from(*len) + 1) * 8,
-            _ => return false,
-        };
-        (next, rest) = (*after, rest.get(octets..).unwrap_or_default());
-    }
-    false
 }
 
 pub(crate) fn bits(address: IpAddr) -> Bits {

@@ -86,13 +86,12 @@ fn segment(frame: &[u8]) -> Option<Segment> {
         ethernet::IPV6 => {
             let (header, _) = Ipv6::ref_from_prefix(packet).ok()?;
             let len = ipv6::HEADER_LEN + usize::from(header.payload_len.get());
-            let (protocol, off, fragment) =
-                skip_extensions(packet.get(..len)?, header.next_header)?;
-            if header.version() != 6 || fragment {
+            let upper = skip_extensions(packet.get(..len)?, header.next_header)?;
+            if header.version() != 6 || upper.is_fragment {
                 return None;
             }
             let addresses = checksum::add(checksum::sum(&header.src), checksum::sum(&header.dst));
-            (protocol, off, len, addresses)
+            (upper.protocol, upper.off, len, addresses)
         }
         _ => return None,
     };

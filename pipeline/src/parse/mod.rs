@@ -237,25 +237,44 @@ fn parse_ipv6(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, DropReason> {
     parsed.tos = header.traffic_class();
     parsed.ip_len = u16::try_from(total_len).map_err(|_| DropReason::IpHeader)?;
     let packet = packet.get(..total_len).unwrap_or_default();
-    let (protocol, off, fragment) =
-        skip_extensions(packet, header.next_header).ok_or(DropReason::IpHeader)?;
-    parsed.protocol = protocol;
-    if !fragment {
-        read_l4(frame, l3_off + off, l3_off + total_len, &mut parsed);
+    let upper = skip_extensions(packet, header.next_header).ok_or(DropReason::IpHeader)?;
+    parsed.protocol = upper.protocol;
+    if !upper.is_fragment {
+        read_l4(frame, l3_off + upper.off, l3_off + total_len, &mut parsed);
+    }
+    if upper.has_segments_left {
+        // The destination address is a segment's (SRv6): the queue pair is of another host.
+        parsed.roce = None;
     }
     Ok(parsed)
 }
 
-/// Returns the upper-layer protocol, its offset in `packet`, and true if the packet is a fragment. `None` if a header is cut
-/// short or the chain is too long.
-pub(crate) fn skip_extensions(packet: &[u8], first: u8) -> Option<(u8, usize, bool)> {
-    let mut next = first;
-    let mut off = ipv6::HEADER_LEN;
+/// Upper layer of an IPv6 packet.
+pub(crate) struct UpperLayer {
+    pub(crate) protocol: u8,
+    /// Offset of its header in the packet.
+    pub(crate) off: usize,
+    /// True if the packet is a fragment.
+    pub(crate) is_fragment: bool,
+    /// True if a routing header has segments left (RFC 8200 section 4.4).
+    pub(crate) has_segments_left: bool,
+}
+
+/// Finds the upper layer of an IPv6 packet. `None` if a header is cut short or the chain is too long.
+pub(crate) fn skip_extensions(packet: &[u8], first: u8) -> Option<UpperLayer> {
+    let (mut next, mut off, mut has_segments_left) = (first, ipv6::HEADER_LEN, false);
+    let upper = |protocol, off, is_fragment, has_segments_left| UpperLayer {
+        protocol,
+        off,
+        is_fragment,
+        has_segments_left,
+    };
     for _ in 0..=ipv6::MAX_EXTENSIONS {
         if ipv6::is_option_like(next) {
-            let fixed = packet.get(off..off + 8)?;
-            next = *fixed.first()?;
-            off += (usize::from(*fixed.get(1)?) + 1) * 8;
+            let [after, len, _, left, ..] = *packet.get(off..)?.first_chunk::<8>()?;
+            has_segments_left |= next == ipv6::ROUTING && left > 0;
+            next = after;
+            off += (usize::from(len) + 1) * 8;
         } else if next == ipv6::FRAGMENT {
             let fixed = packet.get(off..off + 8)?;
             let offset_flags = u16::from_be_bytes([*fixed.get(2)?, *fixed.get(3)?]);
@@ -263,10 +282,10 @@ pub(crate) fn skip_extensions(packet: &[u8], first: u8) -> Option<(u8, usize, bo
             off += 8;
             // An atomic fragment (offset 0, no more) is a whole packet (RFC 6946).
             if offset_flags & 0xfff9 != 0 {
-                return Some((next, off, true));
+                return Some(upper(next, off, true, has_segments_left));
             }
         } else {
-            return (off <= packet.len()).then_some((next, off, false));
+            return (off <= packet.len()).then(|| upper(next, off, false, has_segments_left));
         }
     }
     None

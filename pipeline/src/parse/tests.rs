@@ -170,6 +170,10 @@ fn extension_headers_are_stepped_over() {
     assert_eq!(parse(&fragment).unwrap().roce, None);
     let atomic = with_extensions(&[(ipv6::FRAGMENT, &[0, 0, 0, 0, 0, 0, 9])]);
     assert!(parse(&atomic).unwrap().roce.is_some());
+    let routed = |left| with_extensions(&[(ipv6::ROUTING, &[0, 4, left, 0, 0, 0, 0])]);
+    assert!(parse(&routed(0)).unwrap().roce.is_some());
+    // Regression: the flow cache counted such packets as those of a flow to the segment's address.
+    assert_eq!(parse(&routed(1)).unwrap().roce, None);
     let endless = with_extensions(&[(ipv6::HOP_BY_HOP, options); 10]);
     assert_eq!(parse(&endless), Err(DropReason::IpHeader));
     let beyond = with_extensions(&[(ipv6::HOP_BY_HOP, &[255, 0, 0, 0, 0, 0, 0])]);
