@@ -36,7 +36,14 @@ impl FlowCache {
             return sighting(head, (buf, known), watch.now, |sighting| self.see(sighting));
         };
         let ingress = head.group.ingress();
-        let Some(slot) = self.find(&key, ingress, watch.now) else {
+        // The noted slot was loaded ahead. With many flows, that at home may be another flow's, and far away.
+        let noted = known.slot.0 as usize;
+        let slot = if self.holds(noted, &key) {
+            Some(noted)
+        } else {
+            self.find(&key, ingress, watch.now)
+        };
+        let Some(slot) = slot else {
             return FlowSlot::NONE;
         };
         let (Some(entry), Some(shared)) = (self.entries.get(slot), self.shared.slots.get(slot))
