@@ -1,9 +1,7 @@
 use super::*;
 use crate::sample::PacketSample;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
-use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta, wire_len};
-use npcc_pipeline::icrc;
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{PortId, Priority};
@@ -309,26 +307,6 @@ fn a_negative_answer_too_soon_to_be_shown_loses_no_port() {
     };
     show(&mut cache, &moved, DC, WAN, Nanos(2_000));
     assert_eq!(reader.pop().unwrap().udp_port, DATA.port + 1);
-}
-
-/// On an SRv6 path, the destination address is a segment's until the last segment, and no CNP may come from there.
-#[test]
-fn packets_on_their_way_by_a_routing_header_are_not_counted() {
-    let address = |last| std::net::IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, last]);
-    for (left, counted) in [(0, true), (1, false)] {
-        let (mut cache, mut reader) = small(64, 64);
-        let mut frame = Craft::roce(address(3), address(2), 0x0a, 0x11, 64).frame();
-        let len = u16::from_be_bytes([frame[18], frame[19]]) + 16;
-        frame[18..20].copy_from_slice(&len.to_be_bytes());
-        frame[20] = 0;
-        let chain = [43, 0, 0, 0, 0, 0, 0, 0, 17, 0, 4, left, 0, 0, 0, 0];
-        frame.splice(54..54, chain);
-        icrc::seal(&mut frame);
-        let frame = HeapFrame::new(&frame);
-        let slot = show_frame(&mut cache, &frame, DC, WAN, Nanos(0));
-        assert_eq!(slot != FlowSlot::NONE, counted, "{left} left");
-        assert_eq!(reader.pop().is_some(), counted);
-    }
 }
 
 #[test]
