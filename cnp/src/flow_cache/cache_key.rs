@@ -4,9 +4,7 @@ use npcc_pipeline::burst::{QueueKey, Record};
 use npcc_pipeline::frame::MetaFlags;
 use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{PortId, Priority};
-use npcc_pipeline::wire::ipv6::{self, Ipv6};
-use npcc_pipeline::wire::udp;
-use zerocopy::FromBytes;
+use npcc_pipeline::wire::ipv6;
 
 use crate::key::{FlowKey, Qpn, low32, pair_of, queue_bits};
 
@@ -22,14 +20,10 @@ pub(super) struct CacheKey {
 }
 
 impl CacheKey {
-    /// Key of a RoCEv2 packet in a frame as it is sent; `queue` is [`queue_bits`]. `None` for IPv6 with extension headers, which must be parsed.
+    /// Key of a RoCEv2 packet in a frame as it is sent; `queue` is [`queue_bits`]. `None` if the frame is too short for its addresses.
     #[inline]
     pub(super) fn of_known(known: &Record, frame: &[u8], queue: u64) -> Option<CacheKey> {
         let addresses = if known.flags.has(MetaFlags::IPV6) {
-            let (header, _) = Ipv6::ref_from_prefix(frame.get(known.flags.l3_off()..)?).ok()?;
-            if header.next_header != udp::PROTOCOL {
-                return None;
-            }
             *addresses_as_sent(frame, known.flags)?
         } else {
             [0; 32]
@@ -40,10 +34,9 @@ impl CacheKey {
         })
     }
 
-    /// Key of a frame that was parsed; `None` if [there is none](FlowKey::of_packet).
+    /// Key of a frame that was parsed; `None` if it is too short for its addresses.
     pub(super) fn of_sighting(sighting: &Sighting<'_>) -> Option<CacheKey> {
-        let (roce, meta) = (sighting.roce, sighting.meta);
-        FlowKey::of_packet(sighting.data, sighting.parsed, Qpn::new(roce.dest_qp))?;
+        let meta = sighting.meta;
         let known = Record {
             addresses: sighting.addresses,
             ..Record::of(sighting.parsed, meta.len)

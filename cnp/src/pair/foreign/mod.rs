@@ -1,6 +1,6 @@
 //! Foreign ends: reverse traffic that another box saw, and queue pairs that a host's agent reported (docs/pairing.md, "Foreign ends").
 //!
-//! Where the answers of a connection take another path, the box on that path sees the queue pairs that this switch cannot see. A peer's report
+//! A connection's answers may pass another box, and this switch then cannot learn the sender's queue pair from them. A peer's report
 //! alone pairs no flow: an end counts where packets that this switch forwards confirm it ([`sender`]), ranks below all own evidence, and is gone as
 //! soon as the switch sees the same queue pair itself.
 //!
