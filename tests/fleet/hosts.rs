@@ -53,9 +53,14 @@ pub(crate) const fn numbers(connection: u32) -> (u32, u32) {
     )
 }
 
+/// Length in bytes of a data frame.
+pub(crate) const FRAME: u64 = 14 + 20 + 8 + 12 + 16 + 256 + 4;
+
 /// Frames at the hosts' ends of a box's links.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Seen {
+    /// Data frames that went to the box.
+    pub(crate) sent: u64,
     /// Data frames that came out of the box.
     pub(crate) received: u64,
     /// CNPs by queue pair, and the time of the first in s since the start.
@@ -106,15 +111,20 @@ impl Hosts {
     /// Waits for the end of a phase; returns what was seen. Every CNP since the last phase must go to a sender whose data pass the box. The
     /// hosts go on.
     pub(crate) fn phase(&mut self, paths: Paths) -> [Seen; 2] {
-        let mut line = String::new();
-        self.seen.read_line(&mut line).unwrap();
-        let seen: [Seen; 2] = serde_json::from_str(&line).unwrap();
+        let seen = self.see();
         for (at, seen) in seen.iter().enumerate() {
             self.check(at, paths, seen.cnps.keys());
             self.check(at, self.last.unwrap_or(paths), seen.between.keys());
         }
         self.last = Some(paths);
         seen
+    }
+
+    /// Waits for the end of a phase; returns what was seen. The hosts go on.
+    pub(crate) fn see(&mut self) -> [Seen; 2] {
+        let mut line = String::new();
+        self.seen.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
     }
 
     /// Asserts that each queue pair is that of a sender whose data pass the box.

@@ -15,20 +15,15 @@ mod common;
 
 mod feeds;
 mod hosts;
+mod lies;
 mod pair;
 mod relay;
 
-use std::net::IpAddr;
-
 use common::alone;
-use common::forge::{A, B};
 use common::net::run;
 use hosts::{HALF_OF_ANSWERS, Hosts, ONE_BOX, Paths, QUARTERS, SURVIVOR, Seen, numbers};
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_testkit::wait;
 use pair::Pair;
-use serde_json::json;
 
 /// Rows of docs/pairing.md with asymmetric paths and ports by hash.
 const ROWS: [Paths; 2] = [HALF_OF_ANSWERS, QUARTERS];
@@ -200,59 +195,4 @@ fn without_a_bus_each_box_is_as_one_alone() {
     for switch in &mut pair.boxes {
         switch.stop();
     }
-}
-
-/// A peer that is believed reports three times 100,000 ends that are none; then another reports those of the flows' senders.
-#[test]
-fn lies_of_a_peer_signal_nobody_and_the_truth_all() {
-    const CONNECTIONS: u32 = 64;
-    const LIES: u32 = 100_000;
-    let _alone = alone();
-    let pair = Pair::new();
-    let phases = [(SURVIVOR, 0.5), (SURVIVOR, 1.0), (SURVIVOR, 1.5)];
-    let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &phases);
-    hosts.phase(SURVIVOR);
-    let switch = &pair.boxes[1];
-    let report = |peer: &str, ends: Vec<(u32, u16)>| {
-        let row = |(queue_pair, udp_port): &(u32, u16)| {
-            json!({"kind": "end", "from": IpAddr::from(B), "to": IpAddr::from(A), "queue_pair": queue_pair, "udp_port": udp_port,
-                "transport": "rc", "first_seen": 0, "last_seen": 0, "packets": 1})
-            .to_string()
-        };
-        // A list has 8 MiB at most.
-        for ends in ends.chunks(25_000) {
-            let rows: Vec<String> = ends.iter().map(row).collect();
-            std::fs::write(switch.path(peer), rows.join("\n")).unwrap();
-            let said = switch.done(&["pair", "suggest", "--peer", peer, peer]);
-            let all = format!("\"accepted\":{},", ends.len());
-            assert!(said.contains(&all), "{said}");
-        }
-    };
-    let port = |n| {
-        let (sender, receiver) = numbers(n);
-        port_of(Qpn::new(sender), Qpn::new(receiver))
-    };
-    let end = |n| (numbers(n).0, port(n));
-    // Queue pair of no connection here.
-    let other = |n| numbers(CONNECTIONS + n).0;
-    let random = (0..LIES).map(|n| (other(n), port(2 * n)));
-    let replayed = (CONNECTIONS..CONNECTIONS + LIES).map(end);
-    // The flows' own ports, without the hash.
-    let blind = (0..LIES).map(|n| (other(n), port(n % CONNECTIONS)));
-    for lies in [
-        random.collect(),
-        replayed.collect(),
-        blind.collect::<Vec<_>>(),
-    ] {
-        report("liar", lies);
-    }
-    hosts.next();
-    let [_, seen] = hosts.phase(SURVIVOR);
-    assert!(seen.cnps.is_empty() && seen.between.is_empty(), "{seen:?}");
-    assert_eq!(pair.known(CONNECTIONS, SURVIVOR), 0);
-    switch.done(&["pair", "distrust", "liar"]);
-    report("honest", (0..CONNECTIONS).map(end).collect());
-    hosts.next();
-    let seen = hosts.phase(SURVIVOR);
-    assert_nearly_all(&pair, CONNECTIONS, SURVIVOR, &seen);
 }

@@ -1,0 +1,130 @@
+//! Peers that are believed and lie about the ends of flows, and one that says the truth.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use npcc_cnp::key::Qpn;
+use npcc_cnp::pair::port_hash::port_of;
+use npcc_testkit::wait;
+use serde_json::json;
+
+use crate::common::alone;
+use crate::common::forge::{A, B};
+use crate::common::switch::Switch;
+use crate::hosts::{FRAME, Hosts, SURVIVOR, numbers};
+use crate::pair::Pair;
+use crate::{assert_nearly_all, is_nearly_all};
+
+/// UDP source port of a connection.
+const fn port(connection: u32) -> u16 {
+    let (sender, receiver) = numbers(connection);
+    port_of(Qpn::new(sender), Qpn::new(receiver))
+}
+
+/// Reports ends of the far host as a peer's: queue pairs of the senders and UDP source ports. All must be accepted.
+fn report(switch: &Switch, peer: &str, ends: &[(u32, u16)]) {
+    let row = |(queue_pair, udp_port): &(u32, u16)| {
+        json!({"kind": "end", "from": IpAddr::from(B), "to": IpAddr::from(A), "queue_pair": queue_pair, "udp_port": udp_port,
+            "transport": "rc", "first_seen": 0, "last_seen": 0, "packets": 1})
+        .to_string()
+    };
+    // A list has 8 MiB at most.
+    for ends in ends.chunks(25_000) {
+        let rows: Vec<String> = ends.iter().map(row).collect();
+        std::fs::write(switch.path(peer), rows.join("\n")).unwrap();
+        let said = switch.done(&["pair", "suggest", "--peer", peer, peer]);
+        let all = format!("\"accepted\":{},", ends.len());
+        assert!(said.contains(&all), "{said}");
+    }
+}
+
+/// A peer that is believed reports three times 100,000 ends that are none; then another reports those of the flows' senders.
+#[test]
+fn lies_of_a_peer_signal_nobody_and_the_truth_all() {
+    const CONNECTIONS: u32 = 64;
+    const LIES: u32 = 100_000;
+    let _alone = alone();
+    let pair = Pair::new();
+    let phases = [(SURVIVOR, 0.5), (SURVIVOR, 1.0), (SURVIVOR, 1.5)];
+    let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &phases);
+    hosts.phase(SURVIVOR);
+    let switch = &pair.boxes[1];
+    let end = |n| (numbers(n).0, port(n));
+    // Queue pair of no connection here.
+    let other = |n| numbers(CONNECTIONS + n).0;
+    let random = (0..LIES).map(|n| (other(n), port(2 * n)));
+    let replayed = (CONNECTIONS..CONNECTIONS + LIES).map(end);
+    // The flows' own ports, without the hash.
+    let blind = (0..LIES).map(|n| (other(n), port(n % CONNECTIONS)));
+    for lies in [
+        random.collect(),
+        replayed.collect(),
+        blind.collect::<Vec<_>>(),
+    ] {
+        report(switch, "liar", &lies);
+    }
+    hosts.next();
+    let [_, seen] = hosts.phase(SURVIVOR);
+    assert!(seen.cnps.is_empty() && seen.between.is_empty(), "{seen:?}");
+    assert_eq!(pair.known(CONNECTIONS, SURVIVOR), 0);
+    switch.done(&["pair", "distrust", "liar"]);
+    let truth: Vec<(u32, u16)> = (0..CONNECTIONS).map(end).collect();
+    report(switch, "honest", &truth);
+    wait::until("nearly all are known", wait::LONG, || {
+        is_nearly_all(pair.known(CONNECTIONS, SURVIVOR), CONNECTIONS)
+    });
+    hosts.next();
+    let seen = hosts.phase(SURVIVOR);
+    assert_nearly_all(&pair, CONNECTIONS, SURVIVOR, &seen);
+}
+
+/// A peer that is believed names another queue pair for each flow, one whose hash with the receiver's is the flow's port.
+#[test]
+fn a_peer_that_computes_the_hash_gets_one_cnp_for_earned_bytes_until_it_is_distrusted() {
+    const CONNECTIONS: u32 = 64;
+    // `npcc.cnp.earned` of the boxes.
+    const EARNED: u64 = 1_000;
+    let _alone = alone();
+    let pair = Pair::new();
+    let phases = [(SURVIVOR, 0.5), (SURVIVOR, 2.0), (SURVIVOR, 1.0)];
+    let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &phases);
+    hosts.phase(SURVIVOR);
+    let switch = &pair.boxes[1];
+    let named = |n| {
+        let (sender, receiver) = numbers(n);
+        let fits = |other: &u32| {
+            *other != sender && port_of(Qpn::new(*other), Qpn::new(receiver)) == port(n)
+        };
+        ((2..1 << 22).find(fits).unwrap(), port(n))
+    };
+    let lies: Vec<(u32, u16)> = (0..CONNECTIONS).map(named).collect();
+    report(switch, "liar", &lies);
+    hosts.next();
+    let [_, seen] = hosts.see();
+    let signalled: BTreeSet<u32> = seen.cnps.keys().copied().collect();
+    let named = lies.iter().map(|(queue_pair, _)| *queue_pair).collect();
+    assert!(signalled.is_subset(&named), "{signalled:#x?}");
+    // Flows send in turn.
+    let each = (seen.sent / u64::from(CONNECTIONS) + 1) * FRAME;
+    let most = seen.cnps.values().map(|(count, _)| *count).max();
+    println!(
+        "{} signalled, at most {most:?} CNPs for {each} bytes",
+        signalled.len()
+    );
+    assert!(
+        most.is_some_and(|most| most <= each / EARNED + 1),
+        "{most:?} for {each} bytes"
+    );
+
+    let said = switch.done(&["pair", "distrust", "liar"]);
+    let peers = switch.show("peers");
+    let liar = &peers["peers"][0];
+    assert_eq!(liar["distrusted"], true, "{said}: {peers}");
+    hosts.next();
+    let [_, after] = hosts.see();
+    assert!(after.cnps.is_empty(), "{after:?}");
+    let sum =
+        |seen: &BTreeMap<u32, (u64, f64)>| seen.values().map(|(count, _)| *count).sum::<u64>();
+    let received = sum(&seen.between) + sum(&seen.cnps) + sum(&after.between);
+    assert_eq!(liar["cnps"], received, "{peers}");
+}
