@@ -12,6 +12,7 @@ use super::class::PuntClass;
 use super::interface::PuntPort;
 use super::layer2::Layer2;
 use crate::drop::DropReason;
+use crate::parse::{UpperLayer, skip_extensions};
 use crate::wire::ethernet::{self, Ethernet};
 use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6::{self, Ipv6};
@@ -174,47 +175,29 @@ fn of_v6(
     if nobody || !is_group && !ours {
         return Err(refused);
     }
-    let (protocol, off, is_fragment) = upper_of_v6(whole, header.next_header)?;
+    let layer = upper_of_v6(whole, header.next_header)?;
     let upper = Upper {
-        protocol,
-        bytes: whole.get(off..).unwrap_or_default(),
+        protocol: layer.protocol,
+        bytes: whole.get(layer.off..).unwrap_or_default(),
         ttl: header.hop_limit,
         is_group,
-        is_fragment,
+        is_fragment: layer.is_fragment,
     };
     let class = upper.class();
     Ok(ForLinux { class, end })
 }
 
-/// Returns the upper-layer protocol of an IPv6 packet, its offset, and true if the packet is a fragment.
+/// Finds the upper layer of an IPv6 packet.
 ///
 /// # Errors
 /// Returns the drop reason for a routing header that is not at its end, or a chain that cannot be read.
-fn upper_of_v6(packet: &[u8], first: u8) -> Result<(u8, usize, bool), DropReason> {
-    let (mut next, mut off, mut is_fragment) = (first, ipv6::HEADER_LEN, false);
-    for _ in 0..=ipv6::MAX_EXTENSIONS {
-        let is_options = ipv6::is_option_like(next);
-        if !is_options && next != ipv6::FRAGMENT {
-            return Ok((next, off, is_fragment));
-        }
-        let fixed = packet.get(off..).and_then(<[u8]>::first_chunk::<8>);
-        let [after, len, high, left, ..] = fixed.copied().ok_or(DropReason::IpHeader)?;
-        if next == ipv6::ROUTING && left != 0 {
-            return Err(DropReason::SourceRoute);
-        }
-        if is_options {
-            off += (usize::from(len) + 1) * 8;
-        } else {
-            is_fragment |= u16::from_be_bytes([high, left]) & 0xfff9 != 0;
-            off += 8;
-            // The headers after that of a later fragment are not there.
-            if u16::from_be_bytes([high, left]) & 0xfff8 != 0 {
-                return Ok((after, off, true));
-            }
-        }
-        next = after;
+fn upper_of_v6(packet: &[u8], first: u8) -> Result<UpperLayer, DropReason> {
+    let upper = skip_extensions(packet, first).ok_or(DropReason::IpHeader)?;
+    if upper.has_segments_left {
+        Err(DropReason::SourceRoute)
+    } else {
+        Ok(upper)
     }
-    Err(DropReason::IpHeader)
 }
 
 /// Upper layer of an IP packet, with the IP fields that its class depends on.
@@ -298,12 +281,12 @@ fn upper_of_sent_v4(packet: &[u8]) -> Option<Upper<'_>> {
 
 fn upper_of_sent_v6(packet: &[u8]) -> Option<Upper<'_>> {
     let (header, _) = Ipv6::ref_from_prefix(packet).ok()?;
-    let (protocol, off, is_fragment) = upper_of_v6(packet, header.next_header).ok()?;
+    let layer = upper_of_v6(packet, header.next_header).ok()?;
     Some(Upper {
-        protocol,
-        bytes: packet.get(off..)?,
+        protocol: layer.protocol,
+        bytes: packet.get(layer.off..)?,
         ttl: header.hop_limit,
         is_group: header.dst[0] == 0xff,
-        is_fragment,
+        is_fragment: layer.is_fragment,
     })
 }
