@@ -13,7 +13,7 @@ mod common;
 
 use common::{Lab, alone, assert_success};
 
-/// Scenario like config/scenarios/demo.yaml, but with 40 km and 4 ms.
+/// Scenario like config/scenarios/demo.yaml, but with 40 km and 4 ms, without what it varies.
 const SCENARIO: &str = "version: 1
 name: short
 about: a short one
@@ -27,47 +27,49 @@ flows: [ { from: senders, to: receivers } ]
 watch: dci
 cnp_interval: 4us
 utilisation_over: 4ms
-vary: { scheme: [ecn, npcc], sender: [hpcc-vendor] }
 ";
 
-fn live_run(lab: &Lab) -> String {
-    let output = lab
-        .command(&[
-            "sim",
-            "short.yaml",
-            "--live",
-            "--time-scale",
-            "500",
-            "--svg",
-            "short.svg",
-        ])
-        .output()
-        .unwrap();
+/// Runs the scenario with what it varies, so many times slower than life; returns the table.
+fn live_run(lab: &Lab, scale: &str, vary: &str) -> String {
+    std::fs::write(lab.path("short.yaml"), format!("{SCENARIO}vary: {vary}\n")).unwrap();
+    let mut words = vec!["sim", "short.yaml", "--live", "--svg", "short.svg"];
+    words.extend(["--time-scale", scale]);
+    let output = lab.command(&words).output().unwrap();
     assert_success(&output);
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Returns the figures of a run: peak, simulated peak, link use, simulated link use, CNPs of the switch, of the receivers, received.
+fn row(text: &str, label: &str) -> Vec<f64> {
+    let after = |line: &str| {
+        let cells = line.strip_prefix(label)?.split_whitespace();
+        let figures: Vec<f64> = cells.map_while(|cell| cell.parse().ok()).collect();
+        (figures.len() >= 7).then_some(figures)
+    };
+    let found = text.lines().find_map(after);
+    found.unwrap_or_else(|| panic!("no row of {label}: {text}"))
 }
 
 #[test]
 fn the_switch_process_signals_model_senders() {
     let _alone = alone();
     let lab = Lab::new();
-    std::fs::write(lab.path("short.yaml"), SCENARIO).unwrap();
+    let run = || {
+        live_run(
+            &lab,
+            "500",
+            "{ scheme: [ecn, npcc], sender: [hpcc-vendor] }",
+        )
+    };
+    let mut text = run();
     // A busy machine makes ticks late, and the run says so: such a run is repeated.
-    let mut text = live_run(&lab);
     for _ in 0..2 {
         if !text.contains("not a clean run") {
             break;
         }
-        text = live_run(&lab);
+        text = run();
     }
-    let row = |scheme: &str| -> Vec<f64> {
-        let line = text.lines().find(|line| line.starts_with(scheme));
-        let line = line.unwrap_or_else(|| panic!("no row of {scheme}: {text}"));
-        let cells = line.split_whitespace().skip(1);
-        cells.map_while(|cell| cell.parse().ok()).collect()
-    };
-    // Columns: peak, simulated peak, link use, simulated link use, CNPs of the switch, of the receivers, received.
-    let (off, on) = (row("ecn "), row("npcc "));
+    let (off, on) = (row(&text, "ecn"), row(&text, "npcc"));
     assert_eq!(off[4], 0.0, "{text}");
     assert!(
         off[6] > 0.0 && on[4] > 0.0 && on[6] >= on[4] / 2.0,
@@ -78,4 +80,21 @@ fn the_switch_process_signals_model_senders() {
     assert!(off[2] > 0.3 && on[2] > 0.3, "{text}");
     let svg = std::fs::read_to_string(lab.path("short.svg")).unwrap();
     assert!(svg.contains("time_scale 500") && svg.contains("NPCC on: npcc"));
+}
+
+/// Without reports the first answers, one round trip late, tell the switch process whom to signal.
+#[test]
+fn what_hosts_report_to_the_switch_process_spares_a_cold_start_its_queue() {
+    let _alone = alone();
+    let lab = Lab::new();
+    let text = live_run(
+        &lab,
+        "2000",
+        "{ scheme: [npcc], sender: [hpcc-vendor], warm: [false], host_feed: [0us] }",
+    );
+    let cold = row(&text, "npcc cold");
+    let reported = row(&text, "npcc cold with reports after 0ns");
+    assert!(reported[4] > 0.0 && reported[6] > 0.0, "{text}");
+    // A busy machine makes both deeper.
+    assert!(cold[0] > 2.0 * reported[0] && cold[0] > 10.0, "{text}");
 }

@@ -23,8 +23,8 @@ fn peak(scheme: &str, warm: bool, feed: Option<Nanos>) -> f64 {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/scenarios/cold-start.yaml");
     let mut scenario = Scenario::load(&path).unwrap();
     scenario.vary.scheme.retain(|one| one.to_string() == scheme);
-    scenario.vary.warm = vec![warm];
-    scenario.host_feed = feed;
+    let unreported = if feed.is_some() { vec![] } else { vec![warm] };
+    (scenario.vary.warm, scenario.vary.host_feed) = (unreported, feed.into_iter().collect());
     (scenario.duration, scenario.utilisation_over) = (START, START);
     // Neither pool nor pauses hide how much arrives.
     (scenario.pool, scenario.pfc) = (None, false);

@@ -89,7 +89,7 @@ fn one(
     let attachments = live.attachments();
     let watched = attachments.iter().position(|at| at.watched).unwrap_or(0);
     let socket = folder.path().join("switch.sock");
-    let text = process::config(scenario, &case.scheme, &attachments, time_scale, &socket);
+    let text = process::config(scenario, case, &attachments, time_scale, &socket);
     let (_, end) = live.span();
     let whole = real(end, time_scale);
     let every = (whole / POINTS).max(LOOK);
@@ -106,6 +106,10 @@ fn one(
         live.depth(switch.depth());
         let next = live.advance(now);
         let mut moved = false;
+        let reported: Vec<_> = std::iter::from_fn(|| live.reported()).collect();
+        if !reported.is_empty() {
+            switch.report(&reported)?;
+        }
         while let Some((port, frame)) = live.leaving() {
             wires.send(port, frame.data());
             moved = true;

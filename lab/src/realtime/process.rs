@@ -7,17 +7,20 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use npcc_cnp::control::config::EcnMode;
+use npcc_cnp::pair::foreign::ReportedEnd;
 use npcc_sim::engine::Attachment;
-use npcc_sim::scenario::{Scenario, Scheme};
+use npcc_sim::scenario::{Case, Scenario};
 
 use super::net;
 use npcc_appliance::manage::client;
+use npcc_appliance::manage::ends::names::PeerName;
+use npcc_appliance::manage::ends::row::{EndRow, LeaseFields};
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::model::{Queue, Snapshot};
 
@@ -25,6 +28,8 @@ use npcc_appliance::report::model::{Queue, Snapshot};
 const DATA: u8 = 3;
 /// Time limit for a switch to come up.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Time for which a report of a host holds: longer than it takes to show it to the switch, however it is dilated.
+const LEASE: Duration = Duration::from_secs(50);
 
 /// Running switch process.
 #[derive(Debug)]
@@ -43,11 +48,12 @@ pub(super) struct Process {
 #[must_use]
 pub(super) fn config(
     scenario: &Scenario,
-    scheme: &Scheme,
+    case: &Case,
     attachments: &[Attachment],
     time_scale: f64,
     socket: &Path,
 ) -> String {
+    let scheme = &case.scheme;
     let mut ports = String::new();
     let (mut routes, mut neighbors) = (String::new(), String::new());
     for (index, at) in attachments.iter().enumerate() {
@@ -90,6 +96,12 @@ pub(super) fn config(
         )
     };
     let marks = scheme.ecn.name();
+    // The default is that of the simulated switch: evidence of a port.
+    let evidence = if case.host_feed.is_some() {
+        ", evidence: foreign"
+    } else {
+        ""
+    };
     format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
@@ -100,7 +112,7 @@ routes:{routes}
 neighbors:{neighbors}
 qos: {{ profile: roce-semi-lossless, priorities: {{ {DATA}: {{ ecn: {ecn} }} }} }}
 buffer: {{ pool: 256MB, lossless_min_frame: 4096 }}
-npcc: {{ ecn: {marks}, shallow: {}, deep: {}, hard: {} }}
+npcc: {{ ecn: {marks}, shallow: {}, deep: {}, hard: {}{evidence} }}
 ",
         socket.display(),
         limits.shallow,
@@ -190,6 +202,35 @@ impl Process {
     #[must_use]
     pub(super) fn depth(&self) -> u64 {
         self.depth.load(Ordering::Relaxed)
+    }
+
+    /// Reports ends to the switch as a host's agent does.
+    ///
+    /// # Errors
+    /// The switch does not take all of them.
+    pub(super) fn report(&self, ends: &[ReportedEnd]) -> anyhow::Result<()> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let expires = u64::try_from((since + LEASE).as_micros())?;
+        let row = |end: &ReportedEnd| {
+            let partner = end.partner.context("a host names both queue pairs")?;
+            let lease = LeaseFields {
+                to: end.key.dst(),
+                from: Some(end.key.src()),
+                queue_pair: end.key.dest_qp().get(),
+                remote_queue_pair: partner.get(),
+                udp_port: Some(end.udp_port),
+                expires,
+            };
+            Ok(serde_json::to_value(EndRow::Lease(lease))?)
+        };
+        let request = Request::Suggest {
+            name: PeerName::Host("model-hosts".to_owned()),
+            rows: ends.iter().map(row).collect::<anyhow::Result<_>>()?,
+        };
+        match client::ask(&self.socket, &request)? {
+            Reply::Suggested(taken) if taken.accepted == ends.len() as u64 => Ok(()),
+            other => bail!("the switch does not take what hosts report: {other:?}"),
+        }
     }
 
     /// Stops the switch and reads its totals.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use npcc_sim::report::{Column, picture};
-use npcc_sim::scenario::Scenario;
+use npcc_sim::scenario::{Case, Scenario};
 
 use super::LiveRun;
 
@@ -26,12 +26,22 @@ impl LiveRun {
         found
     }
 
+    /// Returns the name of the run in a report: its scheme, and how its connections start unless they are warm.
+    fn label(&self) -> String {
+        let Case { scheme, warm, .. } = self.case;
+        if warm {
+            scheme.to_string()
+        } else {
+            format!("{scheme} {}", self.case.start())
+        }
+    }
+
     fn name(&self) -> String {
         let what = match self.case.scheme.policy {
             None => "NPCC off",
             Some(_) => "NPCC on",
         };
-        format!("{what}: {}", self.case.scheme)
+        format!("{what}: {}", self.label())
     }
 
     fn column(&self) -> Column {
@@ -75,8 +85,13 @@ fn megabytes(bytes: u64) -> f64 {
 /// Renders the table; `sim` columns are the same case in simulated time.
 #[must_use]
 pub fn table(runs: &[LiveRun]) -> String {
+    let labels: Vec<String> = runs.iter().map(LiveRun::label).collect();
+    let width = labels
+        .iter()
+        .map(|label| label.len() + 1)
+        .fold(8, usize::max);
     let mut text = format!(
-        "{:<8}{:>9}{:>9}{:>9}{:>8}{:>12}{:>10}{:>10}{:>9}{:>7}{:>13}{:>16}\n",
+        "{:<width$}{:>9}{:>9}{:>9}{:>8}{:>12}{:>10}{:>10}{:>9}{:>7}{:>13}{:>16}\n",
         "scheme",
         "peak MB",
         "sim",
@@ -90,13 +105,13 @@ pub fn table(runs: &[LiveRun]) -> String {
         "hosts late",
         "ticks late"
     );
-    for run in runs {
+    for (run, label) in runs.iter().zip(&labels) {
         let (seen, totals, simulated) = (&run.seen, &run.totals, &run.simulated);
         // Infallible: the target is a string.
         let _ = writeln!(
             text,
-            "{:<8}{:>9.3}{:>9.3}{:>9.3}{:>8.3}{:>12}{:>10}{:>10}{:>9.3}{:>7.3}{:>10.0} us{:>9} of {}",
-            run.case.scheme,
+            "{:<width$}{:>9.3}{:>9.3}{:>9.3}{:>8.3}{:>12}{:>10}{:>10}{:>9.3}{:>7.3}{:>10.0} us{:>9} of {}",
+            label,
             megabytes(totals.peak),
             megabytes(simulated.peak),
             seen.utilisation,
@@ -111,13 +126,12 @@ pub fn table(runs: &[LiveRun]) -> String {
             totals.ticks,
         );
     }
-    for run in runs {
+    for (run, label) in runs.iter().zip(&labels) {
         let blemishes = run.blemishes();
         if !blemishes.is_empty() {
             let _ = writeln!(
                 text,
-                "{}: not a clean run: {}; on a quiet machine, or with a larger --time-scale, it is",
-                run.case.scheme,
+                "{label}: not a clean run: {}; on a quiet machine, or with a larger --time-scale, it is",
                 blemishes.join(", ")
             );
         }

@@ -24,7 +24,7 @@ impl Routes for Anywhere {
 }
 
 impl Engine {
-    /// Gives every switch the queue pairs of a connection.
+    /// Gives every switch the queue pairs of a connection; an external one by [`super::Live::reported`].
     pub(super) fn lease(&mut self, index: usize) {
         let (now, flow) = (self.now, &self.flows[index]);
         let back = &flow.back;
@@ -34,6 +34,9 @@ impl Engine {
             partner: Some(flow.forward.dest_qp),
             holds: HOLDS,
         };
+        if self.outside.is_some() {
+            self.reported.push_back(end);
+        }
         let reports = Reports::new(PeerId(0), Box::new([Report::Seen(end)]));
         for core in self
             .switches

@@ -6,6 +6,7 @@
 
 use std::net::Ipv4Addr;
 
+use npcc_cnp::pair::foreign::ReportedEnd;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{BitRate, Mac, Nanos};
 
@@ -124,6 +125,11 @@ impl Live {
     /// Takes the next frame for the switch, and the port it goes into.
     pub fn leaving(&mut self) -> Option<(u8, SimFrame)> {
         self.engine.leaving.pop_front()
+    }
+
+    /// Takes the next end that a host reports to the switch.
+    pub fn reported(&mut self) -> Option<ReportedEnd> {
+        self.engine.reported.pop_front()
     }
 
     /// Accepts a frame that the switch sent by this port. [`Live::advance`] keeps account of how late it is.

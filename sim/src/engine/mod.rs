@@ -17,6 +17,7 @@ mod switch;
 
 use std::collections::VecDeque;
 
+use npcc_cnp::pair::foreign::ReportedEnd;
 use npcc_pipeline::frame::{FrameBuf, wire_len};
 use npcc_pipeline::units::Nanos;
 
@@ -74,6 +75,8 @@ pub struct Engine {
     /// The switch that is an external process; `leaving`: frames on their way to it, with the port they go into.
     outside: Option<u32>,
     leaving: VecDeque<(u8, SimFrame)>,
+    /// Ends that hosts report to that process.
+    reported: VecDeque<ReportedEnd>,
 }
 
 /// Runs one case of a scenario.

@@ -24,7 +24,7 @@ struct Columns {
     sender: bool,
     length: bool,
     qps: bool,
-    warm: bool,
+    start: bool,
     pfc: bool,
     bursts: bool,
     groups: bool,
@@ -36,7 +36,7 @@ impl Columns {
     fn names_of_case(self) -> Vec<String> {
         let names = [
             (self.sender, "sender"),
-            (self.warm, "start"),
+            (self.start, "start"),
             (self.qps, "QPs"),
             (self.length, "length"),
             (true, "scheme"),
@@ -49,10 +49,7 @@ impl Columns {
         let text = |value: Option<String>| value.unwrap_or_default();
         wanted([
             (self.sender, case.sender.name().to_owned()),
-            (
-                self.warm,
-                if case.warm { "warm" } else { "cold" }.to_owned(),
-            ),
+            (self.start, case.start()),
             (self.qps, text(case.qps.map(|qps| qps.to_string()))),
             (
                 self.length,
@@ -69,7 +66,7 @@ impl Columns {
             sender: vary.sender.len() > 1,
             length: !vary.length.is_empty(),
             qps: !vary.qps.is_empty(),
-            warm: vary.warm.len() > 1,
+            start: vary.warm.len() + vary.host_feed.len() > 1,
             pfc: scenario.pfc,
             bursts: any(&|run| {
                 run.outcome

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use npcc_config::units::Length;
+use npcc_config::units::{Length, Nanos};
 
 use super::{Scenario, Scheme};
 use crate::host::params::Sender;
@@ -20,6 +20,20 @@ pub struct Case {
     pub qps: Option<u32>,
     /// True if connections are used before the start, so that the switch can know them.
     pub warm: bool,
+    /// Time from a cold connection's start after which its sender's host has reported the queue pairs to the switches (a lease), if it does.
+    pub host_feed: Option<Nanos>,
+}
+
+impl Case {
+    /// Returns how connections start: `warm`, `cold`, or cold with reports of the hosts.
+    #[must_use]
+    pub fn start(&self) -> String {
+        match (self.warm, self.host_feed) {
+            (true, _) => "warm".to_owned(),
+            (false, None) => "cold".to_owned(),
+            (false, Some(delay)) => format!("cold with reports after {delay}"),
+        }
+    }
 }
 
 impl fmt::Display for Case {
@@ -34,7 +48,7 @@ impl fmt::Display for Case {
         if self.warm {
             Ok(())
         } else {
-            out.write_str(" cold")
+            write!(out, " {}", self.start())
         }
     }
 }
@@ -54,7 +68,9 @@ impl Scenario {
         let vary = &self.vary;
         let mut cases = Vec::new();
         for sender in &vary.sender {
-            for warm in &vary.warm {
+            let starts = vary.warm.iter().map(|warm| (*warm, None));
+            let reported = vary.host_feed.iter().map(|delay| (false, Some(*delay)));
+            for (warm, host_feed) in starts.chain(reported) {
                 for qps in or_none(&vary.qps) {
                     for length in or_none(&vary.length) {
                         cases.extend(vary.scheme.iter().map(|scheme| Case {
@@ -62,7 +78,8 @@ impl Scenario {
                             sender: *sender,
                             length,
                             qps,
-                            warm: *warm,
+                            warm,
+                            host_feed,
                         }));
                     }
                 }

@@ -59,9 +59,6 @@ pub struct Scenario {
     /// Maximum delay of a flow's start, uniformly distributed: what a seed changes besides the phases of ticks and hashes.
     /// 200 ns when absent: no two start in the same nanosecond, or the order of events would decide which is first.
     pub start_jitter: Option<Nanos>,
-    /// Time from a cold connection's start after which its sender's host has reported the queue pairs to the switches (a lease). Absent: no host
-    /// reports.
-    pub host_feed: Option<Nanos>,
     /// The egress queue that is reported: a link, or a host group (toward its first host).
     pub watch: String,
     /// Egress queues with NPCC or THEMIS: links or host groups. Default: `watch`.
@@ -108,6 +105,8 @@ pub struct Vary {
     pub qps: Vec<u32>,
     /// Values of `warm`; true: connections are used before the start, so that the switch can know them.
     pub warm: Vec<bool>,
+    /// Besides `warm`, cold connections whose hosts report their queue pairs to the switches so long after the start; see [`Case::host_feed`].
+    pub host_feed: Vec<Nanos>,
 }
 
 impl Default for Vary {
@@ -118,6 +117,7 @@ impl Default for Vary {
             length: Vec::new(),
             qps: Vec::new(),
             warm: vec![true],
+            host_feed: Vec::new(),
         }
     }
 }
@@ -284,8 +284,13 @@ impl Scenario {
         {
             return Err("hosts need a count and a rate above 0".to_owned());
         }
-        if self.vary.scheme.is_empty() || self.vary.sender.is_empty() || self.vary.warm.is_empty() {
-            return Err("vary: scheme, sender and warm need at least one value each".to_owned());
+        let vary = &self.vary;
+        let no_start = vary.warm.is_empty() && vary.host_feed.is_empty();
+        if vary.scheme.is_empty() || vary.sender.is_empty() || no_start {
+            return Err(
+                "vary: scheme, sender and warm (or host_feed) need at least one value each"
+                    .to_owned(),
+            );
         }
         Ok(())
     }

@@ -108,6 +108,7 @@ impl Engine {
             chance: Chance::new(scenario.seed, &scenario.imperfections),
             outside: None,
             leaving: VecDeque::new(),
+            reported: VecDeque::new(),
         };
         engine.add_flows(case, &topology.members, &topology.homes);
         engine.install_routes(&topology.homes, &topology.ports)?;
@@ -213,7 +214,7 @@ impl Engine {
             counts[number] += 1;
             let late = rng.below(self.scenario.start_jitter.map_or(200, |time| time.0));
             let begins = at(group.start) + Nanos(place + late);
-            if let Some(delay) = self.scenario.host_feed.filter(|_| !case.warm) {
+            if let Some(delay) = case.host_feed {
                 self.queue.at(begins + delay, Event::Lease(flow));
             }
             self.queue.at(begins, Event::Offer(flow));

@@ -60,7 +60,7 @@ pub(super) fn switch(
         let (cache, reader) = FlowCache::new(16_384, watched, 65_536, seed);
         let mut core = ControlCore::new(&control(scenario, case, ports, watched, seed));
         core.attach(reader);
-        if scenario.host_feed.is_some() {
+        if case.host_feed.is_some() {
             core.know_routes(Box::new(Anywhere));
         }
         (Some(cache), Some(core))
@@ -271,7 +271,7 @@ fn control(
             queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
             port_rates: ports.iter().map(|plan| plan.rate).collect(),
             ecn: case.scheme.ecn,
-            evidence: if scenario.host_feed.is_some() {
+            evidence: if case.host_feed.is_some() {
                 Evidence::Foreign
             } else {
                 Evidence::Port
