@@ -41,6 +41,8 @@ enum Command {
     History(history::HistoryArgs),
     /// Start a pair of servers and two feeds on loopback, show their state, and stop them at the end
     Trial(trial::TrialArgs),
+    /// Print the JSON schema of the records that boxes and agents publish, by the last part of the subject
+    Schema,
     /// Write manual pages
     #[command(hide = true)]
     Generate(generate::GenerateArgs),
@@ -114,6 +116,7 @@ async fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         }
         Command::History(args) => history::run(&args).await?,
         Command::Trial(args) => trial::run(&args).await?,
+        Command::Schema => say(&format!("{:#}\n", fleet::schema()))?,
         Command::Generate(args) => generate::run(&args, &Cli::command())?,
     }
     Ok(ExitCode::SUCCESS)

@@ -3,13 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most letters of a name.
 const LONGEST: usize = 32;
 
 /// Name of a box, a site or a host: 1 to 32 of `a-z`, `0-9` and `-`, so that it is one token of a NATS subject.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[schemars(extend("pattern" = "^[a-z0-9-]{1,32}$"))]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wire::{CmId, QueuePair};
@@ -12,7 +13,9 @@ use super::wire::{CmId, QueuePair};
 pub type Addresses = BTreeMap<String, Vec<IpAddr>>;
 
 /// Queue pair of a host, as the boxes before it are given it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Lease {
     /// Address of the host.
     pub to: IpAddr,

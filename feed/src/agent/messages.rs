@@ -1,5 +1,6 @@
 //! Messages of leases: `npcc.SITE.host.NAME.leases`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::leases::Lease;
@@ -11,7 +12,7 @@ const VERSION: u8 = 1;
 pub(super) const MOST: usize = 200;
 
 /// Leases of a host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeaseMessage {
     v: u8,
     /// Name of the host.

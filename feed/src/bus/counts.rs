@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 macro_rules! counts {
@@ -13,7 +14,7 @@ macro_rules! counts {
         }
 
         /// Values of [`BusCounts`] at one time.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
         pub struct BusCounted {
             $( $(#[$doc])* pub $field: u64, )+
         }

@@ -2,17 +2,17 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
+use super::schema::{Decision, Event, Host, Record, State, VERSION};
 use super::state;
 use crate::bus::Link;
 use crate::run::FeedReport;
 use crate::settings::Settings;
 use crate::switch::{ask, ask_rows};
 
-/// Version of the records' schema.
-const VERSION: u8 = 1;
 /// Time between two states, and two reads of the log.
 const STATE: Duration = Duration::from_secs(1);
 /// Number of states between two roll-ups of hosts.
@@ -41,14 +41,16 @@ struct Records {
 
 impl Records {
     async fn run(mut self) {
-        let mut round = 0;
+        let (mut round, mut hosts_due) = (0, 0);
         let mut unresponsive = None;
         let mut rounds = tokio::time::interval(STATE);
         rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             rounds.tick().await;
-            if round % HOSTS == 0 {
+            // Those that are due without a connection come once there is one.
+            if round >= hosts_due && self.link.is_up() {
                 unresponsive = self.hosts().await;
+                hosts_due = round + HOSTS;
             }
             round += 1;
             self.state(unresponsive).await;
@@ -63,8 +65,12 @@ impl Records {
             .and_then(|line| serde_json::from_str::<Value>(&line).ok());
         let switch = snapshot.and_then(|answer| state::read(answer.get("snapshot")?));
         let feed = self.report.borrow().clone();
-        let body = json!({"switch": switch, "hosts_unresponsive": unresponsive, "feed": feed});
-        self.publish("state", body).await;
+        let state = State {
+            switch,
+            hosts_unresponsive: unresponsive,
+            feed,
+        };
+        self.publish("state", state).await;
     }
 
     /// Publishes a roll-up of each host; returns the number of those that do not respond.
@@ -75,8 +81,8 @@ impl Records {
             .iter()
             .filter(|host| host["standing"] == "doubted")
             .count();
-        for host in hosts {
-            self.publish("hosts", json!({"host": host})).await;
+        for host in hosts.into_iter().filter_map(object) {
+            self.publish("hosts", Host { host }).await;
         }
         Some(unresponsive)
     }
@@ -97,29 +103,40 @@ impl Records {
             return;
         };
         if lines.len() >= LINES && lines.first().is_some_and(|line| time_of(line) > before) {
-            self.publish("events", json!({"gap": true})).await;
+            self.publish("events", Event::Gap { gap: true }).await;
         }
         for line in lines.into_iter().filter(|line| time_of(line) > before) {
-            let subject = if line["kind"] == "decision" {
-                "decisions"
+            let is_decision = line["kind"] == "decision";
+            let Some(line) = object(line) else { continue };
+            if is_decision {
+                self.publish("decisions", Decision { line }).await;
             } else {
-                "events"
-            };
-            self.publish(subject, json!({"line": line})).await;
+                self.publish("events", Event::Line { line }).await;
+            }
         }
     }
 
-    async fn publish(&self, subject: &str, mut body: Value) {
-        if let Some(record) = body.as_object_mut() {
-            record.insert("v".to_owned(), VERSION.into());
-            record.insert("site".to_owned(), self.settings.site.as_str().into());
-            record.insert("box".to_owned(), self.settings.name.as_str().into());
-            record.insert("at".to_owned(), now_us().into());
-        }
-        let bytes = body.to_string().into_bytes();
+    async fn publish<T: Serialize>(&self, subject: &str, content: T) {
+        let record = Record {
+            v: VERSION,
+            site: self.settings.site.clone(),
+            sender: self.settings.name.clone(),
+            at: now_us(),
+            content,
+        };
+        // Maps with text keys and numbers always encode.
+        let bytes = serde_json::to_vec(&record).unwrap_or_default();
         self.link
             .publish_record(&self.settings.subject(subject), &bytes)
             .await;
+    }
+}
+
+/// Returns the keys of a row; `None` for a row that is no object.
+fn object(row: Value) -> Option<Map<String, Value>> {
+    match row {
+        Value::Object(keys) => Some(keys),
+        _ => None,
     }
 }
 

@@ -1,10 +1,11 @@
 //! The record `state`: what a switch says of itself, in brief.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 /// State of a switch.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(super) struct SwitchState {
     /// Version of the switch.
     pub(super) version: String,
@@ -21,7 +22,7 @@ pub(super) struct SwitchState {
 }
 
 /// Queue that takes longest to empty.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(super) struct WorstQueue {
     pub(super) port: String,
     pub(super) priority: u64,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bus::BusCounted;
@@ -10,7 +11,7 @@ use crate::switch::SuggestCounts;
 use crate::sync::{Machine, PeerCounts, PeerState, RejectReason};
 
 /// State of a feed.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct FeedReport {
     /// Version of the feed.
     pub version: &'static str,
@@ -33,7 +34,7 @@ pub struct FeedReport {
 }
 
 /// State of a peer's copy.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PeerReport {
     /// Name of the peer.
     pub peer: Name,

@@ -1,5 +1,6 @@
 //! Messages between feeds: JSON, versioned, at most 64 KiB.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ends::MOST_OF_PART;
@@ -32,7 +33,7 @@ npcc_pipeline::named! {
 
 npcc_pipeline::named! {
     /// Reason why a message of a peer, or a row of it, was refused.
-    #[derive(PartialOrd, Ord, Serialize)]
+    #[derive(PartialOrd, Ord, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum RejectReason {
         /// Not a message, or with values out of range.
