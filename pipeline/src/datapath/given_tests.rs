@@ -268,6 +268,32 @@ fn what_linux_could_forward_is_not_given() {
             "source_route",
         ),
         (
+            "a routing header in a first fragment",
+            ip(
+                us,
+                &packet(
+                    ("2001:db8:1::3", "2001:db8:1::1"),
+                    (44, 64),
+                    &[&[43, 0, 0, 1, 0, 0, 0, 7][..], &routing(1)].concat(),
+                    &ports(1, 2),
+                ),
+            ),
+            "source_route",
+        ),
+        (
+            "a later fragment of a packet with options",
+            ip(
+                us,
+                &packet(
+                    ("2001:db8:1::3", "2001:db8:1::1"),
+                    (44, 64),
+                    &[60, 0, 0, 8, 0, 0, 0, 7],
+                    &ports(1, 2),
+                ),
+            ),
+            "source_route",
+        ),
+        (
             "a group that routers forward",
             ip(
                 OSPF_MAC,

@@ -190,10 +190,12 @@ fn of_v6(
 /// Finds the upper layer of an IPv6 packet.
 ///
 /// # Errors
-/// Returns the drop reason for a routing header that is not at its end, or a chain that cannot be read.
+/// Returns the drop reason for a routing header that is not at its end, for a fragment that begins with an extension header (a routing header may
+/// be among those, which only the whole packet shows), or for a chain that cannot be read.
 fn upper_of_v6(packet: &[u8], first: u8) -> Result<UpperLayer, DropReason> {
     let upper = skip_extensions(packet, first).ok_or(DropReason::IpHeader)?;
-    if upper.has_segments_left {
+    let hides_routing = upper.is_fragment && ipv6::is_option_like(upper.protocol);
+    if upper.has_segments_left || hides_routing {
         Err(DropReason::SourceRoute)
     } else {
         Ok(upper)
