@@ -90,11 +90,13 @@ fn what_hosts_report_to_the_switch_process_spares_a_cold_start_its_queue() {
     let text = live_run(
         &lab,
         "2000",
-        "{ scheme: [npcc], sender: [hpcc-vendor], warm: [false], host_feed: [0us] }",
+        "{ scheme: [ecn, npcc], sender: [hpcc-vendor], warm: [false], host_feed: [0us] }",
     );
     let cold = row(&text, "npcc cold");
     let reported = row(&text, "npcc cold with reports after 0ns");
     assert!(reported[4] > 0.0 && reported[6] > 0.0, "{text}");
+    // Reports do nothing without NPCC, and no harm.
+    assert_eq!(row(&text, "ecn cold with reports after 0ns")[4], 0.0);
     // A busy machine makes both deeper.
     assert!(cold[0] > 2.0 * reported[0] && cold[0] > 10.0, "{text}");
 }

@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use npcc_config::units::Nanos;
-use npcc_sim::scenario::Scenario;
+use npcc_sim::scenario::{Scenario, Start};
 use npcc_sim::sweep;
 
 /// Number of seeds of which the median counts.
@@ -18,13 +18,16 @@ const SEEDS: u64 = 5;
 /// Time of the start: twice the time after which the first answers pass.
 const START: Nanos = Nanos::from_millis(2);
 
-/// Median peak of the watched queue in MB while connections start, warm or cold, with reports after `feed` from their start.
-fn peak(scheme: &str, warm: bool, feed: Option<Nanos>) -> f64 {
+/// Median peak of the watched queue in MB while connections start.
+fn peak(scheme: &str, start: Start) -> f64 {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/scenarios/cold-start.yaml");
     let mut scenario = Scenario::load(&path).unwrap();
     scenario.vary.scheme.retain(|one| one.to_string() == scheme);
-    let unreported = if feed.is_some() { vec![] } else { vec![warm] };
-    (scenario.vary.warm, scenario.vary.host_feed) = (unreported, feed.into_iter().collect());
+    (scenario.vary.warm, scenario.vary.host_feed) = match start {
+        Start::Warm => (vec![true], vec![]),
+        Start::Cold => (vec![false], vec![]),
+        Start::Reported(delay) => (vec![], vec![delay]),
+    };
     (scenario.duration, scenario.utilisation_over) = (START, START);
     // Neither pool nor pauses hide how much arrives.
     (scenario.pool, scenario.pfc) = (None, false);
@@ -40,8 +43,8 @@ fn reports_that_come_with_the_first_packets_keep_a_cold_start_within_twice_a_war
     let delays = [0, 100, 1_000, 10_000, 100_000].map(Nanos::from_micros);
     println!("| policy | warm | 0 | 0.1 ms | 1 ms | 10 ms | 100 ms | no reports |");
     for scheme in ["npcc", "model"] {
-        let (warm, cold) = (peak(scheme, true, None), peak(scheme, false, None));
-        let fed = delays.map(|delay| peak(scheme, false, Some(delay)));
+        let (warm, cold) = (peak(scheme, Start::Warm), peak(scheme, Start::Cold));
+        let fed = delays.map(|delay| peak(scheme, Start::Reported(delay)));
         let all = [&[warm], &fed[..], &[cold]].concat();
         let cells: Vec<String> = all.iter().map(|peak| format!("{peak:.1}")).collect();
         println!("| {scheme} | {} |", cells.join(" | "));

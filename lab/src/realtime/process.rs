@@ -7,19 +7,21 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use npcc_cnp::control::config::EcnMode;
-use npcc_cnp::pair::foreign::ReportedEnd;
+use npcc_cnp::key::Qpn;
+use npcc_cnp::pair::foreign::{RefusedEnd, ReportedEnd};
 use npcc_sim::engine::Attachment;
 use npcc_sim::scenario::{Case, Scenario};
 
 use super::net;
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::ends::names::PeerName;
+use npcc_appliance::manage::ends::peers::MOST_ROWS;
 use npcc_appliance::manage::ends::row::{EndRow, LeaseFields};
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::model::{Queue, Snapshot};
@@ -28,8 +30,6 @@ use npcc_appliance::report::model::{Queue, Snapshot};
 const DATA: u8 = 3;
 /// Time limit for a switch to come up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Time for which a report of a host holds: longer than it takes to show it to the switch, however it is dilated.
-const LEASE: Duration = Duration::from_secs(50);
 
 /// Running switch process.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(super) struct Process {
     stop: Arc<AtomicBool>,
     depth: Arc<AtomicU64>,
     watcher: Option<JoinHandle<()>>,
+    /// Threads that report ends to the switch.
+    reports: Vec<JoinHandle<anyhow::Result<()>>>,
 }
 
 /// Returns the configuration of the switch in the middle of a scenario. `time_scale` dilates its clock.
@@ -96,12 +98,7 @@ pub(super) fn config(
         )
     };
     let marks = scheme.ecn.name();
-    // The default is that of the simulated switch: evidence of a port.
-    let evidence = if case.host_feed.is_some() {
-        ", evidence: foreign"
-    } else {
-        ""
-    };
+    let evidence = case.start.evidence().name();
     format!(
         "version: 1
 dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
@@ -112,7 +109,7 @@ routes:{routes}
 neighbors:{neighbors}
 qos: {{ profile: roce-semi-lossless, priorities: {{ {DATA}: {{ ecn: {ecn} }} }} }}
 buffer: {{ pool: 256MB, lossless_min_frame: 4096 }}
-npcc: {{ ecn: {marks}, shallow: {}, deep: {}, hard: {}{evidence} }}
+npcc: {{ ecn: {marks}, shallow: {}, deep: {}, hard: {}, evidence: {evidence} }}
 ",
         socket.display(),
         limits.shallow,
@@ -164,6 +161,7 @@ impl Process {
             stop: Arc::default(),
             depth: Arc::default(),
             watcher: None,
+            reports: Vec::new(),
         };
         process.await_ready()?;
         process.watch(every);
@@ -204,40 +202,23 @@ impl Process {
         self.depth.load(Ordering::Relaxed)
     }
 
-    /// Reports ends to the switch as a host's agent does.
-    ///
-    /// # Errors
-    /// The switch does not take all of them.
-    pub(super) fn report(&self, ends: &[ReportedEnd]) -> anyhow::Result<()> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
-        let expires = u64::try_from((since + LEASE).as_micros())?;
-        let row = |end: &ReportedEnd| {
-            let partner = end.partner.context("a host names both queue pairs")?;
-            let lease = LeaseFields {
-                to: end.key.dst(),
-                from: Some(end.key.src()),
-                queue_pair: end.key.dest_qp().get(),
-                remote_queue_pair: partner.get(),
-                udp_port: Some(end.udp_port),
-                expires,
-            };
-            Ok(serde_json::to_value(EndRow::Lease(lease))?)
-        };
-        let request = Request::Suggest {
-            name: PeerName::Host("model-hosts".to_owned()),
-            rows: ends.iter().map(row).collect::<anyhow::Result<_>>()?,
-        };
-        match client::ask(&self.socket, &request)? {
-            Reply::Suggested(taken) if taken.accepted == ends.len() as u64 => Ok(()),
-            other => bail!("the switch does not take what hosts report: {other:?}"),
-        }
+    /// Reports ends to the switch as a host's agent does, in a thread of its own: the hosts do not wait for the answer. [`Process::finish`] has
+    /// its failure.
+    pub(super) fn report(&mut self, ends: Vec<ReportedEnd>) {
+        let socket = self.socket.clone();
+        self.reports
+            .push(std::thread::spawn(move || report(&socket, &ends)));
     }
 
     /// Stops the switch and reads its totals.
     ///
     /// # Errors
-    /// The switch failed, or its account of frames does not close.
+    /// The switch failed, did not take what hosts reported, or its account of frames does not close.
     pub(super) fn finish(mut self) -> anyhow::Result<Totals> {
+        for report in self.reports.drain(..) {
+            // The thread cannot panic: it only sends requests.
+            report.join().unwrap_or(Ok(()))?;
+        }
         self.halt();
         let status = self.child.wait().context("cannot wait for the switch")?;
         if !status.success() {
@@ -283,6 +264,41 @@ impl Drop for Process {
         // After `finish` this returns at once.
         let _ = self.child.wait();
     }
+}
+
+/// Reports ends to the switch at this socket as a host's agent does. It refuses those of flows that do not leave by an NPCC port.
+fn report(socket: &Path, ends: &[ReportedEnd]) -> anyhow::Result<()> {
+    for ends in ends.chunks(MOST_ROWS) {
+        let rows: Result<Vec<_>, _> = ends.iter().map(lease).map(serde_json::to_value).collect();
+        let request = Request::Suggest {
+            name: PeerName::Host("model-hosts".to_owned()),
+            rows: rows.context("cannot write what hosts report")?,
+        };
+        let taken = client::ask(socket, &request).and_then(|reply| match reply {
+            Reply::Suggested(taken) => Ok(taken),
+            other => Err(other.unexpected()),
+        });
+        let taken = taken.context("the switch does not take what hosts report")?;
+        let mut refused = taken.refused.keys();
+        if let Some(reason) = refused.find(|reason| *reason != RefusedEnd::NotBehindPort.name()) {
+            bail!(
+                "the switch refuses what hosts report: {reason}; see docs/pairing.md, \"Foreign ends\""
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Returns the lease of an end. It holds as long as any lease may: hosts do not renew it here.
+fn lease(end: &ReportedEnd) -> EndRow {
+    EndRow::Lease(LeaseFields {
+        to: end.key.dst(),
+        from: Some(end.key.src()),
+        queue_pair: end.key.dest_qp().get(),
+        remote_queue_pair: end.partner.map_or(0, Qpn::get),
+        udp_port: Some(end.udp_port),
+        expires: u64::MAX,
+    })
 }
 
 /// Totals of a run, as reported by the switch.

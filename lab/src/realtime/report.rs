@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use npcc_sim::report::{Column, picture};
-use npcc_sim::scenario::{Case, Scenario};
+use npcc_sim::scenario::Scenario;
 
 use super::LiveRun;
 
@@ -26,25 +26,15 @@ impl LiveRun {
         found
     }
 
-    /// Returns the name of the run in a report: its scheme, and how its connections start unless they are warm.
-    fn label(&self) -> String {
-        let Case { scheme, warm, .. } = self.case;
-        if warm {
-            scheme.to_string()
-        } else {
-            format!("{scheme} {}", self.case.start())
-        }
-    }
-
-    fn name(&self) -> String {
+    fn name(&self, label: &str) -> String {
         let what = match self.case.scheme.policy {
             None => "NPCC off",
             Some(_) => "NPCC on",
         };
-        format!("{what}: {}", self.label())
+        format!("{what}: {label}")
     }
 
-    fn column(&self) -> Column {
+    fn column(&self, label: &str) -> Column {
         let (seen, totals) = (&self.seen, &self.totals);
         let blemishes = self.blemishes();
         let verdict = if blemishes.is_empty() {
@@ -71,11 +61,25 @@ impl LiveRun {
             verdict,
         ];
         Column {
-            name: self.name(),
+            name: self.name(label),
             notes,
             samples: seen.samples.clone(),
         }
     }
+}
+
+/// Returns the names of runs in a report: their schemes, and how their connections start where that differs.
+fn labels(runs: &[LiveRun]) -> Vec<String> {
+    let starts = || runs.iter().map(|run| run.case.start);
+    let differ = starts().any(|start| Some(start) != starts().next());
+    let label = |LiveRun { case, .. }: &LiveRun| {
+        if differ {
+            format!("{} {}", case.scheme, case.start)
+        } else {
+            case.scheme.to_string()
+        }
+    };
+    runs.iter().map(label).collect()
 }
 
 fn megabytes(bytes: u64) -> f64 {
@@ -85,7 +89,7 @@ fn megabytes(bytes: u64) -> f64 {
 /// Renders the table; `sim` columns are the same case in simulated time.
 #[must_use]
 pub fn table(runs: &[LiveRun]) -> String {
-    let labels: Vec<String> = runs.iter().map(LiveRun::label).collect();
+    let labels = labels(runs);
     let width = labels
         .iter()
         .map(|label| label.len() + 1)
@@ -148,7 +152,9 @@ pub fn svg(scenario: &Scenario, time_scale: f64, runs: &[LiveRun]) -> String {
         time_scale / 1e3,
         100.0 / time_scale
     );
-    let columns: Vec<Column> = runs.iter().map(LiveRun::column).collect();
+    let labels = labels(runs);
+    let columns = runs.iter().zip(&labels);
+    let columns: Vec<Column> = columns.map(|(run, label)| run.column(label)).collect();
     let title = format!("npcc-switch, {}: time_scale {time_scale}", scenario.name);
     picture(&title, &about, &columns)
 }

@@ -24,7 +24,7 @@ impl Routes for Anywhere {
 }
 
 impl Engine {
-    /// Gives every switch the queue pairs of a connection; an external one by [`super::Live::reported`].
+    /// Gives every switch the queue pairs of a connection; queues them for an external switch ([`super::Live::reported`]).
     pub(super) fn lease(&mut self, index: usize) {
         let (now, flow) = (self.now, &self.flows[index]);
         let back = &flow.back;

@@ -127,7 +127,7 @@ impl Live {
         self.engine.leaving.pop_front()
     }
 
-    /// Takes the next end that a host reports to the switch.
+    /// Takes the next end that a host reports to the switch; `None` if there is none.
     pub fn reported(&mut self) -> Option<ReportedEnd> {
         self.engine.reported.pop_front()
     }

@@ -26,7 +26,7 @@ pub fn csv(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
             quoted(&scenario.name),
             seed.to_string(),
             case.sender.name().to_owned(),
-            case.start(),
+            case.start.to_string(),
             case.qps.map(|qps| qps.to_string()).unwrap_or_default(),
             case.length
                 .map(|length| format!("{}", length.millimetres() as f64 / 1_000.0))

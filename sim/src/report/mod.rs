@@ -49,7 +49,7 @@ impl Columns {
         let text = |value: Option<String>| value.unwrap_or_default();
         wanted([
             (self.sender, case.sender.name().to_owned()),
-            (self.start, case.start()),
+            (self.start, case.start.to_string()),
             (self.qps, text(case.qps.map(|qps| qps.to_string()))),
             (
                 self.length,
@@ -66,7 +66,7 @@ impl Columns {
             sender: vary.sender.len() > 1,
             length: !vary.length.is_empty(),
             qps: !vary.qps.is_empty(),
-            start: vary.warm.len() + vary.host_feed.len() > 1,
+            start: vary.starts().count() > 1,
             pfc: scenario.pfc,
             bursts: any(&|run| {
                 run.outcome

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use npcc_cnp::pair::Evidence;
 use npcc_config::units::{Length, Nanos};
 
 use super::{Scenario, Scheme};
@@ -18,20 +19,38 @@ pub struct Case {
     pub length: Option<Length>,
     /// Connections between each pair of hosts, if varied.
     pub qps: Option<u32>,
-    /// True if connections are used before the start, so that the switch can know them.
-    pub warm: bool,
-    /// Time from a cold connection's start after which its sender's host has reported the queue pairs to the switches (a lease), if it does.
-    pub host_feed: Option<Nanos>,
+    /// State of the connections at their start.
+    pub start: Start,
 }
 
-impl Case {
-    /// Returns how connections start: `warm`, `cold`, or cold with reports of the hosts.
+/// State of connections at their start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Start {
+    /// They were used before, so that the switches can know them.
+    Warm,
+    /// No switch has seen them.
+    Cold,
+    /// No switch has seen them; the senders' hosts report the queue pairs (leases) so long after the start.
+    Reported(Nanos),
+}
+
+impl Start {
+    /// Weakest evidence on which a CNP is sent: reports count where hosts make any.
     #[must_use]
-    pub fn start(&self) -> String {
-        match (self.warm, self.host_feed) {
-            (true, _) => "warm".to_owned(),
-            (false, None) => "cold".to_owned(),
-            (false, Some(delay)) => format!("cold with reports after {delay}"),
+    pub const fn evidence(self) -> Evidence {
+        match self {
+            Start::Warm | Start::Cold => Evidence::Port,
+            Start::Reported(_) => Evidence::Foreign,
+        }
+    }
+}
+
+impl fmt::Display for Start {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Start::Warm => out.write_str("warm"),
+            Start::Cold => out.write_str("cold"),
+            Start::Reported(delay) => write!(out, "cold with reports after {delay}"),
         }
     }
 }
@@ -45,10 +64,10 @@ impl fmt::Display for Case {
         if let Some(qps) = self.qps {
             write!(out, " {qps} QPs")?;
         }
-        if self.warm {
+        if self.start == Start::Warm {
             Ok(())
         } else {
-            write!(out, " {}", self.start())
+            write!(out, " {}", self.start)
         }
     }
 }
@@ -68,9 +87,7 @@ impl Scenario {
         let vary = &self.vary;
         let mut cases = Vec::new();
         for sender in &vary.sender {
-            let starts = vary.warm.iter().map(|warm| (*warm, None));
-            let reported = vary.host_feed.iter().map(|delay| (false, Some(*delay)));
-            for (warm, host_feed) in starts.chain(reported) {
+            for start in vary.starts() {
                 for qps in or_none(&vary.qps) {
                     for length in or_none(&vary.length) {
                         cases.extend(vary.scheme.iter().map(|scheme| Case {
@@ -78,8 +95,7 @@ impl Scenario {
                             sender: *sender,
                             length,
                             qps,
-                            warm,
-                            host_feed,
+                            start,
                         }));
                     }
                 }

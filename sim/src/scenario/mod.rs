@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::host::params::Sender;
 use crate::host::rc::Recovery;
-pub use case::Case;
+pub use case::{Case, Start};
 pub use imperfect::{FarPause, Imperfections};
 pub use model::{Failure, FlowGroup, HostGroup, LinkSpec, Thresholds, Verb};
 pub use scheme::Scheme;
@@ -105,8 +105,17 @@ pub struct Vary {
     pub qps: Vec<u32>,
     /// Values of `warm`; true: connections are used before the start, so that the switch can know them.
     pub warm: Vec<bool>,
-    /// Besides `warm`, cold connections whose hosts report their queue pairs to the switches so long after the start; see [`Case::host_feed`].
+    /// Besides `warm`, cold connections whose hosts report their queue pairs to the switches so long after the start: [`Start::Reported`].
     pub host_feed: Vec<Nanos>,
+}
+
+impl Vary {
+    /// Returns the states of connections at their start.
+    pub fn starts(&self) -> impl Iterator<Item = Start> {
+        let warm = |warm: &bool| if *warm { Start::Warm } else { Start::Cold };
+        let reported = self.host_feed.iter().copied().map(Start::Reported);
+        self.warm.iter().map(warm).chain(reported)
+    }
 }
 
 impl Default for Vary {
@@ -285,8 +294,7 @@ impl Scenario {
             return Err("hosts need a count and a rate above 0".to_owned());
         }
         let vary = &self.vary;
-        let no_start = vary.warm.is_empty() && vary.host_feed.is_empty();
-        if vary.scheme.is_empty() || vary.sender.is_empty() || no_start {
+        if vary.scheme.is_empty() || vary.sender.is_empty() || vary.starts().next().is_none() {
             return Err(
                 "vary: scheme, sender and warm (or host_feed) need at least one value each"
                     .to_owned(),
@@ -327,6 +335,11 @@ watch: to
             ("switch: a }, {", "switch: b }, {", "`b` is not in switches"),
             ("duration: 1ms", "duration: 1", "line 4"),
             ("name: small", "nmae: small", "nmae"),
+            (
+                "watch: to",
+                "watch: to\nvary: { warm: [] }",
+                "(or host_feed)",
+            ),
         ] {
             let text = SMALL.replacen(from, to, 1);
             let error = Scenario::parse("small.yaml", &text)

@@ -3,7 +3,7 @@
 use npcc_config::units::Length;
 use serde::Deserialize;
 
-use super::{Case, Scheme};
+use super::{Case, Scheme, Start};
 use crate::host::params::Sender;
 
 /// Bounds on runs; those absent are not checked.
@@ -50,8 +50,9 @@ impl Target {
     #[must_use]
     pub fn is_for(&self, case: &Case) -> bool {
         let any = |empty: bool, found: bool| empty || found;
+        let start = if self.warm { Start::Warm } else { Start::Cold };
         self.scheme.contains(&case.scheme)
-            && self.warm == case.warm
+            && start == case.start
             && any(self.sender.is_empty(), self.sender.contains(&case.sender))
             && any(
                 self.length.is_empty(),

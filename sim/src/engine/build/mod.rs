@@ -17,7 +17,7 @@ use crate::host::params::Sender;
 use crate::host::rc::{RcReceiver, RcSender};
 use crate::num::small;
 use crate::rng::Rng;
-use crate::scenario::{Case, FlowGroup, Scenario};
+use crate::scenario::{Case, FlowGroup, Scenario, Start};
 use crate::wire::{Direction, OVERHEAD};
 
 mod routes;
@@ -70,7 +70,7 @@ impl Engine {
             .max()
             .unwrap_or(0);
         let round_trip = Nanos(2 * far * scenario.links.len().max(1) as u64 + 20_000);
-        let start = if case.warm {
+        let start = if case.start == Start::Warm {
             SETTLE + round_trip + round_trip
         } else {
             SETTLE
@@ -206,7 +206,7 @@ impl Engine {
             let flow = small(index as u64);
             let number = self.flows[index].group;
             let group = &self.scenario.flows[number];
-            if case.warm {
+            if case.start == Start::Warm {
                 self.queue
                     .at(Nanos(rng.below(SETTLE.0 / 2)), Event::Warm(flow));
             }
@@ -214,7 +214,7 @@ impl Engine {
             counts[number] += 1;
             let late = rng.below(self.scenario.start_jitter.map_or(200, |time| time.0));
             let begins = at(group.start) + Nanos(place + late);
-            if let Some(delay) = case.host_feed {
+            if let Start::Reported(delay) = case.start {
                 self.queue.at(begins + delay, Event::Lease(flow));
             }
             self.queue.at(begins, Event::Offer(flow));

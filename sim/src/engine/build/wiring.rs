@@ -4,7 +4,6 @@ use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, Gate, Settings, WatchedQueueConfig as Watched};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::pair::Evidence;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, PortConfig};
@@ -24,7 +23,7 @@ use crate::engine::lease::Anywhere;
 use crate::engine::switch::{Port, Switch};
 use crate::engine::{CONTROL, DATA};
 use crate::frame::SimFrame;
-use crate::scenario::{Case, Scenario};
+use crate::scenario::{Case, Scenario, Start};
 use crate::wire::OVERHEAD;
 
 /// Frame capacity of an unlimited buffer.
@@ -60,7 +59,7 @@ pub(super) fn switch(
         let (cache, reader) = FlowCache::new(16_384, watched, 65_536, seed);
         let mut core = ControlCore::new(&control(scenario, case, ports, watched, seed));
         core.attach(reader);
-        if case.host_feed.is_some() {
+        if matches!(case.start, Start::Reported(_)) {
             core.know_routes(Box::new(Anywhere));
         }
         (Some(cache), Some(core))
@@ -271,11 +270,7 @@ fn control(
             queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
             port_rates: ports.iter().map(|plan| plan.rate).collect(),
             ecn: case.scheme.ecn,
-            evidence: if case.host_feed.is_some() {
-                Evidence::Foreign
-            } else {
-                Evidence::Port
-            },
+            evidence: case.start.evidence(),
             gate: if case.scheme.near {
                 Gate::Off
             } else {
