@@ -42,13 +42,14 @@ impl Batch {
 pub struct SuggestCounts {
     /// Answers of the switch, by peer.
     pub peers: BTreeMap<String, Suggested>,
-    /// Requests that failed and were sent again.
+    /// Requests that failed.
     pub failed: u64,
     /// Last failure.
     pub last_failure: Option<String>,
 }
 
-/// Sends batches to the switch; one that fails is sent again until it succeeds. Ends when the sender is gone.
+/// Sends batches to the switch. Ends of a peer that fail are sent again until they succeed, as they come once; leases come again by
+/// themselves. Ends when the sender is gone.
 pub async fn suggest(
     socket: &Path,
     mut from: mpsc::Receiver<Batch>,
@@ -73,6 +74,9 @@ pub async fn suggest(
                     counts.failed += 1;
                     counts.last_failure = Some(why);
                 }
+            }
+            if matches!(batch, Batch::Host(_)) {
+                break;
             }
             tokio::time::sleep(AGAIN).await;
         }

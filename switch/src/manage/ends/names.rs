@@ -47,6 +47,10 @@ impl PeerName {
         Ok(format!("{prefix}{name}"))
     }
 
+    const fn is_host(&self) -> bool {
+        matches!(self, PeerName::Host(_))
+    }
+
     pub(super) const fn speaker(&self) -> Speaker {
         match self {
             PeerName::Peer(_) => Speaker::Box,
@@ -54,6 +58,9 @@ impl PeerName {
         }
     }
 }
+
+/// Name that the agents share for which no number of their own is left.
+const OTHERS: &str = "host:other-agents";
 
 /// Names of the peers; the place of a name is the peer's number.
 #[derive(Debug, Default)]
@@ -67,19 +74,23 @@ impl PeerNames {
             .clone()
     }
 
-    /// Returns the number of a peer, which gets one the first time.
+    /// Returns the number of a peer, which gets one the first time. Agents that come when all numbers but one are given share the last
+    /// ([`OTHERS`]).
     pub(super) fn number(&self, name: &PeerName) -> Result<PeerId, String> {
-        let name = name.listed()?;
+        let listed = name.listed()?;
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = match names.iter().position(|one| *one == name) {
-            Some(at) => at,
-            None if names.len() == PEERS => {
+        let at = |names: &[String], name: &str| names.iter().position(|one| one == name);
+        let is_last = names.len() >= PEERS - 1;
+        let known = at(&names, &listed).or_else(|| at(&names, OTHERS).filter(|_| name.is_host()));
+        let at = match (known, name) {
+            (Some(at), _) => at,
+            (None, PeerName::Peer(_)) if is_last => {
                 return Err(format!(
                     "{PEERS} peers are known already: restart the switch to forget them"
                 ));
             }
-            None => {
-                names.push(name);
+            (None, _) => {
+                names.push(if is_last { OTHERS.to_owned() } else { listed });
                 names.len() - 1
             }
         };

@@ -31,14 +31,31 @@ fn a_name_is_short_and_of_few_characters_and_there_are_only_so_many() {
             "{bad}"
         );
     }
-    for n in 0..256 {
+    for n in 0..255 {
         assert!(number(&names, PeerName::Peer(format!("edge-{n}"))).is_some());
     }
     assert_eq!(number(&names, PeerName::Peer("one-more".to_owned())), None);
     assert_eq!(
-        number(&names, PeerName::Peer("edge-255".to_owned())),
-        Some(255)
+        number(&names, PeerName::Peer("edge-254".to_owned())),
+        Some(254)
     );
+}
+
+#[test]
+fn agents_without_a_number_of_their_own_share_the_last() {
+    let names = PeerNames::default();
+    let host = |n: u32| PeerName::Host(format!("gpu-{n}"));
+    for n in 0..255 {
+        assert_eq!(number(&names, host(n)), u8::try_from(n).ok());
+    }
+    for n in 255..1_000 {
+        assert_eq!(number(&names, host(n)), Some(255));
+    }
+    assert_eq!(number(&names, host(7)), Some(7));
+    assert_eq!(number(&names, PeerName::Peer("edge-2".to_owned())), None);
+    let others = names.all().pop().unwrap();
+    assert_eq!(others, "host:other-agents");
+    assert_eq!(number(&names, others.as_str().into()), Some(255));
 }
 
 #[test]
