@@ -12,7 +12,7 @@ use super::{SettingsArg, load};
 pub(super) struct HistoryArgs {
     #[command(flatten)]
     settings: SettingsArg,
-    /// Address of the host; without it all records but states are shown
+    /// Address of the host; without it all records but states and gaps are shown
     #[arg(long, value_name = "ADDRESS")]
     host: Option<std::net::IpAddr>,
     /// Age of the oldest record, such as 2h or 7days
@@ -29,10 +29,11 @@ pub(super) struct HistoryArgs {
 pub(super) async fn run(args: &HistoryArgs) -> Result<(), Failure> {
     let settings = load(&args.settings)?;
     if let Some(kept) = args.set_up {
-        history::set_up(&settings, kept).await?;
+        let copies = history::set_up(&settings, kept).await?;
         let kept = humantime::format_duration(kept);
+        let most = history::MOST_BYTES >> 30;
         say(&format!(
-            "records of {} are kept for {kept}\n",
+            "records of {} are kept for {kept}, or the last {most} GiB; copies: {copies}\n",
             settings.site
         ))?;
         return Ok(());

@@ -15,7 +15,7 @@ use crate::settings::Settings;
 /// Time without another record after which there are no more.
 const QUIET: Duration = Duration::from_secs(1);
 /// Most bytes that a stream keeps on disk: 4 GiB.
-const MOST_BYTES: i64 = 4 << 30;
+pub const MOST_BYTES: i64 = 4 << 30;
 /// Longest time for an answer of JetStream.
 const ANSWER: Duration = Duration::from_secs(5);
 
@@ -44,11 +44,15 @@ pub struct Wanted {
     pub since: Duration,
 }
 
-/// Makes the stream of a site, or changes how long it keeps records.
+/// Copies of the stream where there are so many servers with JetStream.
+const COPIES: usize = 3;
+
+/// Makes the stream of a site, or changes how long it keeps records. Returns the number of its copies: three where there are three servers
+/// with JetStream, one elsewhere.
 ///
 /// # Errors
 /// Fails without JetStream.
-pub async fn set_up(settings: &Settings, kept: Duration) -> Result<(), HistoryError> {
+pub async fn set_up(settings: &Settings, kept: Duration) -> Result<usize, HistoryError> {
     let context = context(connect(&settings.bus, &settings.prefix()).await?);
     let subjects = ["decisions", "hosts", "events", "state"];
     let subjects = subjects.map(|kind| format!("npcc.{}.*.{kind}", settings.site));
@@ -60,8 +64,19 @@ pub async fn set_up(settings: &Settings, kept: Duration) -> Result<(), HistoryEr
         discard: stream::DiscardPolicy::Old,
         ..Default::default()
     };
-    let made = context.create_or_update_stream(config).await;
-    made.map(|_| ())
+    let copies = |num_replicas| stream::Config {
+        num_replicas,
+        ..config.clone()
+    };
+    if context
+        .create_or_update_stream(copies(COPIES))
+        .await
+        .is_ok()
+    {
+        return Ok(COPIES);
+    }
+    let made = context.create_or_update_stream(copies(1)).await;
+    made.map(|_| 1)
         .map_err(|error| HistoryError::NoStream(error.to_string()))
 }
 

@@ -1,0 +1,138 @@
+//! History of a site: kept by a leaf node of a pair, or by three nodes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use common::nats::addresses;
+use common::{Edge, Nats, feed, pair, settings, text, wait, write};
+use serde_json::{Value, json};
+
+/// Commands of the operator at these servers.
+struct Operator(PathBuf);
+
+impl Operator {
+    fn new(folder: &Path, servers: &[String]) -> Operator {
+        let (password, socket) = ("change-me-operator", folder.join("none.sock"));
+        let folder = folder.join("operator");
+        std::fs::create_dir(&folder).unwrap();
+        let path = settings(&folder, 2, servers, password, &socket);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = text
+            .replace("box: edge-2", "box: operator")
+            .replace("user: edge-2", "user: operator");
+        write(&path, &text.replace("peers: [edge-1]", "peers: []"));
+        Operator(path)
+    }
+
+    /// `npcc-feed history` with these options: if it succeeded, its output, and its errors.
+    fn history(&self, more: &[&str]) -> (bool, String, String) {
+        let out = feed(&[&["history", "-c", self.0.to_str().unwrap()], more].concat());
+        (out.status.success(), text(&out.stdout), text(&out.stderr))
+    }
+
+    /// Makes the stream, once the servers can.
+    fn set_up(&self, copies: usize) {
+        wait("the stream", Duration::from_secs(60), || {
+            let (made, said, _) = self.history(&["--set-up", "7days"]);
+            made && said.contains("kept for 7days") && said.contains(&format!("copies: {copies}"))
+        });
+    }
+}
+
+fn decide(edge: &Edge, time: u64, src: &str) {
+    edge.switch.logs(json!({"time_us": time, "kind": "decision", "src": src, "dst": "10.0.2.1", "text": format!("cnp to {src}")}));
+}
+
+#[test]
+fn a_leaf_node_keeps_the_history_of_a_pair() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut servers, history) = Nats::pair_with_history(folder.path());
+    let operator = Operator::new(folder.path(), &[history.address()]);
+    let [edge, _] = pair(folder.path(), &addresses(&servers));
+    let (found, _, said) = operator.history(&[]);
+    assert!(!found && said.contains("--set-up"), "{said}");
+    operator.set_up(1);
+    // A line before the feed's first look is not history; those after it are.
+    wait("a state", Duration::from_secs(30), || {
+        let out = feed(&["fleet", "--json", "-c", edge.settings.to_str().unwrap()]);
+        text(&out.stdout).contains("edge-1")
+    });
+    std::thread::sleep(Duration::from_secs(2));
+    decide(&edge, 1000, "10.0.1.7");
+    decide(&edge, 1001, "10.0.1.8");
+    edge.switch
+        .logs(json!({"time_us": 1002, "kind": "event", "text": "port dci is down"}));
+    let is_kept = |host: &str, line: &str| {
+        wait(line, Duration::from_secs(30), || {
+            operator.history(&["--host", host]).1.contains(line)
+        });
+    };
+    is_kept("10.0.1.7", "cnp to 10.0.1.7");
+    let (_, of_host, _) = operator.history(&["--host", "10.0.1.7"]);
+    assert!(
+        !of_host.contains("10.0.1.8") && !of_host.contains("down"),
+        "{of_host}"
+    );
+    let (_, all, _) = operator.history(&[]);
+    assert!(
+        all.contains("cnp to 10.0.1.8") && all.contains("port dci is down"),
+        "{all}"
+    );
+    let (_, of_edge, _) = operator.history(&["--host", "10.0.2.1", "--json"]);
+    assert_eq!(of_edge.lines().count(), 2, "{of_edge}");
+    for line in of_edge.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&record["v"], &record["site"], &record["box"]),
+            (&json!(1), &json!("dc1"), &json!("edge-1"))
+        );
+    }
+    // The server that the leaf node is connected to, whichever that is, goes away.
+    for at in [0, 1] {
+        servers[at].kill();
+        std::thread::sleep(Duration::from_secs(5));
+        let host = format!("10.0.1.{}", 20 + at);
+        decide(&edge, 2000 + at as u64, &host);
+        is_kept(&host, &format!("cnp to {host}"));
+        servers[at].run();
+        std::thread::sleep(Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn three_nodes_keep_the_history_though_one_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut servers = Nats::three(folder.path());
+    let addresses = addresses(&servers);
+    let operator = Operator::new(folder.path(), &addresses);
+    operator.set_up(3);
+    let edge = Edge::start(folder.path(), 1, &addresses, "change-me-1");
+    let mut time = 1000;
+    wait("the history", Duration::from_secs(60), || {
+        time += 1;
+        decide(&edge, time, "10.0.1.7");
+        operator
+            .history(&["--host", "10.0.1.7"])
+            .1
+            .contains("cnp to 10.0.1.7")
+    });
+    for server in &mut servers {
+        server.kill();
+        wait(
+            "the history without a node",
+            Duration::from_secs(30),
+            || {
+                operator
+                    .history(&["--host", "10.0.1.7"])
+                    .1
+                    .contains("cnp to 10.0.1.7")
+            },
+        );
+        server.run();
+        std::thread::sleep(Duration::from_secs(5));
+    }
+}
