@@ -12,7 +12,7 @@ mod common;
 use std::time::Duration;
 
 use common::nats::addresses;
-use common::{Edge, FakeSwitch, Nats, feed, pair, settings, text, wait, write};
+use common::{FakeSwitch, Nats, feed, pair, settings, text, write};
 use serde_json::json;
 
 fn doctor(settings: &std::path::Path) -> (bool, String) {
@@ -176,67 +176,42 @@ fn check_points_at_mistakes() {
     assert_eq!(out.status.code(), Some(2));
 }
 
+/// A password that systemd hands over has a mode of its own, in a folder of the service's.
 #[test]
-fn history_is_kept_by_a_server_with_jetstream() {
+fn a_password_may_be_handed_over_by_the_service_manager() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Nats::with_history(folder.path());
-    let servers = [server.address()];
-    let edge = Edge::start(folder.path(), 1, &servers, "change-me-1");
-    let operator = settings(
-        folder.path(),
-        2,
-        &servers,
-        "change-me-operator",
-        &edge.switch.socket,
-    );
-    let as_operator = std::fs::read_to_string(&operator)
-        .unwrap()
-        .replace("edge-2", "operator")
-        .replace("peers: [edge-1]", "peers: []");
-    let secret = folder.path().join("operator.password");
-    write(&secret, "change-me-operator");
-    let operator = folder.path().join("operator.yaml");
-    write(&operator, &as_operator);
-    let history = |more: &[&str]| {
-        let all = [&["history", "-c", operator.to_str().unwrap()], more].concat();
-        let out = feed(&all);
-        (out.status.success(), text(&out.stdout), text(&out.stderr))
+    let credentials = folder.path().join("credentials");
+    std::fs::create_dir(&credentials).unwrap();
+    let path = folder.path().join("agent.yaml");
+    let shipped = include_str!("../../packaging/feed/agent.yaml");
+    write(&path, shipped);
+    let check = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_npcc-agent"));
+        command.env("CREDENTIALS_DIRECTORY", &credentials);
+        command.args(["check", "-c", path.to_str().unwrap()]);
+        let out = command.output().unwrap();
+        (out.status.success(), text(&out.stderr))
     };
-    let (found, _, said) = history(&[]);
-    assert!(!found && said.contains("--set-up"), "{said}");
-    let (made, said, error) = history(&["--set-up", "7days"]);
-    assert!(made && said.contains("kept for 7days"), "{said}{error}");
-    // A line before the feed's first look is not history; those after it are.
-    std::thread::sleep(Duration::from_secs(2));
-    for (time, src) in [(1000, "10.0.1.7"), (1001, "10.0.1.8")] {
-        edge.switch.logs(json!({"time_us": time, "kind": "decision", "src": src, "dst": "10.0.2.1", "text": format!("cnp to {src}")}));
-    }
-    edge.switch
-        .logs(json!({"time_us": 1002, "kind": "event", "text": "port dci is down"}));
-    wait("the history", Duration::from_secs(30), || {
-        history(&["--host", "10.0.1.7"])
-            .1
-            .contains("cnp to 10.0.1.7")
-    });
-    let (_, of_host, _) = history(&["--host", "10.0.1.7"]);
+    let (accepted, said) = check();
     assert!(
-        !of_host.contains("10.0.1.8") && !of_host.contains("down"),
-        "{of_host}"
+        !accepted && said.contains("cannot read /etc/npcc-switch/agent.password"),
+        "{said}"
     );
-    let (_, all, _) = history(&[]);
+    let password = credentials.join("agent.password");
+    write(&password, "change-me");
+    std::fs::set_permissions(
+        &password,
+        std::os::unix::fs::PermissionsExt::from_mode(0o440),
+    )
+    .unwrap();
+    let (accepted, said) = check();
+    assert!(accepted, "{said}");
+    write(&password, "");
+    let (accepted, said) = check();
     assert!(
-        all.contains("cnp to 10.0.1.8") && all.contains("port dci is down"),
-        "{all}"
+        !accepted && said.contains("credentials/agent.password holds no text"),
+        "{said}"
     );
-    let (_, of_edge, _) = history(&["--host", "10.0.2.1", "--json"]);
-    assert_eq!(of_edge.lines().count(), 2, "{of_edge}");
-    for line in of_edge.lines() {
-        let record: serde_json::Value = serde_json::from_str(line).unwrap();
-        assert_eq!(
-            (&record["v"], &record["site"], &record["box"]),
-            (&json!(1), &json!("dc1"), &json!("edge-1"))
-        );
-    }
 }
 
 #[test]

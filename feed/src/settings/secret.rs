@@ -1,7 +1,7 @@
 //! Files with secrets: nobody but their owner may read them.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use npcc_config::regular::{self, ReadError};
 
@@ -38,17 +38,26 @@ impl SecretError {
     }
 }
 
-/// Reads a secret; the end of the last line is removed.
+/// Returns the file of this name that the service manager handed over (systemd's `LoadCredential`), if there is one. The folder is the
+/// service's alone, whatever the mode of the file.
+fn handed_over(path: &Path) -> Option<PathBuf> {
+    let folder = PathBuf::from(std::env::var_os("CREDENTIALS_DIRECTORY")?);
+    Some(folder.join(path.file_name()?)).filter(|file| file.exists())
+}
+
+/// Reads a secret; the end of the last line is removed. A file of the same name that the service manager handed over comes first.
 ///
 /// # Errors
 /// [`SecretError`].
 pub fn read_secret(path: &Path) -> Result<String, SecretError> {
+    let credential = handed_over(path);
+    let path = credential.as_deref().unwrap_or(path);
     let name = path.display().to_string();
     let unreadable = |error: ReadError| SecretError::Unreadable(name.clone(), error);
     let file = regular::open(path).map_err(unreadable)?;
     let permissions = file.metadata().map_err(|error| unreadable(error.into()))?;
     let mode = permissions.permissions().mode() & 0o7777;
-    if mode & OTHERS != 0 {
+    if credential.is_none() && mode & OTHERS != 0 {
         return Err(SecretError::Open(name, mode));
     }
     let bytes = regular::read_from(file).map_err(unreadable)?;
