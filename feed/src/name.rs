@@ -13,7 +13,7 @@ const LONGEST: usize = 32;
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
-#[schemars(extend("pattern" = "^[a-z0-9-]{1,32}$"))]
+#[schemars(extend("pattern" = format!("^[a-z0-9-]{{1,{LONGEST}}}$")))]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 

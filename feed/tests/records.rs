@@ -5,7 +5,6 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use async_nats::ConnectOptions;
 use common::nats::addresses;
@@ -34,6 +33,19 @@ fn assert_valid(validator: &Validator, record: &Value) {
     assert!(errors.is_empty(), "{errors:?} in {record:#}");
 }
 
+/// Asserts that a record without any one of its keys, or of another version, is none.
+#[track_caller]
+fn assert_needs_all_keys(validator: &Validator, record: &Value) {
+    for key in record.as_object().unwrap().keys() {
+        let mut without = record.clone();
+        without.as_object_mut().unwrap().remove(key);
+        assert!(!validator.is_valid(&without), "without {key}: {without:#}");
+    }
+    let mut later = record.clone();
+    later["v"] = json!(2);
+    assert!(!validator.is_valid(&later), "version 2");
+}
+
 #[tokio::test]
 async fn each_record_has_the_published_form() {
     let published = published();
@@ -47,28 +59,33 @@ async fn each_record_has_the_published_form() {
     pair[0].switch.sees((0..50).map(|number| end(number, 1)));
     let mut left = BTreeSet::from(["state", "hosts", "decisions", "events"]);
     let mut states = 0;
-    let all = async {
-        while !left.is_empty() || states < 10 {
-            let message = messages.next().await.unwrap();
-            let kind = message.subject.rsplit('.').next().unwrap().to_owned();
-            let record: Value = serde_json::from_slice(&message.payload).unwrap();
-            assert_valid(&published[&kind], &record);
-            left.remove(kind.as_str());
-            if kind == "state" {
-                states += 1;
-                // Lines before the feed's first look are no records.
-                pair[0].switch.logs(json!({"time_us": 1_000 + 2 * states, "kind": "decision", "src": "10.0.1.7", "dst": "10.0.2.1", "text": "cnp"}));
-                pair[0].switch.logs(json!({"time_us": 1_001 + 2 * states, "kind": "event", "text": "port dci is down"}));
-            }
+    while !left.is_empty() || states < 10 {
+        // The first roll-up of hosts is due at once, and the next a minute later.
+        assert!(states < 40, "{left:?} did not come");
+        let message = messages.next().await.unwrap();
+        let kind = message.subject.rsplit('.').next().unwrap().to_owned();
+        let record: Value = serde_json::from_slice(&message.payload).unwrap();
+        assert_valid(&published[&kind], &record);
+        if left.remove(kind.as_str()) {
+            assert_needs_all_keys(&published[&kind], &record);
         }
-    };
-    let in_time = tokio::time::timeout(Duration::from_secs(60), all).await;
-    assert!(in_time.is_ok(), "{left:?} did not come");
+        if kind == "state" {
+            states += 1;
+            // Lines before the feed's first look are no records.
+            pair[0].switch.logs(json!({"time_us": 1_000 + 2 * states, "kind": "decision", "src": "10.0.1.7", "dst": "10.0.2.1", "text": "cnp"}));
+            pair[0].switch.logs(
+                json!({"time_us": 1_001 + 2 * states, "kind": "event", "text": "port dci is down"}),
+            );
+        }
+    }
+    let gap = json!({"v": 1, "site": "dc1", "box": "edge-1", "at": 1, "gap": true});
+    assert_valid(&published["events"], &gap);
+    assert_needs_all_keys(&published["events"], &gap);
 }
 
 #[test]
-fn the_schema_tells_records_from_what_is_none() {
-    let published = published();
+fn leases_have_the_published_form() {
+    let validator = &published()["leases"];
     let lease = Lease {
         to: [10, 0, 1, 2].into(),
         from: None,
@@ -77,18 +94,43 @@ fn the_schema_tells_records_from_what_is_none() {
     };
     let message = LeaseMessage::new("gpu-1".parse().unwrap(), 1, vec![lease]).encode();
     let message: Value = serde_json::from_slice(&message).unwrap();
-    assert_valid(&published["leases"], &message);
+    assert_valid(validator, &message);
+    assert_needs_all_keys(validator, &message);
+    let lease = &message["leases"][0];
     for (key, wrong) in [
         ("host", json!("GPU 1")),
         ("expires", json!(-1)),
         ("leases", json!([{"to": "10.0.1.2"}])),
+        ("leases", json!(vec![lease; 201])),
     ] {
         let mut message = message.clone();
         message[key] = wrong;
-        assert!(!published["leases"].is_valid(&message), "{message}");
+        assert!(!validator.is_valid(&message), "{message}");
     }
-    let record = json!({"v": 1, "site": "dc1", "box": "edge-1", "at": 1});
-    for (kind, validator) in published.iter().filter(|(kind, _)| *kind != "leases") {
-        assert!(!validator.is_valid(&record), "{kind} without content");
+}
+
+/// The page for operators names each key.
+#[test]
+fn the_page_names_each_key_of_the_schema() {
+    fn keys<'a>(schema: &'a Value, found: &mut BTreeSet<&'a str>) {
+        if let Some(properties) = schema["properties"].as_object() {
+            found.extend(properties.keys().map(String::as_str));
+        }
+        let parts = schema
+            .as_object()
+            .into_iter()
+            .flat_map(|keys| keys.values());
+        for part in parts.chain(schema.as_array().into_iter().flatten()) {
+            keys(part, found);
+        }
     }
+    let out = feed(&["schema"]);
+    let schema: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let mut found = BTreeSet::new();
+    keys(&schema, &mut found);
+    assert!(found.len() > 40, "{found:?}");
+    let page = include_str!("../../docs/fleet.md");
+    found
+        .retain(|key| !page.contains(&format!("`{key}`")) && !page.contains(&format!("`{key}[]`")));
+    assert!(found.is_empty(), "docs/fleet.md does not name {found:?}");
 }

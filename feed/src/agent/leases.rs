@@ -12,7 +12,7 @@ use super::wire::{CmId, QueuePair};
 /// Addresses of the network interfaces of each device.
 pub type Addresses = BTreeMap<String, Vec<IpAddr>>;
 
-/// Queue pair of a host, as the boxes before it are given it.
+/// Queue pair of a host, as boxes take it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

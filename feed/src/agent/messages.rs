@@ -14,12 +14,15 @@ pub(super) const MOST: usize = 200;
 /// Leases of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeaseMessage {
+    /// Version of the message.
+    #[schemars(extend("const" = VERSION))]
     v: u8,
     /// Name of the host.
     pub host: Name,
     /// Time at which the leases end, in microseconds since the Unix epoch.
     pub expires: u64,
     /// The leases, at most 200.
+    #[schemars(length(max = MOST))]
     pub leases: Vec<Lease>,
 }
 

@@ -1,4 +1,4 @@
-//! `npcc-agent`: queue pairs of a host, for the boxes before it.
+//! `npcc-agent`: queue pairs of a host, for the boxes that its traffic passes first.
 //!
 //! A box learns a sender's queue pair from the first answer that passes it, which is late on a long path. The host knows the number from the start.
 //! The agent polls the kernel's RDMA resources by netlink, and publishes each connected queue pair with its partner as a *lease*, which ends

@@ -15,7 +15,7 @@ use crate::settings::{Bus, check_bus};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSettings {
-    /// Site of the boxes before the host.
+    /// Site of the boxes that the host's traffic passes first.
     pub site: Name,
     /// Name of the host.
     pub host: Name,

@@ -1,7 +1,7 @@
 //! Records of a box for its fleet: state, hosts, decisions and events, published as JSON under `npcc.SITE.BOX.`; and what a reader makes
 //! of them.
 //!
-//! [`schema`] has the JSON schema, docs/fleet.md describes it. Each record has `v` (version of the schema), `site`, `box` and `at`, in microseconds since the Unix epoch.
+//! [`schema()`] returns the JSON schema; docs/fleet.md describes it. Each record has `v` (version of the schema), `site`, `box` and `at`, in microseconds since the Unix epoch.
 
 pub mod history;
 mod records;

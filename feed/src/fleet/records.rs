@@ -47,10 +47,12 @@ impl Records {
         rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             rounds.tick().await;
-            // Those that are due without a connection come once there is one.
+            // Roll-ups that are due while the server or the switch is away come once both are there.
             if round >= hosts_due && self.link.is_up() {
                 unresponsive = self.hosts().await;
-                hosts_due = round + HOSTS;
+                if unresponsive.is_some() {
+                    hosts_due = round + HOSTS;
+                }
             }
             round += 1;
             self.state(unresponsive).await;

@@ -1,6 +1,7 @@
 //! Forms of the records, and their JSON schema.
 
-use schemars::{JsonSchema, SchemaGenerator};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,8 @@ pub(super) const VERSION: u8 = 1;
 /// Record of a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct Record<T> {
-    /// Version of the schema: 1.
+    /// Version of the schema.
+    #[schemars(extend("const" = VERSION))]
     pub(super) v: u8,
     /// Site of the box.
     pub(super) site: Name,
@@ -31,11 +33,11 @@ pub(super) struct Record<T> {
 /// State of a box, every second.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct State {
-    /// The switch, or nothing while it does not answer.
+    /// State of the switch; `null` while it does not answer.
     pub(super) switch: Option<SwitchState>,
-    /// Hosts that do not respond to CNPs; nothing until the switch has answered.
+    /// Number of hosts that do not respond to CNPs; `null` if the switch did not answer the last roll-up.
     pub(super) hosts_unresponsive: Option<usize>,
-    /// The feed.
+    /// State of the feed.
     pub(super) feed: FeedReport,
 }
 
@@ -64,7 +66,8 @@ pub(super) enum Event {
     },
     /// More lines came than were read.
     Gap {
-        /// True.
+        /// Always true.
+        #[schemars(extend("const" = true))]
         gap: bool,
     },
 }
@@ -73,9 +76,8 @@ pub(super) enum Event {
 #[must_use]
 pub fn schema() -> Value {
     fn of<T: JsonSchema>() -> Value {
-        SchemaGenerator::default()
-            .into_root_schema_for::<T>()
-            .into()
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        settings.into_generator().into_root_schema_for::<T>().into()
     }
     json!({
         "state": of::<Record<State>>(),

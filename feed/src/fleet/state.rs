@@ -24,7 +24,9 @@ pub(super) struct SwitchState {
 /// Queue that takes longest to empty.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(super) struct WorstQueue {
+    /// Name of the port.
     pub(super) port: String,
+    /// Priority of the queue, 0 to 7.
     pub(super) priority: u64,
     /// Wire bytes that wait.
     pub(super) bytes: u64,
