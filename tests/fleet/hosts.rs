@@ -53,7 +53,7 @@ pub(crate) const fn numbers(connection: u32) -> (u32, u32) {
     )
 }
 
-/// Length in bytes of a data frame.
+/// Length in bytes of a data frame, without FCS.
 pub(crate) const FRAME: u64 = 14 + 20 + 8 + 12 + 16 + 256 + 4;
 
 /// Frames at the hosts' ends of a box's links.

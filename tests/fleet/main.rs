@@ -1,5 +1,5 @@
-//! Two real switches at one edge, with their feeds and nats-servers: flows whose answers take the other path, a box that is killed, and a bus
-//! that fails.
+//! Two real switches at one edge, with their feeds and nats-servers: flows whose answers take the other path, a box that is killed, a bus
+//! that fails, and a peer that lies.
 //!
 //! Needs root and nats-server. Touches only namespaces and links of its own.
 #![allow(

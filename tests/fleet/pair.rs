@@ -11,6 +11,9 @@ use crate::common::switch::Switch;
 use crate::feeds::Feeds;
 use crate::hosts::{Hosts, Paths, Seen, numbers};
 
+/// Bytes of a flow that earn a CNP, `npcc.cnp.earned` of the boxes.
+pub(crate) const EARNED: u64 = 1_000;
+
 /// A pair of boxes between hosts.
 pub(crate) struct Pair {
     feeds: Option<Feeds>,
@@ -110,7 +113,8 @@ impl Pair {
 fn lab(net: &Net, near: &str, far: &str) -> Lab {
     let npcc =
         "{ evidence: foreign, tick: 1ms, recovery: 4ms, shallow: 20KB, deep: 100KB, gate: off,
-         hosts: { answering: [10.0.1.0/24] }, cnp: { earned: 1KB } }";
+         hosts: { answering: [10.0.1.0/24] }, cnp: { earned: EARNED } }"
+            .replace("EARNED", &format!("{EARNED}B"));
     let cores = "cores: { control: 0, workers: [1], idle: adaptive }\n";
-    Lab::with(&(config(net, [near, far], npcc) + cores))
+    Lab::with(&(config(net, [near, far], &npcc) + cores))
 }
