@@ -17,7 +17,7 @@ use npcc_feed::agent::{self, AgentSettings};
 
 use common::{Failure, accept, failed, say, say_error, stopped};
 
-/// Reports the queue pairs of this host to the boxes before it, over NATS.
+/// Reports the queue pairs of this host to the npcc-switch boxes that its traffic passes first, over NATS.
 #[derive(Debug, Parser)]
 #[command(name = "npcc-agent", version, arg_required_else_help = true)]
 struct Cli {

@@ -35,7 +35,7 @@ pub(super) fn check(settings: &Settings, found: &mut Findings<'_>) {
     }
     if settings.peers.is_empty() {
         let hint = "name the other box of the pair, or leave it so where only states are published";
-        found.warn("peers", "no peer is named: no ends are exchanged", hint);
+        found.warn("peers", "no peer is named: no peer's ends are taken", hint);
     }
     if !(1..=MOST_ENDS).contains(&settings.limits.ends) {
         let message = format!("{} ends are out of range", settings.limits.ends);
