@@ -56,7 +56,10 @@ pub(super) fn due(folder: &Path, stamp: &str, now: SystemTime) -> io::Result<Opt
     if times.filter(|time| recent(*time)).count() >= OF_BURST {
         return Ok(None);
     }
-    Ok(Some(folder.join(format!("{PREFIX}{stamp}{SUFFIX}"))))
+    let path = |mark| folder.join(format!("{PREFIX}{stamp}{mark}{SUFFIX}"));
+    let first = path("");
+    // A stamp counts seconds, and the second crash of a burst may come in the same one. Its name sorts behind the first.
+    Ok(Some(if first.exists() { path("_2") } else { first }))
 }
 
 /// Removes the oldest, so that as many stay as are kept.
@@ -93,6 +96,9 @@ mod tests {
             let third = at + BURST - Duration::from_secs(1);
             assert_eq!(due(folder, "x", third).unwrap(), None, "the same burst");
             fs::remove_file(second).unwrap();
+            let same = due(folder, &format!("2026112{n}"), soon).unwrap();
+            let name = format!("crash-2026112{n}_2.tar.gz");
+            assert!(same.unwrap().ends_with(name), "in the same second");
             thin_out(folder).unwrap();
         }
         fs::write(folder.join("notes.txt"), "another's").unwrap();
