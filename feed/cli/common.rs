@@ -7,7 +7,7 @@ use npcc_config::Report;
 use npcc_config::document::Document;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Why a command failed, and with which exit code.
+/// Failure of a command, which determines its exit code.
 pub(crate) enum Failure {
     /// Code 2: the message is printed as it is.
     Settings(String),

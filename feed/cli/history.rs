@@ -21,7 +21,7 @@ pub(super) struct HistoryArgs {
     /// Print each record as a line of JSON
     #[arg(long)]
     json: bool,
-    /// Have JetStream keep the site's records for this time from now on, and show nothing
+    /// Make JetStream keep the site's records for TIME from now on; prints no records
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with_all = ["host", "json"])]
     set_up: Option<Duration>,
 }
@@ -56,7 +56,7 @@ pub(super) async fn run(args: &HistoryArgs) -> Result<(), Failure> {
     let count = count.await?;
     failed?;
     if count == 0 && !args.json {
-        say("no record\n")?;
+        say("no matching records: use a larger --since, or check the address\n")?;
     }
     Ok(())
 }

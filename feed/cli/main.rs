@@ -33,7 +33,7 @@ enum Command {
     Run(SettingsArg),
     /// Validate a settings file
     Check(SettingsArg),
-    /// Look at the servers, this box's permissions, its peers and its switch: what is wrong and what mends it; exit code 1 if there is anything to mend
+    /// Check the servers, this box's permissions, its peers and its switch; print each problem with its fix; exit code 1 on any error or warning
     Doctor(DoctorArgs),
     /// Show a row for each box of the site: state, version, worst queue, CNPs, hosts that do not respond
     Fleet(FleetArgs),

@@ -24,7 +24,7 @@ pub(super) struct TrialArgs {
     /// Publish and receive only; suggest nothing to the switches
     #[arg(long)]
     watch: bool,
-    /// Stop after so many tables
+    /// Stop after this many tables (default: run until Ctrl-C)
     #[arg(long, value_name = "COUNT")]
     tables: Option<u32>,
 }
@@ -48,7 +48,7 @@ pub(super) async fn run(args: &TrialArgs) -> Result<(), Failure> {
             tokio::time::sleep(PAUSE).await;
             match table::fleet(&read.model, false).await {
                 Ok(states) => say(&table::text(&states))?,
-                // Servers that are stopped to see what happens.
+                // Users stop servers on purpose to watch the failover, so an error does not end the trial.
                 Err(error) => say_error(&format!("no table: {error}")),
             }
             shown += 1;

@@ -85,12 +85,11 @@ impl End {
     }
 }
 
-/// Difference of two times of an end's last frame, in microseconds, up to which the later row says nothing new: 10 s. A switch
-/// believes an end for a minute.
+/// Advance of `last_seen`, in microseconds, from which an end is published again: 10 s. A switch believes a report for 60 s.
 const REFRESH: u64 = 10_000_000;
 
 impl End {
-    /// Returns true if this row says of the same end only that a few more frames passed since `before`.
+    /// Returns true if this row differs from `before` only in counters, and in `last_seen` by less than 10 s.
     #[must_use]
     pub fn is_refresh_of(&self, before: &End) -> bool {
         let same = (self.key(), self.transport, self.first_seen)

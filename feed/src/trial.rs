@@ -22,7 +22,7 @@ pub enum TrialError {
     #[error("nats-server cannot be started ({0}): apt-get install nats-server")]
     NoServer(io::Error),
     /// The system refused.
-    #[error("{0}: {1}")]
+    #[error("cannot prepare the trial, {0}: {1}")]
     Io(String, io::Error),
 }
 
@@ -146,7 +146,7 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        // The feeds first: they say what they have left to say.
+        // Feeds stop before the servers, so that they can still flush their messages.
         for child in self.children.iter_mut().rev() {
             stop(child);
         }

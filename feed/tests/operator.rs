@@ -165,7 +165,7 @@ fn check_points_at_mistakes() {
     assert_eq!(out.status.code(), Some(2));
     let said = text(&out.stderr);
     assert!(
-        said.contains("feed.yaml:2:6: error: no box has this name"),
+        said.contains("feed.yaml:2:6: error: this name is reserved and cannot name a box"),
         "{said}"
     );
     assert!(

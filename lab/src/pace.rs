@@ -31,7 +31,11 @@ impl FromStr for Schedule {
 
     /// Parses `FRAMES,GAP,PERIOD`, the fields of [`Schedule`].
     fn from_str(text: &str) -> Result<Schedule, String> {
-        let wrong = || format!("`{text}` is no timetable: write FRAMES,GAP,PERIOD in ps");
+        let wrong = || {
+            format!(
+                "`{text}` is not a schedule: write FRAMES,GAP,PERIOD (GAP and PERIOD in ps; FRAMES and PERIOD at least 1)"
+            )
+        };
         let numbers: Result<Vec<u64>, _> = text.split(',').map(str::parse).collect();
         match numbers.map_err(|_| wrong())?[..] {
             [frames, gap, period] if frames > 0 && period > 0 => Ok(Schedule {

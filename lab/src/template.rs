@@ -52,11 +52,12 @@ impl Templates {
     pub fn read(path: &Path) -> anyhow::Result<Templates> {
         let name = path.display();
         let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-        let mut reader =
-            PcapReader::new(BufReader::new(file)).with_context(|| format!("{name}: no capture"))?;
+        let mut reader = PcapReader::new(BufReader::new(file))
+            .with_context(|| format!("{name} is not a pcap file"))?;
         let (mut all, mut frame) = (Vec::new(), Vec::<u8>::new());
         while let Some(packet) = reader.next_packet() {
-            let packet = packet.with_context(|| format!("{name}: frame {}", all.len() + 1))?;
+            let packet =
+                packet.with_context(|| format!("{name}: cannot read frame {}", all.len() + 1))?;
             if all.is_empty() {
                 frame = packet.data.to_vec();
             }

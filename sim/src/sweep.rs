@@ -34,7 +34,7 @@ pub fn all(
 /// Runs every case of a scenario with one seed after the other: `runs[n]` are those of the n-th seed, counted from the scenario's.
 ///
 /// # Errors
-/// As [`all`].
+/// The errors are those of [`all`].
 pub fn seeded(
     scenario: &Scenario,
     seeds: u64,

@@ -38,7 +38,7 @@ impl ControlCore {
         let full = self.next_in.is_none() || since >= self.period.0 - self.period.0 / 8;
         if full {
             let late = since > self.period.0 + self.tick.0 / 2;
-            // Not by `wake_early`, and not the first call.
+            // The first call, and one after `wake_early`, have no previous pass and are never late.
             let late = late && self.last_full_pass > Nanos::ZERO;
             self.tracker.adapt_reads(late);
             self.last_full_pass = now;

@@ -100,9 +100,8 @@ impl ControlCore {
     }
 }
 
-/// Max-min fair rate: the rate that is left to each sender above it when those together give up `excess`. With the `k` fastest above it, it is (their sum -
-/// excess) / k. Rates come
-/// in the order of bytes, so about fastest first. Each counts if it is above the result for those before it, even if one of them was slower.
+/// Returns the max-min fair rate in bit/s: the level to which all faster senders are cut so that they give up `excess` together. For the
+/// `k` faster senders it is (sum of their rates - `excess`) / k. Rates come in the order of bytes, so about fastest first. Each counts if it is above the result for those before it, even if one of them was slower.
 pub(super) fn max_min_rate(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
     let (mut sum, mut above, mut fair) = (0u64, 0, 0);
     for rate in rates.filter(|rate| *rate > 0) {

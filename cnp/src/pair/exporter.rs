@@ -32,7 +32,7 @@ impl Endpoints {
         let due = |(at, port): (Nanos, u16)| {
             record.time.since(at) >= AGAIN || self.port(end).is_some_and(|now| now != port)
         };
-        // Nor is one whose connection has just ended there again by its last packets.
+        // Packets that arrive after their connection closed (before `began`) do not export the end again.
         if record.time >= state.began && state.exported.is_none_or(due) {
             let acked = is_positive_reply(record).then_some(record.psn);
             self.export_end(end, acked, record.time);
@@ -40,7 +40,7 @@ impl Endpoints {
     }
 
     fn export_end(&mut self, end: u32, acked_psn: Option<u32>, now: Nanos) {
-        // The port of an endpoint in doubt tells nothing.
+        // An endpoint in doubt has no port.
         let (Some(key), Some(udp_port)) = (self.key(end), self.port(end)) else {
             return;
         };
@@ -63,7 +63,7 @@ impl Endpoints {
         self.export.write(row);
     }
 
-    /// Exports that an endpoint is forgotten, if its being there was exported.
+    /// Exports the removal of an endpoint that was exported before.
     pub(super) fn export_gone(&mut self, end: u32) {
         let (on, key) = (self.export.on, self.key(end));
         let exported = self
@@ -74,7 +74,7 @@ impl Endpoints {
         }
     }
 
-    /// Follows the readers' wishes, and goes on with a walk. Bounded work.
+    /// Exports while there are readers, and continues a requested walk. Bounded work.
     pub(super) fn export_more(&mut self, now: Nanos) {
         let feed = &self.export.feed;
         self.export.on = feed.readers.load(Ordering::Relaxed) > 0;

@@ -114,7 +114,7 @@ impl Endpoints {
             self.reset_psn(endpoint);
             self.restart_steadiness(endpoint, record.time);
             if !self.count_port_change(endpoint, record.time) {
-                // Nor does its port prove anything, which is another's then and not looked at again.
+                // Packets of several connections share this endpoint, so its UDP source port proves nothing until a majority accepts one.
                 self.set_port(endpoint, None, record.time);
             }
         }
@@ -278,7 +278,7 @@ impl Endpoints {
         }
     }
 
-    /// Returns true if a reply's number is none that requests to this endpoint can have in flight.
+    /// Returns true if no request in flight to this endpoint can have the reply's number.
     fn is_far(&self, requests: u32, present: u32, psn: u32, now: Nanos) -> bool {
         distance(present, psn) > NEAR
             && self

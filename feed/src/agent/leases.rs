@@ -67,7 +67,7 @@ impl Leases {
         }
     }
 
-    /// Takes what the host has now; returns what has to be published: new leases, and those that are due.
+    /// Replaces the set with the host's present leases; returns those that are new or due for renewal.
     pub fn update(
         &mut self,
         now: Duration,
@@ -87,7 +87,7 @@ impl Leases {
         due
     }
 
-    /// Has every lease be published again at the next update: the bus was away.
+    /// Forgets the publication times, so that the next update returns every lease: the bus was down.
     pub fn forget(&mut self) {
         self.known.clear();
     }

@@ -45,7 +45,7 @@ impl LeaseMessage {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a message that the host `from` published; `None` for one that is none, or another host's.
+    /// Decodes a message published by the host `from`; `None` if it is malformed or names another host.
     #[must_use]
     pub fn decode(bytes: &[u8], from: &Name) -> Option<Self> {
         let message: Self = serde_json::from_slice(bytes).ok()?;

@@ -76,14 +76,14 @@ impl Link {
         sent
     }
 
-    /// Publishes a record, which is dropped and counted where that takes waiting.
+    /// Publishes a record; drops and counts it if it cannot be queued at once.
     pub async fn publish_record(&self, subject: &str, bytes: &[u8]) {
         if !self.publish(subject, bytes).await {
             count(&self.counts.records_dropped, 1);
         }
     }
 
-    /// Passes messages to `to` as `read` has them of a subject and content; they are dropped and counted while it is full. One
+    /// Decodes each message with `read(subject, payload)` and passes it to `to`; drops and counts it while `to` is full. One
     /// subscription for several subjects keeps their order.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Link {
         Ok(())
     }
 
-    /// Sends what waits, as far as that is done soon.
+    /// Flushes queued messages, for at most 500 ms.
     pub async fn close(&self) {
         let _ = tokio::time::timeout(Duration::from_millis(500), self.client.flush()).await;
     }

@@ -27,7 +27,7 @@ npcc_pipeline::named! {
         Unreachable = "unreachable",
         /// A server refuses this box's credentials.
         Credentials = "credentials",
-        /// TLS does not come about.
+        /// The TLS handshake with a server fails.
         Tls = "tls",
         /// This box may publish for others.
         TooWide = "permissions-too-wide",
@@ -64,9 +64,9 @@ impl Kind {
 /// Finding: what is wrong, where, and what mends it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Kind.
+    /// Kind of problem; printed in brackets.
     pub kind: Kind,
-    /// Severity.
+    /// Severity, which follows from the kind.
     pub severity: Severity,
     /// Server, peer or socket.
     #[serde(rename = "where")]
@@ -113,7 +113,7 @@ pub fn text(found: &[Finding]) -> String {
     };
     let mut text: String = found.iter().map(one).collect();
     if found.is_empty() {
-        text.push_str("nothing found\n");
+        text.push_str("no problems found\n");
     }
     text
 }

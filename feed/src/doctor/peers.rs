@@ -24,12 +24,14 @@ pub(super) async fn examine(settings: &Settings, probe: &Probe, found: &mut Vec<
     for peer in &settings.peers {
         match offsets.get(peer) {
             None => {
-                let what = "no state of it came in 2.5 s";
+                let what = "no state record arrived from it within 2.5 s";
                 let mend = "run npcc-feed doctor there; its site and box must be named as here";
                 found.push(Finding::new(Kind::PeerSilent, peer, what, mend));
             }
             Some(ms) if ms.abs() > MOST_MS => {
-                let what = format!("its clock differs from this box's by {ms} ms");
+                let what = format!(
+                    "its clock is {ms} ms from this box's (negative: behind); the limit is {MOST_MS} ms"
+                );
                 let mend = "synchronise both by NTP or PTP: chronyc tracking";
                 found.push(Finding::new(Kind::Clock, peer, what, mend));
             }

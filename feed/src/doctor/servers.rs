@@ -97,8 +97,7 @@ async fn permissions(settings: &Settings, probe: &Probe, found: &mut Vec<Finding
     }
     let other = format!("npcc.{}.doctor-of-another-box.doctor", settings.site);
     if probe.may_publish(&other).await {
-        let what =
-            "this box may publish for others: who has its secret can make up ends of any box";
+        let what = "this box's user may publish as any other box: anyone who holds its secret can forge their ends";
         let mend = format!("allow its user to publish {} only", settings.subject(">"));
         found.push(Finding::new(Kind::TooWide, &probe.server, what, mend));
     }

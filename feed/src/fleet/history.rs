@@ -44,7 +44,7 @@ pub struct Wanted {
     pub since: Duration,
 }
 
-/// Copies of the stream where there are so many servers with JetStream.
+/// Number of copies of the stream if at least three servers run JetStream; otherwise there is one.
 const COPIES: usize = 3;
 
 /// Makes the stream of a site, or changes how long it keeps records. Returns the number of its copies: three where there are three servers

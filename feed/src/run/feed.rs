@@ -39,7 +39,7 @@ pub enum RunError {
     #[error("cannot subscribe: {0}")]
     Subscribe(#[from] async_nats::SubscribeError),
     /// The system refused.
-    #[error("the system gives no random number: {0}")]
+    #[error("cannot read random bytes from the kernel: {0}")]
     System(#[from] io::Error),
 }
 

@@ -21,7 +21,7 @@ pub struct FeedReport {
     pub ends: usize,
     /// Own rows that were not published: out of range, or more than the limits.
     pub lost: u64,
-    /// Why the switch's rows do not come, while they do not.
+    /// Reason why no rows arrive from the switch; `null` while they arrive.
     pub switch_down: Option<String>,
     /// Times at which the switch's rows were taken anew.
     pub snapshots: u64,
@@ -40,7 +40,7 @@ pub struct PeerReport {
     pub peer: Name,
     /// Ends of the peer that are held.
     pub ends: usize,
-    /// Time since its last message, in milliseconds; none came without it.
+    /// Time since the peer's last message, in milliseconds; `null` before the first.
     pub heard_ms: Option<u64>,
     /// True if the copy equals the peer's ends as far as is known.
     pub equal: bool,

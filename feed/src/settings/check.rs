@@ -22,8 +22,8 @@ pub(super) fn check(settings: &Settings, found: &mut Findings<'_>) {
     }
     check_bus(&settings.bus, found);
     if settings.name.as_str() == HOSTS {
-        let hint = format!("npcc.SITE.{HOSTS}. is where hosts publish: take another name");
-        found.error("box", "no box has this name", hint);
+        let hint = format!("choose another name: hosts' agents publish under npcc.SITE.{HOSTS}.");
+        found.error("box", "this name is reserved and cannot name a box", hint);
     }
     for (at, peer) in settings.peers.iter().enumerate() {
         let path = format!("peers.{at}");
@@ -34,8 +34,8 @@ pub(super) fn check(settings: &Settings, found: &mut Findings<'_>) {
         }
     }
     if settings.peers.is_empty() {
-        let hint = "name the other box of the pair, or leave it so where only states are published";
-        found.warn("peers", "no peer is named: no peer's ends are taken", hint);
+        let hint = "name the other box of the pair; leave it empty only if this box just publishes its records";
+        found.warn("peers", "no peer is named: no ends are imported", hint);
     }
     if !(1..=MOST_ENDS).contains(&settings.limits.ends) {
         let message = format!("{} ends are out of range", settings.limits.ends);
@@ -72,8 +72,8 @@ fn servers(bus: &Bus, found: &mut Findings<'_>) {
             let message = format!("`{server}` is not the address of a server");
             found.error(&path, message, "write nats://HOST:PORT or tls://HOST:PORT");
         } else if server.contains('@') {
-            let hint = "use user and password_file, which others cannot read";
-            found.error(&path, "a password does not belong into an address", hint);
+            let hint = "remove everything up to `@`; set bus.user and bus.password_file";
+            found.error(&path, "the address contains credentials", hint);
         } else if bus.servers[..at].contains(server) {
             found.error(&path, format!("{server} is listed twice"), "remove one");
         }
@@ -104,19 +104,19 @@ fn identity(bus: &Bus, found: &mut Findings<'_>) {
         ([], Some(_)) => found.error("bus.user", "a user needs a password", "add password_file"),
         ([], None) if bus.tls.as_ref().is_some_and(|tls| tls.key.is_some()) => {}
         ([], None) => {
-            let hint = "add user and password_file, nkey_file, credentials_file or a certificate: without one anybody may publish in its place";
-            found.warn("bus", "nobody says who this is", hint);
+            let hint = "set user and password_file, nkey_file, credentials_file, or tls.certificate and tls.key: otherwise any client may publish under this name";
+            found.warn("bus", "no credentials are set", hint);
         }
         ([key], Some(_)) => {
             let message = format!("a user does not go with {key}");
             found.error(
                 "bus.user",
                 message,
-                "remove user: the file says who this is",
+                "remove user: the file already identifies the client",
             );
         }
         ([_, second, ..], _) => {
-            let message = "two ways to say who this is".to_owned();
+            let message = "more than one kind of credentials is set".to_owned();
             found.error(&format!("bus.{second}"), message, "keep one of them");
         }
     }

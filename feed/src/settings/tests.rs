@@ -34,7 +34,7 @@ limits: { ends: 0, rows_per_second: 5 }
     for expected in [
         "1:10: error: version 2 is not known",
         "5:13: error: `http://a` is not the address of a server",
-        "5:23: error: a password does not belong into an address",
+        "5:23: error: the address contains credentials",
         "5:54: error: nats://c is listed twice",
         "6:9: error: a user needs a password",
         "7:9: error: edge-1 is this box",

@@ -18,7 +18,7 @@ pub(super) enum Line {
     Row(Value),
     /// The end of the answer.
     End(Value),
-    /// Why there are no rows, or no more.
+    /// Reason why there are no rows, or no more.
     Error(String),
 }
 
@@ -83,7 +83,7 @@ pub(super) fn suggested(line: &str) -> Result<Suggested, String> {
     match serde_json::from_str(line) {
         Ok(Answer::Suggested(counts)) => Ok(counts),
         Ok(Answer::Error(why)) => Err(why),
-        Err(_) => Err("the switch answered something else; are both of one version?".to_owned()),
+        Err(_) => Err("unexpected answer from the switch: install the same version of npcc-feed and npcc-switch".to_owned()),
     }
 }
 

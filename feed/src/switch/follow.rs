@@ -46,7 +46,7 @@ async fn follow_once(socket: &Path, to: &mpsc::Sender<FromSwitch>) -> std::io::R
     let mut batch = Vec::new();
     let mut is_new = true;
     loop {
-        // What is there already goes with the batch.
+        // Rows that follow within 5 ms join the batch.
         let line = match tokio::time::timeout(Duration::from_millis(5), lines.next_line()).await {
             Ok(line) => line?,
             Err(_) if batch.is_empty() => lines.next_line().await?,

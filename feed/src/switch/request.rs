@@ -26,7 +26,9 @@ pub enum RequestError {
     #[error("the switch refused: {0}")]
     Refused(String),
     /// The answer ended early or is of another kind.
-    #[error("the switch answered something else; are both of one version?")]
+    #[error(
+        "unexpected answer from the switch: install the same version of npcc-feed and npcc-switch"
+    )]
     Other,
 }
 

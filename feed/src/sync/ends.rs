@@ -154,7 +154,7 @@ impl Ends {
         self.pending.len()
     }
 
-    /// Forgets that ends are gone where more of those wait than the table may hold; returns their number.
+    /// Drops all queued removals once more changes wait than twice the table's capacity; returns the number dropped.
     pub(super) fn bound_changes(&mut self) -> usize {
         if self.pending.len() <= 2 * self.most {
             return 0;

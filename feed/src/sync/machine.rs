@@ -33,11 +33,11 @@ pub struct Outgoing {
 pub struct PeerState {
     /// Ends held.
     pub ends: usize,
-    /// Time of the last message.
+    /// Time of the peer's last message, on the caller's clock; `None` before the first.
     pub heard: Option<Duration>,
     /// True if the copy equals the peer's ends as far as is known.
     pub equal: bool,
-    /// Counters.
+    /// Counters of messages and rows from this peer since the start.
     pub counts: PeerCounts,
 }
 
@@ -52,7 +52,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// Notes a request of parts, none of them for the digest.
+    /// Records a request for parts; an empty list requests the digest.
     fn request(&mut self, now: Duration, parts: &[u16]) {
         if !self.serves.take(now, parts.len().max(1)) {
             self.replica.refuse(RejectReason::Rate, 1);

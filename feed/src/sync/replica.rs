@@ -16,7 +16,7 @@ use crate::row::{Cm, Row};
 const PAUSE: Duration = Duration::from_millis(250);
 /// Time without a message after which a peer counts as silent and nothing is requested of it.
 const SILENT: Duration = Duration::from_secs(2);
-/// Time without progress after which a lower number is believed, and for which a message of the last epoch may be late.
+/// Time without progress after which a lower sequence number is accepted, and for which a message of the last epoch may be late.
 const STUCK: Duration = Duration::from_secs(1);
 /// Most messages of the connection manager that wait for the switch; the oldest are overwritten.
 const MOST_CM: usize = 4096;
@@ -186,13 +186,13 @@ impl Replica {
         self.doubt_all();
     }
 
-    /// Returns true if this copy is as of the peer's number `sequence`, after rows that are missing are noted.
+    /// Returns true if this copy includes all rows up to `sequence`; records missing rows first.
     fn is_current(&mut self, now: Duration, sequence: u64) -> bool {
         let next = sequence + 1;
         if next > self.next {
             self.missed(now, next);
         } else if next < self.next && now.saturating_sub(self.advanced) >= STUCK {
-            // Only a peer that lied before, or a message that was very late, says so.
+            // A lower number means that the peer sent a false one before, or that this message is very late.
             self.next = next;
             self.advanced = now;
             self.doubt_all();

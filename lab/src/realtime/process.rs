@@ -171,7 +171,10 @@ impl Process {
     fn await_ready(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
         while client::ask(&self.socket, &Request::Snapshot).is_err() {
-            let ended = self.child.try_wait().context("cannot see the switch")?;
+            let ended = self
+                .child
+                .try_wait()
+                .context("cannot query the switch process")?;
             if ended.is_some() || begun.elapsed() > PATIENCE {
                 let said = fs::read_to_string(&self.log).unwrap_or_default();
                 bail!("the switch does not come up:\n{said}");
@@ -213,7 +216,7 @@ impl Process {
     /// Stops the switch and reads its totals.
     ///
     /// # Errors
-    /// The switch failed, did not take what hosts reported, or its account of frames does not close.
+    /// The switch failed, did not take what hosts reported, or its totals do not balance.
     pub(super) fn finish(mut self) -> anyhow::Result<Totals> {
         for report in self.reports.drain(..) {
             // The thread cannot panic: it only sends requests.
@@ -229,10 +232,12 @@ impl Process {
         let snapshot: Snapshot =
             serde_json::from_str(&text).context("the switch's totals cannot be read")?;
         if !snapshot.conservation.holds() {
-            bail!("the switch's account of frames does not close");
+            bail!(
+                "the switch's totals do not balance: frames in differ from frames out, dropped and held; report this as a bug"
+            );
         }
         let queue = queue(&snapshot, self.watched);
-        let queue = queue.context("the switch's totals name no such queue")?;
+        let queue = queue.context("the switch's totals lack the watched queue")?;
         Ok(Totals {
             peak: queue.peak,
             marked: queue.ecn_marked,

@@ -63,7 +63,7 @@ impl Live {
     /// Builds everything but the watched switch.
     ///
     /// # Errors
-    /// As [`super::run`].
+    /// The errors are those of [`super::run`].
     pub fn new(scenario: &Scenario, case: &Case) -> Result<Live, BuildError> {
         let mut engine = Engine::build(scenario, case)?;
         let outside = engine.watch.0;

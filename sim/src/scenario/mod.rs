@@ -282,7 +282,7 @@ impl Scenario {
             .find(|flow| flow.burst.is_some() != flow.every.is_some())
         {
             return Err(format!(
-                "flows from `{}`: burst and every go together",
+                "flows from `{}`: set both burst and every, or neither",
                 flow.from
             ));
         }
@@ -291,7 +291,7 @@ impl Scenario {
             .iter()
             .any(|group| group.count == 0 || group.rate.0 == 0)
         {
-            return Err("hosts need a count and a rate above 0".to_owned());
+            return Err("hosts: count and rate must be above 0".to_owned());
         }
         let vary = &self.vary;
         if vary.scheme.is_empty() || vary.sender.is_empty() || vary.starts().next().is_none() {

@@ -21,23 +21,23 @@ pub struct Target {
     /// True (the default) if it applies to warm connections, false for cold ones.
     #[serde(default = "yes")]
     pub warm: bool,
-    /// Least factor by which the peak queue of `ecn` is higher.
+    /// Minimum ratio of `ecn`'s peak depth to this run's.
     pub times_below_ecn: Option<f64>,
-    /// Least utilisation, as a share.
+    /// Minimum utilisation of the watched link, 0 to 1.
     pub utilisation: Option<f64>,
     /// True if utilisation must be at least that of `ecn`.
     #[serde(default)]
     pub utilisation_of_ecn: bool,
-    /// Least goodput, as a share.
+    /// Minimum goodput of the watched link, 0 to 1.
     pub goodput: Option<f64>,
-    /// Least value of Jain's index.
+    /// Minimum of Jain's index, 0 to 1.
     pub jain: Option<f64>,
-    /// Greatest number of pauses.
+    /// Maximum number of pauses.
     pub pauses: Option<u64>,
     /// True if no figure may be worse than with `ecn` alone, over all seeds; see [`crate::harm`].
     #[serde(default)]
     pub never_worse: bool,
-    /// Greatest ratio of the peak queues over all lengths.
+    /// Maximum ratio of the highest to the lowest peak over all lengths.
     pub flat: Option<f64>,
 }
 

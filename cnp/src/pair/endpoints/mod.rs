@@ -326,7 +326,7 @@ impl Endpoints {
         let Some(state) = self.entries.get(endpoint) else {
             return Ok(None);
         };
-        // After a connection's end its last packets are still on their way: their properties until then count.
+        // An endpoint that began less than `WORKER_SKEW` ago has no earlier packets. After a close `began` lies ahead, so the last packets still count.
         if state.began <= now && now.since(state.began) < WORKER_SKEW {
             return Ok(None);
         }
@@ -346,7 +346,7 @@ impl Endpoints {
         self.export_gone(endpoint);
         self.reset(endpoint, false, now);
         if let Some(state) = self.entries.get_mut(endpoint) {
-            // Nor are its last packets, still on their way.
+            // Packets of the closed connection may still arrive during `TIME_WAIT`; they are no activity either.
             (state.last_seen, state.began) = (Nanos::ZERO, now + TIME_WAIT);
         }
     }

@@ -38,10 +38,10 @@ pub enum BuildError {
     )]
     Ports(String, usize),
     /// A switch has no path to the hosts of another.
-    #[error("switch `{0}` has no way to the hosts of `{1}`; add a link")]
+    #[error("switch `{0}` has no path to the hosts of `{1}`; add a link")]
     Unreachable(String, String),
     /// The switch's route table refused a route.
-    #[error("routes")]
+    #[error("cannot install the host routes")]
     Routes(#[from] npcc_pipeline::route::writer::RouteError),
 }
 
