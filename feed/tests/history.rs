@@ -34,6 +34,11 @@ impl Operator {
         (out.status.success(), text(&out.stdout), text(&out.stderr))
     }
 
+    /// Returns true if the history of a host has this line.
+    fn shows(&self, host: &str, line: &str) -> bool {
+        self.history(&["--host", host]).1.contains(line)
+    }
+
     /// Makes the stream, once the servers can.
     fn set_up(&self, copies: usize) {
         wait("the stream", Duration::from_secs(60), || {
@@ -67,9 +72,7 @@ fn a_leaf_node_keeps_the_history_of_a_pair() {
     edge.switch
         .logs(json!({"time_us": 1002, "kind": "event", "text": "port dci is down"}));
     let is_kept = |host: &str, line: &str| {
-        wait(line, Duration::from_secs(30), || {
-            operator.history(&["--host", host]).1.contains(line)
-        });
+        wait(line, Duration::from_secs(30), || operator.shows(host, line));
     };
     is_kept("10.0.1.7", "cnp to 10.0.1.7");
     let (_, of_host, _) = operator.history(&["--host", "10.0.1.7"]);
@@ -115,22 +118,14 @@ fn three_nodes_keep_the_history_though_one_is_lost() {
     wait("the history", Duration::from_secs(60), || {
         time += 1;
         decide(&edge, time, "10.0.1.7");
-        operator
-            .history(&["--host", "10.0.1.7"])
-            .1
-            .contains("cnp to 10.0.1.7")
+        operator.shows("10.0.1.7", "cnp to 10.0.1.7")
     });
     for server in &mut servers {
         server.kill();
         wait(
             "the history without a node",
             Duration::from_secs(30),
-            || {
-                operator
-                    .history(&["--host", "10.0.1.7"])
-                    .1
-                    .contains("cnp to 10.0.1.7")
-            },
+            || operator.shows("10.0.1.7", "cnp to 10.0.1.7"),
         );
         server.run();
         std::thread::sleep(Duration::from_secs(5));

@@ -101,7 +101,8 @@ impl ControlCore {
 }
 
 /// Returns the max-min fair rate in bit/s: the level to which all faster senders are cut so that they give up `excess` together. For the
-/// `k` faster senders it is (sum of their rates - `excess`) / k. Rates come in the order of bytes, so about fastest first. Each counts if it is above the result for those before it, even if one of them was slower.
+/// `k` faster senders it is (sum of their rates - `excess`) / k. Rates come in the order of bytes, so about fastest first. Each counts if it
+/// is above the result for those before it, even if one of them was slower.
 pub(super) fn max_min_rate(rates: impl Iterator<Item = u64>, excess: u64) -> u64 {
     let (mut sum, mut above, mut fair) = (0u64, 0, 0);
     for rate in rates.filter(|rate| *rate > 0) {

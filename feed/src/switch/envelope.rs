@@ -10,6 +10,10 @@ use crate::agent::{Lease, LeaseMessage};
 use crate::name::Name;
 use crate::row::Row;
 
+/// Error text for an answer that cannot be read, or that answers another request.
+pub(super) const UNEXPECTED: &str =
+    "unexpected answer from the switch: install the same version of npcc-feed and npcc-switch";
+
 /// Line of an answer of rows.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -83,7 +87,7 @@ pub(super) fn suggested(line: &str) -> Result<Suggested, String> {
     match serde_json::from_str(line) {
         Ok(Answer::Suggested(counts)) => Ok(counts),
         Ok(Answer::Error(why)) => Err(why),
-        Err(_) => Err("unexpected answer from the switch: install the same version of npcc-feed and npcc-switch".to_owned()),
+        Err(_) => Err(UNEXPECTED.to_owned()),
     }
 }
 

@@ -26,9 +26,7 @@ pub enum RequestError {
     #[error("the switch refused: {0}")]
     Refused(String),
     /// The answer ended early or is of another kind.
-    #[error(
-        "unexpected answer from the switch: install the same version of npcc-feed and npcc-switch"
-    )]
+    #[error("{}", envelope::UNEXPECTED)]
     Other,
 }
 

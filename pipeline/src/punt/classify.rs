@@ -12,7 +12,7 @@ use super::class::PuntClass;
 use super::interface::PuntPort;
 use super::layer2::Layer2;
 use crate::drop::DropReason;
-use crate::parse::{UpperLayer, skip_extensions};
+use crate::parse::skip_extensions;
 use crate::wire::ethernet::{self, Ethernet};
 use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6::{self, Ipv6};
@@ -175,31 +175,32 @@ fn of_v6(
     if nobody || !is_group && !ours {
         return Err(refused);
     }
-    let layer = upper_of_v6(whole, header.next_header)?;
-    let upper = Upper {
-        protocol: layer.protocol,
-        bytes: whole.get(layer.off..).unwrap_or_default(),
-        ttl: header.hop_limit,
-        is_group,
-        is_fragment: layer.is_fragment,
-    };
-    let class = upper.class();
+    let class = upper_of_v6(whole, header, is_group)?.class();
     Ok(ForLinux { class, end })
 }
 
-/// Finds the upper layer of an IPv6 packet.
+/// Returns the upper layer of an IPv6 packet.
 ///
 /// # Errors
 /// Returns the drop reason for a routing header that is not at its end, for a fragment that begins with an extension header (a routing header may
 /// be among those, which only the whole packet shows), or for a chain that cannot be read.
-fn upper_of_v6(packet: &[u8], first: u8) -> Result<UpperLayer, DropReason> {
-    let upper = skip_extensions(packet, first).ok_or(DropReason::IpHeader)?;
-    let hides_routing = upper.is_fragment && ipv6::is_option_like(upper.protocol);
-    if upper.has_segments_left || hides_routing {
-        Err(DropReason::SourceRoute)
-    } else {
-        Ok(upper)
+fn upper_of_v6<'a>(
+    packet: &'a [u8],
+    header: &Ipv6,
+    is_group: bool,
+) -> Result<Upper<'a>, DropReason> {
+    let layer = skip_extensions(packet, header.next_header).ok_or(DropReason::IpHeader)?;
+    let hides_routing = layer.is_fragment && ipv6::is_option_like(layer.protocol);
+    if layer.has_segments_left || hides_routing {
+        return Err(DropReason::SourceRoute);
     }
+    Ok(Upper {
+        protocol: layer.protocol,
+        bytes: packet.get(layer.off..).unwrap_or_default(),
+        ttl: header.hop_limit,
+        is_group,
+        is_fragment: layer.is_fragment,
+    })
 }
 
 /// Upper layer of an IP packet, with the IP fields that its class depends on.
@@ -283,12 +284,5 @@ fn upper_of_sent_v4(packet: &[u8]) -> Option<Upper<'_>> {
 
 fn upper_of_sent_v6(packet: &[u8]) -> Option<Upper<'_>> {
     let (header, _) = Ipv6::ref_from_prefix(packet).ok()?;
-    let layer = upper_of_v6(packet, header.next_header).ok()?;
-    Some(Upper {
-        protocol: layer.protocol,
-        bytes: packet.get(layer.off..)?,
-        ttl: header.hop_limit,
-        is_group: header.dst[0] == 0xff,
-        is_fragment: layer.is_fragment,
-    })
+    upper_of_v6(packet, header, header.dst[0] == 0xff).ok()
 }

@@ -35,6 +35,12 @@ pub enum Start {
 }
 
 impl Start {
+    /// Returns the state of connections that report nothing; `warm`: they were used before.
+    #[must_use]
+    pub const fn unreported(warm: bool) -> Start {
+        if warm { Start::Warm } else { Start::Cold }
+    }
+
     /// Weakest evidence on which a CNP is sent: reports count where hosts make any.
     #[must_use]
     pub const fn evidence(self) -> Evidence {

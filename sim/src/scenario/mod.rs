@@ -112,9 +112,12 @@ pub struct Vary {
 impl Vary {
     /// Returns the states of connections at their start.
     pub fn starts(&self) -> impl Iterator<Item = Start> {
-        let warm = |warm: &bool| if *warm { Start::Warm } else { Start::Cold };
         let reported = self.host_feed.iter().copied().map(Start::Reported);
-        self.warm.iter().map(warm).chain(reported)
+        self.warm
+            .iter()
+            .copied()
+            .map(Start::unreported)
+            .chain(reported)
     }
 }
 

@@ -50,9 +50,8 @@ impl Target {
     #[must_use]
     pub fn is_for(&self, case: &Case) -> bool {
         let any = |empty: bool, found: bool| empty || found;
-        let start = if self.warm { Start::Warm } else { Start::Cold };
         self.scheme.contains(&case.scheme)
-            && start == case.start
+            && Start::unreported(self.warm) == case.start
             && any(self.sender.is_empty(), self.sender.contains(&case.sender))
             && any(
                 self.length.is_empty(),

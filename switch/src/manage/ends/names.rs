@@ -47,10 +47,6 @@ impl PeerName {
         Ok(format!("{prefix}{name}"))
     }
 
-    const fn is_host(&self) -> bool {
-        matches!(self, PeerName::Host(_))
-    }
-
     pub(super) const fn speaker(&self) -> Speaker {
         match self {
             PeerName::Peer(_) => Speaker::Box,
@@ -79,18 +75,23 @@ impl PeerNames {
     pub(super) fn number(&self, name: &PeerName) -> Result<PeerId, String> {
         let listed = name.listed()?;
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = |names: &[String], name: &str| names.iter().position(|one| one == name);
-        let is_last = names.len() >= PEERS - 1;
-        let known = at(&names, &listed).or_else(|| at(&names, OTHERS).filter(|_| name.is_host()));
-        let at = match (known, name) {
-            (Some(at), _) => at,
-            (None, PeerName::Peer(_)) if is_last => {
+        let is_full = names.len() >= PEERS - 1;
+        let is_host = matches!(name, PeerName::Host(_));
+        let listed = if is_full && is_host && !names.contains(&listed) {
+            OTHERS.to_owned()
+        } else {
+            listed
+        };
+        let at = match names.iter().position(|one| *one == listed) {
+            Some(at) => at,
+            None if is_full && !is_host => {
+                let known = names.len();
                 return Err(format!(
-                    "{PEERS} peers are known already: restart the switch to forget them"
+                    "{known} peers are known already: restart the switch to forget them"
                 ));
             }
-            (None, _) => {
-                names.push(if is_last { OTHERS.to_owned() } else { listed });
+            None => {
+                names.push(listed);
                 names.len() - 1
             }
         };
