@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_nats::Client;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
 use async_nats::jetstream::{self, stream};
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -68,16 +69,19 @@ pub async fn set_up(settings: &Settings, kept: Duration) -> Result<usize, Histor
         num_replicas,
         ..config.clone()
     };
-    if context
-        .create_or_update_stream(copies(COPIES))
-        .await
-        .is_ok()
-    {
-        return Ok(COPIES);
+    let mut count = COPIES;
+    let mut made = context.create_or_update_stream(copies(count)).await;
+    // JetStream refuses more copies than there are servers. Other errors, such as no JetStream at all, would be the same for one copy.
+    let refused =
+        |error: &CreateStreamError| matches!(error.kind(), CreateStreamErrorKind::JetStream(_));
+    if made.as_ref().is_err_and(refused) {
+        count = 1;
+        made = context.create_or_update_stream(copies(count)).await;
     }
-    let made = context.create_or_update_stream(copies(1)).await;
-    made.map(|_| 1)
-        .map_err(|error| HistoryError::NoStream(error.to_string()))
+    match made {
+        Ok(_) => Ok(count),
+        Err(error) => Err(HistoryError::NoStream(error.to_string())),
+    }
 }
 
 /// Passes the records that are wanted to `give`, oldest first; returns their number.

@@ -24,15 +24,10 @@ impl Nats {
     pub fn pair(folder: &Path, mut edit: impl FnMut(String) -> String) -> [Nats; 2] {
         let [a, b, route_a, route_b] = ports();
         [(1, a, route_a, route_b), (2, b, route_b, route_a)].map(|(number, own, route, other)| {
-            let text = PAIR
-                .replace(
-                    "server_name: nats-1",
-                    &format!("server_name: nats-{number}"),
-                )
-                .replace("127.0.0.1:4222", &format!("127.0.0.1:{own}"))
-                .replace("127.0.0.1:6222", &format!("127.0.0.1:{route}"))
-                .replace("127.0.0.1:6223", &format!("127.0.0.1:{other}"));
-            Nats::start(folder, &format!("nats-{number}"), own, &edit(text))
+            let name = format!("nats-{number}");
+            let text = with_ports(PAIR, [(4222, own), (6222, route), (6223, other)]);
+            let text = text.replace("server_name: nats-1", &format!("server_name: {name}"));
+            Nats::start(folder, &name, own, &edit(text))
         })
     }
 
@@ -46,12 +41,10 @@ impl Nats {
         ];
         servers.map(|(number, own, route, others)| {
             let name = format!("nats-{number}");
-            let text = THREE
+            let [second, third] = others;
+            let ports = [(4222, own), (6222, route), (6223, second), (6224, third)];
+            let text = with_ports(THREE, ports)
                 .replace("server_name: nats-1", &format!("server_name: {name}"))
-                .replace("127.0.0.1:4222", &format!("127.0.0.1:{own}"))
-                .replace("127.0.0.1:6222", &format!("127.0.0.1:{route}"))
-                .replace("127.0.0.1:6223", &format!("127.0.0.1:{}", others[0]))
-                .replace("127.0.0.1:6224", &format!("127.0.0.1:{}", others[1]))
                 .replace("/var/lib/nats", folder.join(&name).to_str().unwrap());
             Nats::start(folder, &name, own, &text)
         })
@@ -63,16 +56,12 @@ impl Nats {
         let mut leaves = [leaf_a, leaf_b].into_iter();
         let pair = Nats::pair(folder, |text| {
             let leaf = leaves.next().unwrap();
-            text.replace(
-                "# leafnodes { listen: 127.0.0.1:7422",
-                &format!("leafnodes {{ listen: 127.0.0.1:{leaf}"),
-            )
-            .replace("# { user: history", "{ user: history")
+            let text = with_ports(&text, [(7422, leaf)]);
+            text.replace("# leafnodes", "leafnodes")
+                .replace("# { user: history", "{ user: history")
         });
-        let text = HISTORY
-            .replace("127.0.0.1:4222", &format!("127.0.0.1:{history}"))
-            .replace("127.0.0.1:7422", &format!("127.0.0.1:{leaf_a}"))
-            .replace("127.0.0.1:7423", &format!("127.0.0.1:{leaf_b}"))
+        let ports = [(4222, history), (7422, leaf_a), (7423, leaf_b)];
+        let text = with_ports(HISTORY, ports)
             .replace("/var/lib/nats", folder.join("store").to_str().unwrap());
         (pair, Nats::start(folder, "history", history, &text))
     }
@@ -116,6 +105,14 @@ impl Nats {
 /// Returns the addresses of servers.
 pub fn addresses(servers: &[Nats]) -> Vec<String> {
     servers.iter().map(Nats::address).collect()
+}
+
+/// Configuration with one of this test's ports for each port of loopback in it.
+fn with_ports<const N: usize>(text: &str, ports: [(u16, u16); N]) -> String {
+    let replace = |text: String, (port, own)| {
+        text.replace(&format!("127.0.0.1:{port}"), &format!("127.0.0.1:{own}"))
+    };
+    ports.into_iter().fold(text.to_owned(), replace)
 }
 
 /// Returns ports of loopback that nobody listens on.
