@@ -15,6 +15,17 @@ use crate::hosts::{FRAME, Hosts, SURVIVOR, numbers};
 use crate::pair::{EARNED, Pair};
 use crate::{assert_nearly_all, is_nearly_all};
 
+const CONNECTIONS: u32 = 64;
+
+/// Starts a pair and hosts whose flows the survivor has seen for half a second without an answer; `then` are the seconds of two more phases.
+fn unknown_flows(then: [f64; 2]) -> (Pair, Hosts) {
+    let pair = Pair::new();
+    let phases = [0.5, then[0], then[1]].map(|seconds| (SURVIVOR, seconds));
+    let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &phases);
+    hosts.phase(SURVIVOR);
+    (pair, hosts)
+}
+
 /// UDP source port of a connection.
 const fn port(connection: u32) -> u16 {
     let (sender, receiver) = numbers(connection);
@@ -41,13 +52,9 @@ fn report(switch: &Switch, peer: &str, ends: &[(u32, u16)]) {
 /// A peer that is believed reports three times 100,000 ends that are none; then another reports those of the flows' senders.
 #[test]
 fn lies_of_a_peer_signal_nobody_and_the_truth_all() {
-    const CONNECTIONS: u32 = 64;
     const LIES: u32 = 100_000;
     let _alone = alone();
-    let pair = Pair::new();
-    let phases = [(SURVIVOR, 0.5), (SURVIVOR, 1.0), (SURVIVOR, 1.5)];
-    let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &phases);
-    hosts.phase(SURVIVOR);
+    let (pair, mut hosts) = unknown_flows([1.0, 1.5]);
     let switch = &pair.boxes[1];
     let end = |n| (numbers(n).0, port(n));
     // Queue pair of no connection here.
@@ -85,12 +92,8 @@ fn lies_of_a_peer_signal_nobody_and_the_truth_all() {
 /// A peer that is believed names another queue pair for each flow, one whose hash with the receiver's is the flow's port.
 #[test]
 fn a_peer_that_computes_the_hash_gets_one_cnp_for_earned_bytes_until_it_is_distrusted() {
-    const CONNECTIONS: u32 = 64;
     let _alone = alone();
-    let pair = Pair::new();
-    let phases = [(SURVIVOR, 0.5), (SURVIVOR, 2.0), (SURVIVOR, 1.0)];
-    let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &phases);
-    hosts.phase(SURVIVOR);
+    let (pair, mut hosts) = unknown_flows([2.0, 1.0]);
     let switch = &pair.boxes[1];
     let lie = |n| {
         let (sender, receiver) = numbers(n);
