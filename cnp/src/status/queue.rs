@@ -83,7 +83,7 @@ pub(super) const BY_REASON: &[Label] = &[("reason", &[])];
 counters! {
     /// Counters of a watched queue.
     pub struct WatchedCounters => WatchedCount {
-        /// Looks at which another policy answered than the one in the slot.
+        /// Evaluations of the watched queue in which another policy decided than the configured one.
         #[serde(rename = "policy_fallbacks")] fallbacks: Counter => metric("npcc_watched_queue_policy_fallbacks").kept("policy_fallbacks"),
         /// Wire bytes in the queue that the detector saw last; those in the device are not among them.
         depth: Gauge => metric("npcc_watched_queue_depth_bytes").column("DEPTH B"),
@@ -99,9 +99,9 @@ counters! {
         hard: Gauge => metric("npcc_watched_queue_threshold_bytes").tag("zone", "hard"),
         /// Ticks of the detector, by the zone it found and by what the depth did: two labels of one metric, which the scrape makes of the name.
         decisions: ByName<ZoneRow, Counter, { Zone::COUNT * Row::COUNT }> => no_metric(),
-        /// Looks of the policy per amount decided, after the policy's pauses.
+        /// Evaluations by the policy, by the amount decided after its pauses.
         #[serde(skip)] amounts: [Counter; Amount::COUNT] => no_metric(),
-        /// Looks of the policy at the watched queue, by the reason it gave.
+        /// Evaluations of the watched queue by its policy, by reason.
         reasons: ByName<Reason, Counter, { Reason::COUNT }> => metric("npcc_watched_queue_reasons").by(BY_REASON),
         /// Strikes owed to a sender that were sent as a CNP.
         marks_paid: Counter => metric("npcc_watched_queue_marks").tag("kind", "paid").help("Strikes of the watched queue that were owed to a sender, by what became of them."),
