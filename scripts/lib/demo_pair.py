@@ -141,7 +141,7 @@ class Demo:
         self.switches[0].wait()
 
     def print(self):
-        head = ("", "box", "connections", "sender known", "by the peer", "signalled", "CNPs", "to a wrong queue pair")
+        head = ("", "box", "connections", "sender known", "of these by the peer", "signalled", "CNPs", "to a wrong queue pair")
         rows = [head, *self.table]
         widths = [max(len(str(row[at])) for row in rows) for at in range(len(head))]
         for row in rows:

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use crate::common::Running;
 use crate::common::net::run;
 use crate::common::switch::Switch;
+use crate::liar::Liar;
 use crate::relay::Relay;
 
 /// Both servers and both feeds, under the process that starts them on loopback from the shipped configuration.
@@ -25,6 +26,24 @@ fn feed(output: File) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).stderr(output);
     command
+}
+
+/// Files of the feeds' settings.
+const SETTINGS: [&str; 2] = ["edge-1.yaml", "edge-2.yaml"];
+
+/// Returns the settings that the trial wrote for its feeds.
+fn settings(boxes: &[Switch; 2]) -> [String; 2] {
+    let table = fs::read_to_string(boxes[0].path("fleet")).unwrap();
+    let is_folder = |word: &&str| word.contains("npcc-feed-trial");
+    let folder = Path::new(table.split_whitespace().find(is_folder).unwrap());
+    SETTINGS.map(|name| fs::read_to_string(folder.join(name)).unwrap())
+}
+
+/// Returns the addresses of both servers in the settings of a feed.
+fn servers(settings: &str) -> [&str; 2] {
+    let words = settings.split(['[', ']', ',', ' ']);
+    let servers = words.filter(|word| word.starts_with("nats://"));
+    servers.collect::<Vec<_>>().try_into().unwrap()
 }
 
 impl Feeds {
@@ -60,17 +79,11 @@ impl Feeds {
         for feed in feeds {
             run(&format!("kill -TERM {feed}"));
         }
-        let table = fs::read_to_string(boxes[0].path("fleet")).unwrap();
-        let is_folder = |word: &&str| word.contains("npcc-feed-trial");
-        let folder = Path::new(table.split_whitespace().find(is_folder).unwrap());
-        let settings = ["edge-1.yaml", "edge-2.yaml"];
-        let texts = settings.map(|name| fs::read_to_string(folder.join(name)).unwrap());
-        let is_server = |word: &&str| word.starts_with("nats://");
-        let words = texts[0].split(['[', ']', ',', ' ']).filter(is_server);
-        let servers: [&str; 2] = words.collect::<Vec<_>>().try_into().unwrap();
+        let texts = settings(boxes);
+        let servers = servers(&texts[0]);
         let relays = servers.map(|server| Relay::start(server, percent));
         let start = |at: usize| {
-            let own = boxes[0].path(settings[at]);
+            let own = boxes[0].path(SETTINGS[at]);
             let [one, other] = servers;
             let text = texts[at].replace(one, &relays[0].address);
             fs::write(&own, text.replace(other, &relays[1].address)).unwrap();
@@ -78,6 +91,13 @@ impl Feeds {
             Running::of(feed(output).arg("run").arg("-c").arg(own).spawn().unwrap())
         };
         self.behind_relays = Some(([start(0), start(1)], relays));
+    }
+
+    /// Ends the first box's feed; returns a connection to its server as that feed's user.
+    pub(crate) fn impersonate_first(&self, boxes: &[Switch; 2]) -> Liar {
+        let [_, _, feed, _] = self.processes();
+        run(&format!("kill -TERM {feed}"));
+        Liar::connect(servers(&settings(boxes)[0])[0], "edge-1", "change-me-1")
     }
 
     /// Messages about ends that servers sent to feeds behind relays, and those of them that were lost.

@@ -6,24 +6,26 @@ use std::net::IpAddr;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_testkit::wait;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::alone;
 use crate::common::forge::{A, B};
 use crate::common::switch::Switch;
 use crate::hosts::{FRAME, Hosts, SURVIVOR, numbers};
-use crate::pair::{EARNED, Pair};
+use crate::pair::Pair;
 use crate::{assert_nearly_all, is_nearly_all};
 
 const CONNECTIONS: u32 = 64;
+/// The default of `npcc.cnp.earned`, in bytes.
+const EARNED: u64 = 16_384;
 
-/// Starts a pair and hosts whose flows the survivor has seen for half a second without an answer; `then` are the seconds of two more phases.
-fn unknown_flows(then: [f64; 2]) -> (Pair, Hosts) {
-    let pair = Pair::new();
-    let phases = [0.5, then[0], then[1]].map(|seconds| (SURVIVOR, seconds));
+/// Starts hosts whose flows the survivor sees for half a second without an answer; `then` are the seconds of further phases.
+fn unknown_flows(pair: &Pair, then: &[f64]) -> Hosts {
+    let seconds = [&[0.5], then].concat();
+    let phases: Vec<_> = seconds.iter().map(|seconds| (SURVIVOR, *seconds)).collect();
     let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &phases);
     hosts.phase(SURVIVOR);
-    (pair, hosts)
+    hosts
 }
 
 /// UDP source port of a connection.
@@ -32,16 +34,23 @@ const fn port(connection: u32) -> u16 {
     port_of(Qpn::new(sender), Qpn::new(receiver))
 }
 
-/// Reports ends of the far host as a peer's: queue pairs of the senders and UDP source ports. All must be accepted.
+/// Row of an end of the far host: queue pair of the sender, and UDP source port.
+fn row((queue_pair, udp_port): &(u32, u16)) -> Value {
+    json!({"kind": "end", "from": IpAddr::from(B), "to": IpAddr::from(A), "queue_pair": queue_pair, "udp_port": udp_port,
+        "transport": "rc", "first_seen": 0, "last_seen": 0, "packets": 1})
+}
+
+/// Returns ends of queue pairs that no connection has.
+fn random(count: u32) -> Vec<(u32, u16)> {
+    let random = |n| (numbers(CONNECTIONS + n).0, port(2 * n));
+    (0..count).map(random).collect()
+}
+
+/// Reports ends as a peer's. All must be accepted.
 fn report(switch: &Switch, peer: &str, ends: &[(u32, u16)]) {
-    let row = |(queue_pair, udp_port): &(u32, u16)| {
-        json!({"kind": "end", "from": IpAddr::from(B), "to": IpAddr::from(A), "queue_pair": queue_pair, "udp_port": udp_port,
-            "transport": "rc", "first_seen": 0, "last_seen": 0, "packets": 1})
-        .to_string()
-    };
     // A list has 8 MiB at most.
     for ends in ends.chunks(25_000) {
-        let rows: Vec<String> = ends.iter().map(row).collect();
+        let rows: Vec<String> = ends.iter().map(|end| row(end).to_string()).collect();
         std::fs::write(switch.path(peer), rows.join("\n")).unwrap();
         let said = switch.done(&["pair", "suggest", "--peer", peer, peer]);
         let all = format!("\"accepted\":{},", ends.len());
@@ -54,20 +63,16 @@ fn report(switch: &Switch, peer: &str, ends: &[(u32, u16)]) {
 fn lies_of_a_peer_signal_nobody_and_the_truth_all() {
     const LIES: u32 = 100_000;
     let _alone = alone();
-    let (pair, mut hosts) = unknown_flows([1.0, 1.5]);
+    let pair = Pair::new();
+    let mut hosts = unknown_flows(&pair, &[1.0, 1.5]);
     let switch = &pair.boxes[1];
     let end = |n| (numbers(n).0, port(n));
     // Queue pair of no connection here.
     let other = |n| numbers(CONNECTIONS + n).0;
-    let random = (0..LIES).map(|n| (other(n), port(2 * n)));
     let replayed = (CONNECTIONS..CONNECTIONS + LIES).map(end);
     // The flows' own ports, without the hash.
     let blind = (0..LIES).map(|n| (other(n), port(n % CONNECTIONS)));
-    for lies in [
-        random.collect(),
-        replayed.collect(),
-        blind.collect::<Vec<_>>(),
-    ] {
+    for lies in [random(LIES), replayed.collect(), blind.collect()] {
         report(switch, "liar", &lies);
     }
     hosts.next();
@@ -89,11 +94,39 @@ fn lies_of_a_peer_signal_nobody_and_the_truth_all() {
     assert_nearly_all(&pair, CONNECTIONS, SURVIVOR, &seen);
 }
 
+/// An authenticated peer publishes 100,000 ends that are none; its feed holds as many as a box may have, and all of these are believed.
+#[test]
+fn lies_of_an_authenticated_peer_over_the_bus_signal_nobody() {
+    const LIES: u32 = 100_000;
+    const MOST: u64 = 65_536;
+    let _alone = alone();
+    let mut pair = Pair::new();
+    let mut hosts = unknown_flows(&pair, &[1.0]);
+    pair.connect();
+    let mut liar = pair.feeds().impersonate_first(&pair.boxes);
+    let lies: Vec<Value> = random(LIES).iter().map(row).collect();
+    liar.publish(&lies);
+    let peer = || {
+        let peers = pair.boxes[1].show("peers");
+        let listed = peers["peers"].as_array().unwrap();
+        listed.iter().find(|peer| peer["peer"] == "edge-1").cloned()
+    };
+    wait::until("the lies are accepted", wait::LONG, || {
+        peer().is_some_and(|peer| peer["accepted"].as_u64() >= Some(MOST))
+    });
+    hosts.next();
+    let [_, seen] = hosts.phase(SURVIVOR);
+    assert!(seen.cnps.is_empty() && seen.between.is_empty(), "{seen:?}");
+    assert_eq!(pair.known(CONNECTIONS, SURVIVOR), 0);
+    assert_eq!(peer().unwrap()["cnps"], 0);
+}
+
 /// A peer that is believed names another queue pair for each flow, one whose hash with the receiver's is the flow's port.
 #[test]
 fn a_peer_that_computes_the_hash_gets_one_cnp_for_earned_bytes_until_it_is_distrusted() {
     let _alone = alone();
-    let (pair, mut hosts) = unknown_flows([2.0, 1.0]);
+    let pair = Pair::with_earned(EARNED);
+    let mut hosts = unknown_flows(&pair, &[2.0, 1.0]);
     let switch = &pair.boxes[1];
     let lie = |n| {
         let (sender, receiver) = numbers(n);
@@ -117,7 +150,7 @@ fn a_peer_that_computes_the_hash_gets_one_cnp_for_earned_bytes_until_it_is_distr
         signalled.len()
     );
     assert!(
-        most.is_some_and(|most| most <= each / EARNED + 1),
+        most.is_some_and(|most| (1..=each / EARNED + 1).contains(&most)),
         "{most:?} for {each} bytes"
     );
 

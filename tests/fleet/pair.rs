@@ -11,8 +11,8 @@ use crate::common::switch::Switch;
 use crate::feeds::Feeds;
 use crate::hosts::{Hosts, Paths, Seen, numbers};
 
-/// Bytes of a flow that earn a CNP, `npcc.cnp.earned` of the boxes.
-pub(crate) const EARNED: u64 = 1_000;
+/// Bytes of a flow that earn a CNP, `npcc.cnp.earned` of the boxes: few, so that a short test signals all flows.
+const EARNED: u64 = 1_000;
 
 /// A pair of boxes between hosts.
 pub(crate) struct Pair {
@@ -23,8 +23,13 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new() -> Pair {
+        Pair::with_earned(EARNED)
+    }
+
+    /// Starts boxes that send a flow at most one CNP for so many of its bytes.
+    pub(crate) fn with_earned(bytes: u64) -> Pair {
         let net = links(&["dc1", "wan1", "dc2", "wan2"]);
-        let start = |near, far| Switch::start(lab(&net, near, far));
+        let start = |near, far| Switch::start(lab(&net, near, far, bytes));
         let boxes = [start("dc1", "wan1"), start("dc2", "wan2")];
         Pair {
             feeds: None,
@@ -110,11 +115,11 @@ impl Pair {
 }
 
 /// Configuration of a box with these ends of links.
-fn lab(net: &Net, near: &str, far: &str) -> Lab {
+fn lab(net: &Net, near: &str, far: &str, earned: u64) -> Lab {
     let npcc =
         "{ evidence: foreign, tick: 1ms, recovery: 4ms, shallow: 20KB, deep: 100KB, gate: off,
          hosts: { answering: [10.0.1.0/24] }, cnp: { earned: EARNED } }"
-            .replace("EARNED", &format!("{EARNED}B"));
+            .replace("EARNED", &format!("{earned}B"));
     let cores = "cores: { control: 0, workers: [1], idle: adaptive }\n";
     Lab::with(&(config(net, [near, far], &npcc) + cores))
 }
