@@ -25,7 +25,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 /// Time between two refreshes of an end, in seconds.
 const REFRESH: u32 = 10;
 
-struct Box2 {
+struct Edge {
     machine: Machine,
     link: Link,
     name: Name,
@@ -53,7 +53,7 @@ fn name(number: u32) -> Name {
     format!("edge-{number}").parse().unwrap()
 }
 
-async fn start(server: &str, number: u32, ends: u32, counts: &Arc<BusCounts>) -> Box2 {
+async fn start(server: &str, number: u32, ends: u32, counts: &Arc<BusCounts>) -> Edge {
     let (own, peer) = (name(number), name(number ^ 1));
     let text =
         format!("site: load\nbox: {own}\npeers: [{peer}]\nbus: {{ servers: ['{server}'] }}\n");
@@ -73,7 +73,7 @@ async fn start(server: &str, number: u32, ends: u32, counts: &Arc<BusCounts>) ->
         &Limits::default(),
     );
     (0..ends).for_each(|at| machine.row(Row::End(end(at, 0))));
-    Box2 {
+    Edge {
         machine,
         link,
         name: own,
@@ -83,7 +83,7 @@ async fn start(server: &str, number: u32, ends: u32, counts: &Arc<BusCounts>) ->
 }
 
 /// Publishes and receives what there is; drops what would be suggested to a switch.
-async fn step(one: &mut Box2, now: Duration) {
+async fn step(one: &mut Edge, now: Duration) {
     while let Ok(bytes) = one.messages.try_recv() {
         one.machine.receive(now, &one.peer, &bytes);
     }
@@ -135,7 +135,7 @@ async fn main() {
     }
     let started = Instant::now();
     let before = (processor(server_id), processor("self"));
-    let is_full = |one: &Box2| one.machine.ends_of(&one.peer).count() == ends as usize;
+    let is_full = |one: &Edge| one.machine.ends_of(&one.peer).count() == ends as usize;
     while !boxes.iter().all(is_full) {
         for one in &mut boxes {
             step(one, started.elapsed()).await;

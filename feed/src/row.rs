@@ -45,6 +45,9 @@ impl Key {
     };
 }
 
+/// Advance of a time of an end, in microseconds, from which the end is published again: 10 s. A switch believes a report for 60 s.
+const REFRESH: u64 = 10_000_000;
+
 /// End of a queue pair, as one box saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct End {
@@ -64,7 +67,7 @@ pub struct End {
     pub last_seen: u64,
     /// Number of frames noted.
     pub packets: u64,
-    /// Last packet sequence number that was acknowledged, 24 bits.
+    /// Sequence number that the last frame acknowledged, if it did; 24 bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acked_psn: Option<u32>,
     /// Time of that acknowledgement, in microseconds since the Unix epoch.
@@ -83,18 +86,58 @@ impl End {
             udp_port: self.udp_port,
         }
     }
-}
 
-/// Advance of `last_seen`, in microseconds, from which an end is published again: 10 s. A switch believes a report for 60 s.
-const REFRESH: u64 = 10_000_000;
-
-impl End {
-    /// Returns true if this row differs from `before` only in counters, and in `last_seen` by less than 10 s.
+    /// Returns true if this row differs from `before` only in counters and acknowledgements, from which nothing is concluded, and in
+    /// times by less than 10 s. A switch computes both times anew for each row, so `first_seen` differs by a few microseconds too.
     #[must_use]
     pub fn is_refresh_of(&self, before: &End) -> bool {
-        let same = (self.key(), self.transport, self.first_seen)
-            == (before.key(), before.transport, before.first_seen);
-        same && self.last_seen.abs_diff(before.last_seen) < REFRESH
+        let same = (self.key(), self.transport) == (before.key(), before.transport);
+        same && self.first_seen.abs_diff(before.first_seen) < REFRESH
+            && self.last_seen.abs_diff(before.last_seen) < REFRESH
+    }
+}
+
+/// Value with the same octets in every version and on every machine, for hashes that two boxes compare.
+pub(crate) trait Octets {
+    /// Passes the octets to `write`, in order.
+    fn each(&self, write: &mut impl FnMut(&[u8]));
+}
+
+impl Octets for IpAddr {
+    fn each(&self, write: &mut impl FnMut(&[u8])) {
+        match self {
+            IpAddr::V4(address) => {
+                write(&[4]);
+                write(&address.octets());
+            }
+            IpAddr::V6(address) => {
+                write(&[6]);
+                write(&address.octets());
+            }
+        }
+    }
+}
+
+impl Octets for Key {
+    fn each(&self, write: &mut impl FnMut(&[u8])) {
+        self.from.each(write);
+        self.to.each(write);
+        write(&self.queue_pair.to_le_bytes());
+        write(&self.udp_port.to_le_bytes());
+    }
+}
+
+impl Octets for End {
+    fn each(&self, write: &mut impl FnMut(&[u8])) {
+        self.key().each(write);
+        write(self.transport.name().as_bytes());
+        for number in [self.first_seen, self.last_seen, self.packets] {
+            write(&number.to_le_bytes());
+        }
+        for option in [self.acked_psn.map(u64::from), self.acked_at] {
+            write(&[u8::from(option.is_some())]);
+            write(&option.unwrap_or(0).to_le_bytes());
+        }
     }
 }
 
@@ -139,7 +182,7 @@ pub enum Row {
     Cm(Cm),
     /// End that the box's table dropped.
     Gone(Key),
-    /// Number of rows, since the start, that were overwritten before they were read: a snapshot is needed.
+    /// Number of rows, since the connection began, that were overwritten before they were read: a snapshot is needed.
     Lost {
         /// Total of rows lost.
         count: u64,

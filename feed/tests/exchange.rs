@@ -53,12 +53,28 @@ fn ends_come_change_and_go_and_lost_rows_are_taken_from_a_snapshot() {
         state["feed"]["suggested"]["peers"]["edge-2"]["accepted"], 100,
         "{state}"
     );
-    assert!(
-        state["feed"]["suggested"]["peers"]["edge-2"]["refused"]["not-behind-port"].as_u64()
-            >= Some(1),
-        "{state}"
-    );
     assert_eq!(state["switch"]["worst_queue"]["delay_us"], 10.0, "{state}");
+}
+
+/// Routes that are active and standby: a box takes no ends of its peer until the routes lead to it, when the peer may be dead.
+#[test]
+fn ends_that_the_switch_refused_are_suggested_again_although_the_peer_is_dead() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Nats::pair(folder.path(), |text| text);
+    let [mut active, standby] = pair(folder.path(), &addresses(&servers));
+    standby.switch.refuses(true);
+    active.switch.sees((0..3000).map(|number| end(number, 1)));
+    let refused = |state: &serde_json::Value| {
+        state["feed"]["suggested"]["peers"]["edge-1"]["refused"]["not-behind-port"].as_u64()
+    };
+    wait("all refused", LONG, || {
+        refused(&standby.state()) >= Some(3000)
+    });
+    active.feed.kill();
+    assert!(standby.switch.suggested("edge-1").is_empty());
+    standby.switch.refuses(false);
+    let given = || standby.switch.suggested("edge-1") == active.switch.table();
+    println!("taken after {:?}", wait("the ends", LONG, given));
 }
 
 /// The normal case: either server may die, one after the other, while ends change.

@@ -1,5 +1,6 @@
 //! Loop of a feed.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +14,7 @@ use super::{epoch, subscribe};
 use crate::agent::LeaseMessage;
 use crate::bus::{BusCounts, ConnectFailure, Link};
 use crate::fleet;
+use crate::name::Name;
 use crate::row::Row;
 use crate::settings::Settings;
 use crate::switch::{Batch, FromSwitch, SuggestCounts, follow, suggest};
@@ -28,6 +30,13 @@ const ROWS: usize = 256;
 const MESSAGES: usize = 1024;
 /// Most rows of a suggestion.
 const SUGGESTION: usize = 1024;
+
+/// Time between two suggestions of ends that the switch refused as behind no port: its routes may have changed.
+const REPEAT: Duration = Duration::from_secs(2);
+/// Most ends of a peer that are suggested again at such a time: 8,192 rows a second, a twelfth of what the switch is given at most.
+const REPEATED: usize = 16_384;
+/// Reason for which the switch refuses an end that its routes do not lead to.
+const NOT_BEHIND_PORT: &str = "not-behind-port";
 
 /// Reason why a feed does not run.
 #[derive(Debug, thiserror::Error)]
@@ -56,13 +65,15 @@ struct Feed {
     switch_down: Option<String>,
     snapshots: u64,
     suggested: Arc<Mutex<SuggestCounts>>,
+    /// Number of each peer's ends that the switch had refused as behind no port when they were last suggested again.
+    behind_no_port: BTreeMap<Name, u64>,
     bus: Arc<BusCounts>,
 }
 
 /// Runs a feed until `stop`. No failure of the bus or of the switch ends it.
 ///
 /// # Errors
-/// Fails if a secret cannot be used.
+/// Fails with [`RunError`].
 pub async fn run(settings: &Settings, stop: impl Future<Output = ()>) -> Result<(), RunError> {
     let bus = Arc::new(BusCounts::default());
     let link = Link::open(&settings.bus, &settings.prefix(), &bus).await?;
@@ -89,6 +100,7 @@ pub async fn run(settings: &Settings, stop: impl Future<Output = ()>) -> Result<
         switch_down: Some("not connected yet".to_owned()),
         snapshots: 0,
         suggested,
+        behind_no_port: BTreeMap::new(),
         bus,
     };
     let (report_to, report) = watch::channel(FeedReport::default());
@@ -97,6 +109,7 @@ pub async fn run(settings: &Settings, stop: impl Future<Output = ()>) -> Result<
     let mut steps = interval(STEP);
     steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut reports = interval(REPORT);
+    let mut repeats = interval(REPEAT);
     loop {
         tokio::select! {
             () = &mut stop => break,
@@ -113,6 +126,7 @@ pub async fn run(settings: &Settings, stop: impl Future<Output = ()>) -> Result<
                 feed.publish(settings).await;
                 feed.suggest(&mut leases);
             }
+            _ = repeats.tick() => feed.repeat_refused(&settings.peers),
             _ = reports.tick() => {
                 let _ = report_to.send(feed.report());
             }
@@ -144,7 +158,7 @@ impl Feed {
             FromSwitch::Connected => {
                 self.switch_down = None;
                 // It may be another process, which knows nothing of the peers.
-                self.machine.repeat_suggestions();
+                self.machine.repeat_suggestions(self.started.elapsed());
             }
             FromSwitch::Rows(rows) => {
                 for row in rows {
@@ -193,6 +207,21 @@ impl Feed {
         if let Some(batch) = batch {
             self.host_next = matches!(batch, Batch::Peer(..));
             permit.send(batch);
+        }
+    }
+
+    /// Has ends be suggested again of each peer of which the switch refused some as behind no port since the last time.
+    fn repeat_refused(&mut self, peers: &[Name]) {
+        let now = self.now();
+        let suggested = self.suggested.lock();
+        let suggested = suggested.unwrap_or_else(PoisonError::into_inner);
+        for peer in peers {
+            let answers = suggested.peers.get(peer.as_str());
+            let refused = answers.and_then(|answers| answers.refused.get(NOT_BEHIND_PORT));
+            let refused = refused.copied().unwrap_or(0);
+            let before = self.behind_no_port.insert(peer.clone(), refused);
+            let again = refused > before.unwrap_or(0);
+            self.machine.repeat_refused(now, peer, REPEATED, again);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Table of ends in parts, with a hash of each part, and the queue of changes still to be passed on.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::parts::{PARTS, hash, mix, part_of};
 use super::pending::Pending;
@@ -21,6 +22,9 @@ pub(super) struct Ends {
 }
 
 impl Ends {
+    /// Position before all ends.
+    pub(super) const FIRST: (u16, Key) = (0, Key::FIRST);
+
     /// Makes an empty table of at most `most` ends.
     pub(super) fn new(seed: u64, most: usize) -> Self {
         Self {
@@ -136,11 +140,23 @@ impl Ends {
         *self = other;
     }
 
-    /// Marks every end as still to be passed on.
-    pub(super) fn repeat(&mut self) {
-        for end in self.rows.values() {
-            self.pending.push(end.key());
+    /// Marks those of the next `most` ends as still to be passed on whose last frame is less than `within` older than the newest of all;
+    /// returns the position of the end after them.
+    pub(super) fn repeat(
+        &mut self,
+        from: (u16, Key),
+        most: usize,
+        within: Duration,
+    ) -> Option<(u16, Key)> {
+        let newest = self.iter().map(|end| end.last_seen).max().unwrap_or(0);
+        let mut next = self.rows.range(from..);
+        for (_, end) in next.by_ref().take(most) {
+            let age = Duration::from_micros(newest - end.last_seen);
+            if age < within {
+                self.pending.push(end.key());
+            }
         }
+        next.next().map(|(position, _)| *position)
     }
 
     /// Takes the next change: the end as it is now, or that it is gone.

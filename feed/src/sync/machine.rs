@@ -82,7 +82,7 @@ pub struct Machine {
 }
 
 /// Returns the names of all peers, those after `last` first.
-fn in_turn(peers: &BTreeMap<Name, Peer>, last: Option<&Name>) -> Vec<Name> {
+fn round_robin(peers: &BTreeMap<Name, Peer>, last: Option<&Name>) -> Vec<Name> {
     let (before, after): (Vec<_>, Vec<_>) = peers
         .keys()
         .cloned()
@@ -166,7 +166,7 @@ impl Machine {
     }
 
     fn next_of_a_peer(&mut self, now: Duration) -> Option<(Topic, Name, Body)> {
-        for name in in_turn(&self.peers, self.served.as_ref()) {
+        for name in round_robin(&self.peers, self.served.as_ref()) {
             let Some(peer) = self.peers.get_mut(&name) else {
                 continue;
             };
@@ -198,7 +198,7 @@ impl Machine {
 
     /// Takes at most `most` rows to suggest to the switch, all of one peer; `None` if there is none.
     pub fn suggestions(&mut self, most: usize) -> Option<(Name, Vec<Row>)> {
-        for name in in_turn(&self.peers, self.suggested.as_ref()) {
+        for name in round_robin(&self.peers, self.suggested.as_ref()) {
             let peer = self.peers.get_mut(&name);
             let rows = peer.map(|peer| peer.replica.suggestions(most));
             if let Some(rows) = rows.filter(|rows| !rows.is_empty()) {
@@ -209,10 +209,18 @@ impl Machine {
         None
     }
 
-    /// Has all ends of all peers be suggested again: to a switch that started anew, or did not take some.
-    pub fn repeat_suggestions(&mut self) {
+    /// Has the ends of all peers be suggested again, to a switch that started anew: those of peers and ends that were heard of within 60 s.
+    pub fn repeat_suggestions(&mut self, now: Duration) {
         for peer in self.peers.values_mut() {
-            peer.replica.repeat();
+            peer.replica.repeat(now);
+        }
+    }
+
+    /// Has the next of these ends of one peer be suggested again, of at most `most` ends. Does nothing after the last one, unless the
+    /// switch refused some `again`.
+    pub fn repeat_refused(&mut self, now: Duration, peer: &Name, most: usize, again: bool) {
+        if let Some(peer) = self.peers.get_mut(peer) {
+            peer.replica.repeat_some(now, most, again);
         }
     }
 
@@ -255,8 +263,8 @@ impl Machine {
     }
 
     /// Returns the number of refusals of a peer for a reason.
-    #[must_use]
-    pub fn refused(&self, peer: &Name, reason: RejectReason) -> u64 {
+    #[cfg(test)]
+    pub(super) fn refused(&self, peer: &Name, reason: RejectReason) -> u64 {
         let peer = self.peers.get(peer);
         peer.map_or(0, |peer| peer.replica.counts.refused[reason.index()])
     }

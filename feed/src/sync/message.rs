@@ -36,7 +36,7 @@ npcc_pipeline::named! {
     #[derive(PartialOrd, Ord, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum RejectReason {
-        /// Not a message, or with values out of range.
+        /// Message that cannot be read, or has values out of range.
         Malformed = "malformed",
         /// Another version of the protocol.
         Version = "version",
@@ -105,7 +105,7 @@ impl Message {
         if bytes.len() > LONGEST {
             return Err(RejectReason::TooLong);
         }
-        let message: Self = serde_json::from_slice(bytes).map_err(|_| version_of(bytes))?;
+        let message: Self = serde_json::from_slice(bytes).map_err(|_| reject_reason(bytes))?;
         if message.v != VERSION {
             return Err(RejectReason::Version);
         }
@@ -121,7 +121,7 @@ impl Message {
 }
 
 /// Returns the reason for a message that cannot be read: a later version may have another form.
-fn version_of(bytes: &[u8]) -> RejectReason {
+fn reject_reason(bytes: &[u8]) -> RejectReason {
     #[derive(Deserialize)]
     struct Versioned {
         v: u64,

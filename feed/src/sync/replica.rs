@@ -1,6 +1,5 @@
 //! Copy of a peer's ends.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -10,7 +9,7 @@ use super::ends::Ends;
 use super::limits::Limits;
 use super::message::{Body, Message, Part, RejectReason};
 use super::parts::{PARTS, Parts};
-use crate::row::{Cm, Row};
+use crate::row::{Key, Row};
 
 /// Time between two requests, without jitter.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -18,8 +17,12 @@ const PAUSE: Duration = Duration::from_millis(250);
 const SILENT: Duration = Duration::from_secs(2);
 /// Time without progress after which a lower sequence number is accepted, and for which a message of the last epoch may be late.
 const STUCK: Duration = Duration::from_secs(1);
-/// Most messages of the connection manager that wait for the switch; the oldest are overwritten.
-const MOST_CM: usize = 4096;
+/// Changes of the epoch that may be taken at once, and a second: each divides the whole table anew.
+const EPOCHS_AT_ONCE: f64 = 3.0;
+const EPOCHS_A_SECOND: f64 = 1.0;
+/// Time after a peer's last message, and since an end's last frame by the peer's clock, for which its ends are suggested again: as long as
+/// a switch believes a report.
+const BELIEVED: Duration = Duration::from_secs(60);
 /// Parts that may be requested at once, and a second: all of them four times, then once in 5 s.
 pub(super) const PARTS_AT_ONCE: f64 = 4.0 * PARTS as f64;
 pub(super) const PARTS_A_SECOND: f64 = PARTS as f64 / 5.0;
@@ -47,7 +50,6 @@ pub struct PeerCounts {
 #[derive(Debug)]
 pub(super) struct Replica {
     ends: Ends,
-    cm: VecDeque<Cm>,
     epoch: Option<u64>,
     /// Epoch before this one, and the time until which late messages of it are ignored.
     previous: Option<(u64, Duration)>,
@@ -62,6 +64,9 @@ pub(super) struct Replica {
     heard: Option<Duration>,
     /// Earliest time of the next request.
     request_at: Duration,
+    /// Position from which ends are suggested again next; `None` while none are due.
+    repeated: Option<(u16, Key)>,
+    epochs: Budget,
     rows: Budget,
     requests: Budget,
     pub(super) counts: PeerCounts,
@@ -72,7 +77,6 @@ impl Replica {
         let rows = limits.rows_a_second as f64;
         Self {
             ends: Ends::new(0, limits.ends),
-            cm: VecDeque::new(),
             epoch: None,
             previous: None,
             next: 1,
@@ -81,6 +85,8 @@ impl Replica {
             compared: false,
             heard: None,
             request_at: Duration::ZERO,
+            repeated: None,
+            epochs: Budget::new(EPOCHS_AT_ONCE, EPOCHS_A_SECOND),
             rows: Budget::new(2.0 * rows, rows),
             requests: Budget::new(PARTS_AT_ONCE, PARTS_A_SECOND),
             counts: PeerCounts::default(),
@@ -102,6 +108,10 @@ impl Replica {
             if self.previous.is_some_and(late) {
                 return None;
             }
+            if !self.epochs.take(now, 1) {
+                self.refuse(RejectReason::Rate, 1);
+                return None;
+            }
             let before = self.epoch.replace(message.epoch);
             self.previous = before.map(|epoch| (epoch, now + STUCK));
             self.ends.reseed(message.epoch);
@@ -109,7 +119,10 @@ impl Replica {
             self.advanced = now;
             self.doubt_all();
         }
-        self.heard = Some(now);
+        let heard = self.heard.replace(now);
+        if heard.is_some_and(|heard| now.saturating_sub(heard) >= BELIEVED) {
+            self.repeat(now);
+        }
         match message.body {
             Body::Delta { first, rows } => self.delta(now, first, &rows),
             Body::Heartbeat { sequence, hash } => {
@@ -161,21 +174,13 @@ impl Replica {
                 Row::End(end) if !self.ends.insert(*end) => self.refuse(RejectReason::Full, 1),
                 Row::End(_) => {}
                 Row::Gone(key) => _ = self.ends.remove(key),
-                Row::Cm(cm) => self.push_cm(*cm),
-                Row::Lost { .. } | Row::Begin | Row::Complete { .. } => {}
+                // No switch takes messages of the connection manager.
+                Row::Cm(_) | Row::Lost { .. } | Row::Begin | Row::Complete { .. } => {}
             }
         }
         self.next += rows.len() as u64;
         self.advanced = now;
         self.counts.rows += rows.len() as u64;
-    }
-
-    fn push_cm(&mut self, cm: Cm) {
-        self.cm.push_back(cm);
-        if self.cm.len() > MOST_CM {
-            self.cm.pop_front();
-            self.counts.dropped += 1;
-        }
     }
 
     /// Goes on with the number `next`: rows before it are missing.
@@ -240,20 +245,29 @@ impl Replica {
 
     /// Takes at most `most` rows for the switch.
     pub(super) fn suggestions(&mut self, most: usize) -> Vec<Row> {
-        let mut rows: Vec<Row> = Vec::new();
-        while rows.len() < most {
-            let cm = self.cm.pop_front().map(Row::Cm);
-            let Some(row) = cm.or_else(|| self.ends.next_change()) else {
-                break;
-            };
-            rows.push(row);
-        }
-        rows
+        std::iter::from_fn(|| self.ends.next_change())
+            .take(most)
+            .collect()
     }
 
-    /// Has every end be suggested again.
-    pub(super) fn repeat(&mut self) {
-        self.ends.repeat();
+    /// Has all ends be suggested again that a switch may still believe.
+    pub(super) fn repeat(&mut self, now: Duration) {
+        self.repeated = None;
+        self.repeat_some(now, usize::MAX, true);
+    }
+
+    /// Has the next of these ends be suggested again, of at most `most` ends; begins anew with the first if `again`.
+    pub(super) fn repeat_some(&mut self, now: Duration, most: usize, again: bool) {
+        let heard = self
+            .heard
+            .is_some_and(|heard| now.saturating_sub(heard) < BELIEVED);
+        let from = self
+            .repeated
+            .take()
+            .or_else(|| again.then_some(Ends::FIRST));
+        if let Some(from) = from.filter(|_| heard) {
+            self.repeated = self.ends.repeat(from, most, BELIEVED);
+        }
     }
 
     pub(super) fn ends(&self) -> &Ends {
@@ -270,6 +284,6 @@ impl Replica {
 
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
-        self.ends.changes() + self.cm.len()
+        self.ends.changes()
     }
 }

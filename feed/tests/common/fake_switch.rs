@@ -18,6 +18,7 @@ struct State {
     suggested: BTreeMap<String, BTreeMap<Key, End>>,
     leases: BTreeMap<String, Vec<Value>>,
     log: Vec<Value>,
+    refuses: bool,
 }
 
 /// Switch in threads.
@@ -88,6 +89,11 @@ impl FakeSwitch {
         state
             .followers
             .retain(|to| rows.iter().all(|row| to.send(*row).is_ok()));
+    }
+
+    /// Refuses suggested ends as behind no port from now on, or takes them again.
+    pub fn refuses(&self, refuses: bool) {
+        self.state.lock().unwrap().refuses = refuses;
     }
 
     pub fn logs(&self, line: Value) {
@@ -204,6 +210,9 @@ fn suggested(suggest: &Value, state: &Mutex<State>) -> Value {
     }
     let rows: Vec<Row> = serde_json::from_value(suggest["rows"].clone()).unwrap();
     assert!(rows.len() <= 1024);
+    if state.refuses {
+        return json!({"suggested": {"accepted": 0, "refused": {"not-behind-port": rows.len()}}});
+    }
     let peer = suggest["peer"].as_str().unwrap().to_owned();
     let ends = state.suggested.entry(peer).or_default();
     for row in &rows {
@@ -213,5 +222,5 @@ fn suggested(suggest: &Value, state: &Mutex<State>) -> Value {
             _ => {}
         }
     }
-    json!({"suggested": {"accepted": rows.len(), "refused": {"not-behind-port": 1}}})
+    json!({"suggested": {"accepted": rows.len(), "refused": {}}})
 }

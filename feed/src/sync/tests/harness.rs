@@ -59,7 +59,7 @@ pub(super) fn end(number: u64, version: u64) -> End {
 
 /// Box: its switch's table, its feed, and everything that it ever said.
 #[derive(Debug)]
-pub(super) struct Box2 {
+pub(super) struct Edge {
     pub(super) machine: Machine,
     pub(super) table: BTreeMap<Key, End>,
     pub(super) said: HashSet<Row>,
@@ -69,7 +69,7 @@ pub(super) struct Box2 {
     peer: Name,
 }
 
-impl Box2 {
+impl Edge {
     fn new(own: &str, peer: &str, epoch: u64, limits: &Limits) -> Self {
         let (own, peer) = (name(own), name(peer));
         Self {
@@ -131,7 +131,7 @@ impl Box2 {
 /// Two boxes, the messages on their way, and the time.
 #[derive(Debug)]
 pub(super) struct Pair {
-    pub(super) boxes: [Box2; 2],
+    pub(super) boxes: [Edge; 2],
     pub(super) now: Duration,
     pub(super) faults: Faults,
     pub(super) dice: Dice,
@@ -148,8 +148,8 @@ impl Pair {
     pub(super) fn with(seed: u64, limits: Limits) -> Self {
         Self {
             boxes: [
-                Box2::new("a", "b", mix(seed), &limits),
-                Box2::new("b", "a", mix(!seed), &limits),
+                Edge::new("a", "b", mix(seed), &limits),
+                Edge::new("b", "a", mix(!seed), &limits),
             ],
             now: Duration::ZERO,
             faults: Faults::default(),
@@ -194,7 +194,7 @@ impl Pair {
             let from = self.boxes[1 - to].name.clone();
             self.boxes[to].machine.receive(now, &from, &bytes);
         }
-        self.boxes.iter_mut().for_each(Box2::suggest);
+        self.boxes.iter_mut().for_each(Edge::suggest);
     }
 
     pub(super) fn run(&mut self, time: Duration) {
@@ -215,10 +215,10 @@ impl Pair {
         }
     }
 
-    pub(super) fn check_bounds(&self, one: &Box2) {
+    pub(super) fn check_bounds(&self, one: &Edge) {
         assert!(one.machine.ends_of(&one.peer).count() <= self.limits.ends);
         assert!(one.machine.own_ends() <= self.limits.ends);
-        assert!(one.machine.waiting(&one.peer) <= 2 * self.limits.ends + 4096);
+        assert!(one.machine.waiting(&one.peer) <= 2 * self.limits.ends);
         assert!(one.machine.own().ends().changes() <= 2 * self.limits.ends);
     }
 

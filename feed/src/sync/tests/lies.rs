@@ -121,6 +121,26 @@ fn a_box_speaks_for_itself_only() {
     );
 }
 
+/// A heartbeat of another epoch divides the table anew, which may have 65,536 ends: such messages are short, so rows a second do not bound them.
+#[test]
+fn epochs_are_taken_at_a_bounded_rate() {
+    let peer = name("a");
+    let mut machine = Machine::new(
+        name("b"),
+        1,
+        std::slice::from_ref(&peer),
+        &Limits::default(),
+    );
+    for round in 0..10_000u64 {
+        let body = json!({"heartbeat": {"sequence": 0, "hash": 0}});
+        let message = json!({"v": 1, "box": "a", "epoch": round, "body": body});
+        let now = Duration::from_millis(round);
+        machine.receive(now, &peer, &serde_json::to_vec(&message).unwrap());
+    }
+    let taken = 10_000 - machine.refused(&peer, RejectReason::Rate);
+    assert!((10..=13).contains(&taken), "{taken} in 10 s");
+}
+
 /// A peer whose digests never fit is answered, and requested of, at a bounded rate.
 #[test]
 fn a_peer_that_never_agrees_costs_a_bounded_number_of_requests() {
