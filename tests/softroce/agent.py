@@ -30,14 +30,16 @@ class Polls:
         self.guests = guests
         for guest in guests:
             # Not a child of the guest's shell, which waits for its children.
-            guest.check(f"rm -f /tmp/stop; ( ( until [ -e /tmp/stop ]; do {AGENT} show; done > /tmp/leases 2> /tmp/polls < /dev/null ) & )")
+            guest.check(f"rm -f /tmp/stop; ( ( until [ -e /tmp/stop ]; do {AGENT} show; done > /tmp/leases 2> /tmp/polls < /dev/null; rm /tmp/stop ) & )")
 
     def stop(self):
-        """Returns each guest's leases as (address, own queue pair, partner's), and what the agents said of their largest poll."""
+        """Returns each guest's leases as (address, partner's or None, own queue pair, partner's), and what the agents said of their largest poll."""
         leases, largest = [], ""
         for guest in self.guests:
-            rows = map(json.loads, guest.check("touch /tmp/stop; cat /tmp/leases").splitlines())
-            leases.append({(row["to"], row["queue_pair"], row["remote_queue_pair"]) for row in rows})
+            # The loop removes the file as the last thing.
+            text = guest.check("touch /tmp/stop; while [ -e /tmp/stop ]; do sleep 0.1; done; cat /tmp/leases")
+            rows = map(json.loads, text.splitlines())
+            leases.append({(row["to"], row.get("from"), row["queue_pair"], row["remote_queue_pair"]) for row in rows})
             polls = guest.check("cat /tmp/polls").splitlines()
             largest = max([largest, *polls], key=lambda said: int((re.findall(r"^\d+", said) or [0])[0]))
         return leases, largest

@@ -9,10 +9,12 @@ MTU = 4200          # of the device: room for a path MTU of 4096
 
 
 class Guest(Machine):
-    """A guest with soft-RoCE. `host` is its number: subnet 10.0.HOST.0/24 and 2001:db8:HOST::/64, itself .2, the switch .1."""
+    """A guest with soft-RoCE. `host` is its number: subnet 10.0.HOST.0/24 and 2001:db8:HOST::/64, itself .2, the switch .1. `management`
+    is the TAP device of a second card, which the guest leaves down."""
 
-    def __init__(self, folder, space, image, host, tap, initrd=None, memory=256):
+    def __init__(self, folder, space, image, host, tap, initrd=None, memory=256, management=None):
         self.host = host
+        second = ["-netdev", f"tap,id=n1,ifname={management},script=no,downscript=no", "-device", "virtio-net-pci,netdev=n1,romfile="]
         super().__init__(
             folder, f"guest{host}", image,
             # Room for a second processor: with one alone the emulation leaves out the guest's memory barriers, though the devices
@@ -20,7 +22,8 @@ class Guest(Machine):
             ["-accel", "tcg", "-smp", "1,maxcpus=2", "-m", str(memory),
              "-netdev", f"tap,id=n0,ifname={tap},script=no,downscript=no",
              # Whole frames with their checksums: what a wire would carry.
-             "-device", f"virtio-net-pci,netdev=n0,mac={self.mac},romfile=,csum=off,gso=off,guest_csum=off,host_mtu={MTU}"],
+             "-device", f"virtio-net-pci,netdev=n0,mac={self.mac},romfile=,csum=off,gso=off,guest_csum=off,host_mtu={MTU}",
+             *(second if management else [])],
             f"rig.host={host} rig.mtu={MTU}", ("ip", "netns", "exec", space), initrd)
 
     @property

@@ -21,6 +21,12 @@ class Namespace:
             # Long enough for every packet that rxe may have in flight: 128 a queue pair.
             self.run("ip", "link", "set", tap, "mtu", "4200", "txqueuelen", "8192", "up")
 
+        # Management network of the first guest.
+        self.run("ip", "link", "set", "lo", "up")
+        self.run("ip", "tuntap", "add", "mgmt1", "mode", "tap")
+        self.run("ip", "addr", "add", "10.9.1.1/24", "dev", "mgmt1")
+        self.run("ip", "link", "set", "mgmt1", "up")
+
     def run(self, *words):
         run("ip", "netns", "exec", self.name, *words)
 

@@ -1,4 +1,4 @@
-"""Tests two Linux hosts with soft-RoCE and the real switch between them: rig.py SWITCH IMAGE [--short] [--part fast|slow] [--agent PROGRAM] [--keep FOLDER]
+"""Tests two Linux hosts with soft-RoCE and the real switch between them: rig.py SWITCH IMAGE [--short] --agent PROGRAM --feed PROGRAM [--part fast|slow] [--keep FOLDER]
 
 Prints a line for each transfer and ends with 1 if one broke a law:
 
@@ -8,7 +8,8 @@ Prints a line for each transfer and ends with 1 if one broke a law:
 - egress slowed to 100 Mb/s: the same but for repetitions after a timeout; nothing is dropped; CNPs go out to every sender, are
   well formed (scapy recomputes their ICRC) and carry the queue pair of a sender of this transfer; the guests go on working.
 - npcc-agent in each guest lists both queue pairs of every connection of a transfer while it runs, as perftest prints them and as the switch
-  pairs them. With --queue-pairs N it says instead what a poll costs where a guest has so many.
+  pairs them; with rdma_cm it has the partner's address too. What the sender's agent publishes reaches the switch by nats-server and
+  npcc-feed, and is renewed. With --queue-pairs N it says instead what a poll costs where a guest has so many.
 """
 import argparse
 import contextlib
@@ -22,6 +23,7 @@ import time
 from collections import Counter
 
 from agent import Polls, cost, with_agent
+from bus import Bus
 from guest import Guest
 from machine import GuestError
 from network import Capture, Namespace, Switch, Watch
@@ -118,22 +120,40 @@ class Rig:
               f"  {repeated} repeated{sent}  {'; '.join(wrong) or 'ok'}", flush=True)
         return wrong
 
-    def agents(self, switch):
-        """Has agents poll while a transfer runs; returns what was wrong."""
-        what = Transfer("write", 8, 4096, 4)
+    def agents(self, switch, what):
+        """Has agents poll while a transfer runs; returns what was wrong. The kernel names the partner's address of connections of rdma_cm."""
         polls, watch = Polls(self.guests), Watch(switch)
         try:
             pairs, _ = transfer(what, self.guests, 200)
         finally:
             seen = watch.stop()
-            (senders, receivers), largest = polls.stop()
+            leases, largest = polls.stop()
         wrong = [f"the switch saw no {pair}" for pair in pairs if pair.sender_qp not in {qp for qp, _ in seen.get((pair.src, pair.dst, pair.dest_qp), ())}]
-        wrong += [f"no lease of the sender of {pair}" for pair in pairs if (pair.src, pair.sender_qp, pair.dest_qp) not in senders]
-        wrong += [f"no lease of the receiver of {pair}" for pair in pairs if (pair.dst, pair.dest_qp, pair.sender_qp) not in receivers]
+        for pair in pairs:
+            ends = ((pair.src, pair.dst, pair.sender_qp, pair.dest_qp), (pair.dst, pair.src, pair.dest_qp, pair.sender_qp))
+            for listed, (own, partner, *numbers) in zip(leases, ends):
+                if (own, partner if what.cm else None, *numbers) not in listed:
+                    wrong.append(f"no lease of {own} of {pair}")
         print(f"{what}  agents: {largest}  {'; '.join(wrong) or 'ok'}", flush=True)
         return wrong
 
-    def all(self, transfers, iterations, rate=None, agents=False):
+    def leases(self, switch, feed):
+        """Has the sender's agent publish while transfers run for two renewals; returns what was wrong."""
+        what, count = Transfer("write", 8, 4096, 4), 0
+        bus = Bus(self.folder, self.space, feed, switch, self.guests[0])
+        begun = time.monotonic()
+        while time.monotonic() - begun < 5:
+            pairs, _ = transfer(what, self.guests, 400)
+            count += len(pairs)
+        held, accepted, refused = bus.stop()
+        wrong = [f"{number} leases {how} of {least}" for number, how, least in ((held, "held at once", what.qps), (accepted, "accepted", count + what.qps))
+                 if number < least]
+        wrong += [f"{number} refused: {why}" for why, number in refused.items() if number]
+        said = bus.logs(self.folder) if wrong else ""
+        print(f"{what}  by the bus: {held} leases held, {accepted} accepted for {count} queue pairs  {'; '.join(wrong) or 'ok'}\n{said}", end="", flush=True)
+        return wrong
+
+    def all(self, transfers, iterations, rate=None, feed=None):
         switch = Switch(self.folder, self.space, self.binary, rate)
         try:
             for what in transfers:
@@ -142,8 +162,10 @@ class Rig:
                 if wrong and all(word.split()[0] in REPEATED for word in wrong):
                     wrong = self.one(switch, what, max(5, iterations // what.qps), rate is not None)
                 self.failed += bool(wrong)
-            if agents:
-                self.failed += bool(self.agents(switch))
+            if feed:
+                for cm in (False, True):
+                    self.failed += bool(self.agents(switch, Transfer("write", 8, 4096, 4, cm)))
+                self.failed += bool(self.leases(switch, feed))
         finally:
             totals = switch.stop()
         account = totals["conservation"]
@@ -158,7 +180,8 @@ def main():
     words.add_argument("--short", action="store_true")
     words.add_argument("--part", choices=("fast", "slow"), help="only this half")
     words.add_argument("--python", default=sys.executable)
-    words.add_argument("--agent", help="npcc-agent, to be tried in the guests")
+    words.add_argument("--agent", help="npcc-agent, to be tried in the guests", required=True)
+    words.add_argument("--feed", help="npcc-feed, which passes what an agent publishes to the switch", required=True)
     words.add_argument("--queue-pairs", type=int, help="only the cost of a poll of so many queue pairs")
     words.add_argument("--keep", help="folder for logs and captures")
     given = words.parse_args()
@@ -167,12 +190,12 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with contextlib.ExitStack() as stack:
         folder = given.keep or stack.enter_context(tempfile.TemporaryDirectory())
-        initrd = with_agent(given.image, given.agent, folder) if given.agent else None
+        initrd = with_agent(given.image, given.agent, folder)
         space = Namespace()
         stack.callback(space.stop)
         guests = []
         for host in (1, 2):
-            guest = Guest(folder, space.name, given.image, host, f"tap{host}", initrd, 2048 if given.queue_pairs else 256)
+            guest = Guest(folder, space.name, given.image, host, f"tap{host}", initrd, 2048 if given.queue_pairs else 256, "mgmt1" if host == 1 else None)
             stack.callback(guest.stop)
             guests.append(guest)
         for guest in guests:
@@ -187,7 +210,7 @@ def main():
         rig = Rig(folder, space, guests, given.switch, given.python)
         if given.part != "slow":
             print("\n== as fast as it goes", flush=True)
-            rig.all(fast(given.short), 200, agents=given.agent is not None)
+            rig.all(fast(given.short), 200, feed=given.feed)
         if given.part != "fast":
             print("\n== wan0 slowed to 100 Mb/s: shallow 50 KB, deep 200 KB", flush=True)
             rig.all(slow(given.short), 400, "100M")
