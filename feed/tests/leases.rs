@@ -17,6 +17,9 @@ use common::nats::addresses;
 use common::{Nats, pair, text, wait, write};
 use npcc_feed::agent::{Lease, LeaseMessage};
 
+/// Time at which the leases end: long after this test.
+const EXPIRES: u64 = 9_000_000_000_000_000;
+
 fn message(host: &str, queue_pair: u32) -> Vec<u8> {
     let lease = Lease {
         to: [10, 0, 1, 2].into(),
@@ -24,7 +27,7 @@ fn message(host: &str, queue_pair: u32) -> Vec<u8> {
         queue_pair,
         remote_queue_pair: 0x18,
     };
-    LeaseMessage::new(host.parse().unwrap(), 1_700_000_000_000_000, vec![lease]).encode()
+    LeaseMessage::new(host.parse().unwrap(), EXPIRES, vec![lease]).encode()
 }
 
 #[test]
@@ -59,7 +62,7 @@ fn a_host_reports_for_itself_only() {
     for edge in &pair {
         let lease = &edge.switch.leases("gpu-1")[0];
         let expected = serde_json::json!({"kind": "lease", "to": "10.0.1.2", "from": "10.0.2.2", "queue_pair": 7,
-            "remote_queue_pair": 0x18, "expires": 1_700_000_000_000_000u64});
+            "remote_queue_pair": 0x18, "expires": EXPIRES});
         assert_eq!(*lease, expected);
         assert!(
             edge.switch

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::ends::names::PeerName;
-use npcc_appliance::manage::ends::peers::{MOST_ROWS, Suggested};
+use npcc_appliance::manage::ends::peers::{MOST_ROWS, Suggested, Suggestion};
 use npcc_appliance::manage::ends::row::EndRow;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::ends::ends as report;
@@ -48,10 +48,10 @@ pub(super) fn suggest(socket: &Path, name: &PeerName, text: &str) -> Result<(), 
     let rows: anyhow::Result<Vec<serde_json::Value>> = lines.map(read).collect();
     let mut all = Suggested::default();
     for rows in rows?.chunks(MOST_ROWS) {
-        let request = Request::Suggest {
+        let request = Request::Suggest(Suggestion {
             name: name.clone(),
             rows: rows.to_vec(),
-        };
+        });
         match client::ask(socket, &request)? {
             Reply::Suggested(some) => {
                 all.accepted += some.accepted;

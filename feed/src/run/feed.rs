@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::lease_queue::LeaseQueue;
 use super::report::{FeedReport, millis, peers};
 use super::{epoch, subscribe};
 use crate::agent::LeaseMessage;
@@ -26,7 +27,7 @@ const STEP: Duration = Duration::from_millis(10);
 const REPORT: Duration = Duration::from_secs(1);
 /// Most batches of the switch's rows that wait: 262,144 rows.
 const ROWS: usize = 256;
-/// Most messages of peers that wait.
+/// Most messages of peers, and of hosts, that wait to be read.
 const MESSAGES: usize = 1024;
 /// Most rows of a suggestion.
 const SUGGESTION: usize = 1024;
@@ -58,9 +59,9 @@ struct Feed {
     link: Link,
     /// Message that found the queue to the server full.
     held: Option<Outgoing>,
-    batches: Option<mpsc::Sender<Batch>>,
-    /// True if hosts come before peers at the next suggestion.
-    host_next: bool,
+    /// Suggestions of peers' rows, and of hosts' leases: none of both waits for the other.
+    suggestions: Option<[mpsc::Sender<Batch>; 2]>,
+    leases: LeaseQueue,
     started: Instant,
     switch_down: Option<String>,
     snapshots: u64,
@@ -94,8 +95,8 @@ pub async fn run(settings: &Settings, stop: impl Future<Output = ()>) -> Result<
         ),
         link,
         held: None,
-        batches: suggestions(settings, &suggested),
-        host_next: false,
+        suggestions: suggestions(settings, &suggested),
+        leases: LeaseQueue::default(),
         started: Instant::now(),
         switch_down: Some("not connected yet".to_owned()),
         snapshots: 0,
@@ -118,13 +119,14 @@ pub async fn run(settings: &Settings, stop: impl Future<Output = ()>) -> Result<
                 let now = feed.now();
                 feed.machine.receive(now, &from, &bytes);
             }
+            Some(message) = leases.recv() => feed.take_leases(message),
             () = feed.link.reconnected() => {
                 let now = feed.now();
                 feed.machine.reconnected(now);
             }
             _ = steps.tick() => {
                 feed.publish(settings).await;
-                feed.suggest(&mut leases);
+                feed.suggest();
             }
             _ = repeats.tick() => feed.repeat_refused(&settings.peers),
             _ = reports.tick() => {
@@ -136,16 +138,19 @@ pub async fn run(settings: &Settings, stop: impl Future<Output = ()>) -> Result<
     Ok(())
 }
 
-/// Starts the task that suggests, where the settings name a socket for it.
+/// Starts the tasks that suggest, where the settings name a socket for it.
 fn suggestions(
     settings: &Settings,
     counts: &Arc<Mutex<SuggestCounts>>,
-) -> Option<mpsc::Sender<Batch>> {
-    let socket = settings.switch.control.clone()?;
-    let (to, from) = mpsc::channel(1);
-    let counts = Arc::clone(counts);
-    tokio::spawn(async move { suggest(&socket, from, counts).await });
-    Some(to)
+) -> Option<[mpsc::Sender<Batch>; 2]> {
+    let socket = settings.switch.control.as_ref()?;
+    let start = |()| {
+        let (to, from) = mpsc::channel(1);
+        let (socket, counts) = (socket.clone(), Arc::clone(counts));
+        tokio::spawn(async move { suggest(&socket, from, counts).await });
+        to
+    };
+    Some([(), ()].map(start))
 }
 
 impl Feed {
@@ -188,26 +193,43 @@ impl Feed {
         }
     }
 
-    /// Passes the next rows of a peer or a host to the switch, in turn, if it took the last ones.
-    fn suggest(&mut self, leases: &mut mpsc::Receiver<LeaseMessage>) {
-        let Some(Ok(permit)) = self.batches.as_ref().map(mpsc::Sender::try_reserve) else {
+    /// Enters leases into the queue, where they are suggested.
+    fn take_leases(&mut self, message: LeaseMessage) {
+        if self.suggestions.is_none() {
+            return;
+        }
+        let host = message.host.clone();
+        let refused = self.leases.push(message);
+        if refused > 0 {
+            let mut counts = self.counts();
+            counts.refuse(&host, "full", refused);
+        }
+    }
+
+    /// Passes the next rows of a peer and the next leases to the switch, if it took the last ones.
+    fn suggest(&mut self) {
+        let Some([peers, hosts]) = &self.suggestions else {
             return;
         };
-        let machine = &mut self.machine;
-        let mut of_peer = || {
-            let rows = machine.suggestions(SUGGESTION);
-            rows.map(|(peer, rows)| Batch::Peer(peer, rows))
-        };
-        let mut of_host = || leases.try_recv().ok().map(Batch::Host);
-        let batch = if self.host_next {
-            of_host().or_else(of_peer)
-        } else {
-            of_peer().or_else(of_host)
-        };
-        if let Some(batch) = batch {
-            self.host_next = matches!(batch, Batch::Peer(..));
-            permit.send(batch);
+        if let Ok(permit) = peers.try_reserve()
+            && let Some((peer, rows)) = self.machine.suggestions(SUGGESTION)
+        {
+            permit.send(Batch::Peer(peer, rows));
         }
+        if let Ok(permit) = hosts.try_reserve() {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            let now = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(u64::MAX));
+            let leases = self.leases.take(now);
+            if !leases.is_empty() {
+                permit.send(Batch::Hosts(leases));
+            }
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, SuggestCounts> {
+        self.suggested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has ends be suggested again of each peer of which the switch refused some as behind no port since the last time.
@@ -227,10 +249,6 @@ impl Feed {
 
     fn report(&self) -> FeedReport {
         let now = self.now();
-        let suggested = self
-            .suggested
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
         FeedReport {
             version: env!("CARGO_PKG_VERSION"),
             uptime_ms: millis(now),
@@ -239,7 +257,7 @@ impl Feed {
             switch_down: self.switch_down.clone(),
             snapshots: self.snapshots,
             peers: peers(&self.machine, now),
-            suggested: suggested.clone(),
+            suggested: self.counts().clone(),
             bus: self.bus.values(),
         }
     }

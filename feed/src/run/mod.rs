@@ -2,6 +2,7 @@
 
 mod epoch;
 mod feed;
+mod lease_queue;
 mod report;
 mod subscribe;
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::agent::{Lease, LeaseMessage};
+use crate::agent::Lease;
 use crate::name::Name;
 use crate::row::Row;
 
@@ -36,6 +36,17 @@ pub struct Suggested {
     pub refused: BTreeMap<String, u64>,
 }
 
+/// Leases of one host.
+#[derive(Debug)]
+pub struct HostLeases {
+    /// Name of the host.
+    pub host: Name,
+    /// The leases, and the time at which each ends, in microseconds since the Unix epoch.
+    pub rows: Vec<(Lease, u64)>,
+    /// Number of further ones that ended while they waited.
+    pub expired: u64,
+}
+
 /// Returns the request for rows of a table.
 pub(super) fn rows(table: &str, query: &Value) -> String {
     json!({"rows": {"table": table, "query": query}}).to_string() + "\n"
@@ -61,10 +72,10 @@ pub(super) fn suggestion(peer: &Name, rows: &[Row]) -> String {
     json!({"suggest": {"peer": peer, "rows": rows}}).to_string() + "\n"
 }
 
-/// Returns the request that passes what a host's agent reported.
-pub(super) fn leases(message: &LeaseMessage) -> String {
-    let row = |lease: &Lease| {
-        let mut row = json!({"kind": "lease", "expires": message.expires});
+/// Returns the request that passes what hosts' agents reported.
+pub(super) fn leases(hosts: &[HostLeases]) -> String {
+    let row = |(lease, expires): &(Lease, u64)| {
+        let mut row = json!({"kind": "lease", "expires": expires});
         if let (Some(row), Ok(Value::Object(lease))) =
             (row.as_object_mut(), serde_json::to_value(lease))
         {
@@ -72,22 +83,46 @@ pub(super) fn leases(message: &LeaseMessage) -> String {
         }
         row
     };
-    let rows: Vec<Value> = message.leases.iter().map(row).collect();
-    json!({"suggest": {"host": message.host, "rows": rows}}).to_string() + "\n"
+    let of_host = |of: &HostLeases| {
+        let rows: Vec<Value> = of.rows.iter().map(row).collect();
+        json!({"host": of.host, "rows": rows})
+    };
+    let all: Vec<Value> = hosts.iter().map(of_host).collect();
+    json!({"suggest-all": all}).to_string() + "\n"
+}
+
+/// Answer to a suggestion, or to several of them.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Answer {
+    Suggested(Suggested),
+    SuggestedAll(Vec<Suggested>),
+    Error(String),
+}
+
+impl Answer {
+    fn read(line: &str) -> Result<Answer, String> {
+        match serde_json::from_str(line) {
+            Ok(Answer::Error(why)) => Err(why),
+            Ok(answer) => Ok(answer),
+            Err(_) => Err(UNEXPECTED.to_owned()),
+        }
+    }
 }
 
 /// Reads the answer to a suggestion.
 pub(super) fn suggested(line: &str) -> Result<Suggested, String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    enum Answer {
-        Suggested(Suggested),
-        Error(String),
+    match Answer::read(line)? {
+        Answer::Suggested(counts) => Ok(counts),
+        _ => Err(UNEXPECTED.to_owned()),
     }
-    match serde_json::from_str(line) {
-        Ok(Answer::Suggested(counts)) => Ok(counts),
-        Ok(Answer::Error(why)) => Err(why),
-        Err(_) => Err(UNEXPECTED.to_owned()),
+}
+
+/// Reads the answer to the leases of several hosts: one for each, in their order.
+pub(super) fn suggested_hosts(line: &str) -> Result<Vec<Suggested>, String> {
+    match Answer::read(line)? {
+        Answer::SuggestedAll(counts) => Ok(counts),
+        _ => Err(UNEXPECTED.to_owned()),
     }
 }
 

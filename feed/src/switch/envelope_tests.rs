@@ -35,13 +35,22 @@ fn requests_are_as_the_switch_reads_them() {
         queue_pair,
         remote_queue_pair: queue_pair - 7,
     };
-    let held = vec![lease(24, Some([10, 0, 2, 2].into())), lease(25, None)];
-    let message = LeaseMessage::new(name("gpu-1"), 1_800_000_003_000_000, held);
+    let ends = 1_800_000_003_000_000;
+    let of = |host, rows| HostLeases {
+        host: name(host),
+        rows,
+        expired: 0,
+    };
+    let known = (lease(24, Some([10, 0, 2, 2].into())), ends);
+    let hosts = [
+        of("gpu-1", vec![known, (lease(25, None), ends)]),
+        of("gpu-2", vec![(lease(26, None), ends + 1)]),
+    ];
     let rows = [Row::End(end), Row::Gone(key(4_712, 49_153))];
     let requests = [
         FOLLOW.to_owned(),
         suggestion(&name("edge-2"), &rows),
-        leases(&message),
+        leases(&hosts),
     ];
     assert_eq!(REQUESTS.lines().count(), requests.len());
     for (line, request) in REQUESTS.lines().zip(requests) {
@@ -54,13 +63,23 @@ fn requests_are_as_the_switch_reads_them() {
 
 #[test]
 fn replies_of_the_switch_are_understood() {
-    let replies: Vec<_> = REPLIES.lines().map(suggested).collect();
+    let [one, all, error] = REPLIES.lines().collect::<Vec<_>>()[..] else {
+        panic!("another number of replies");
+    };
     let counts = Suggested {
         accepted: 2,
         refused: [("not-behind-port".to_owned(), 3)].into(),
     };
     let why = "1025 rows at once: send 1024 at most".to_owned();
-    assert_eq!(replies, [Ok(counts), Err(why.clone())]);
-    // So is a refusal in place of rows.
-    assert_eq!(row(REPLIES.lines().last().unwrap()), Err(why));
+    assert_eq!(suggested(one), Ok(counts.clone()));
+    let other = Suggested {
+        accepted: 1,
+        ..Suggested::default()
+    };
+    assert_eq!(suggested_hosts(all), Ok(vec![counts, other]));
+    assert_eq!(suggested(error), Err(why.clone()));
+    assert_eq!(suggested_hosts(error), Err(why.clone()));
+    assert_eq!(suggested(all), Err(UNEXPECTED.to_owned()));
+    // So is a error in place of rows.
+    assert_eq!(row(error), Err(why));
 }

@@ -145,6 +145,10 @@ fn answer(request: &Value, mut to: &UnixStream, state: &Mutex<State>) -> std::io
     if request["ends"]["follow"] == true {
         return stream(to, &follow(state));
     }
+    if let Some(all) = request["suggest-all"].as_array() {
+        let all: Vec<Value> = all.iter().map(|of| leases(of, state)).collect();
+        return writeln!(to, "{}", json!({"suggested-all": all}));
+    }
     if let Some(suggest) = request.get("suggest") {
         return writeln!(to, "{}", suggested(suggest, state));
     }
@@ -197,17 +201,16 @@ fn stream(to: &UnixStream, rows: &Receiver<Row>) -> std::io::Result<()> {
     Ok(())
 }
 
+fn leases(of: &Value, state: &Mutex<State>) -> Value {
+    let rows = of["rows"].as_array().unwrap();
+    let mut state = state.lock().unwrap();
+    let held = state.leases.entry(of["host"].as_str().unwrap().to_owned());
+    held.or_default().extend(rows.iter().cloned());
+    json!({"accepted": rows.len(), "refused": {}})
+}
+
 fn suggested(suggest: &Value, state: &Mutex<State>) -> Value {
     let mut state = state.lock().unwrap();
-    if let Some(host) = suggest["host"].as_str() {
-        let rows = suggest["rows"].as_array().unwrap();
-        state
-            .leases
-            .entry(host.to_owned())
-            .or_default()
-            .extend(rows.iter().cloned());
-        return json!({"suggested": {"accepted": rows.len(), "refused": {}}});
-    }
     let rows: Vec<Row> = serde_json::from_value(suggest["rows"].clone()).unwrap();
     assert!(rows.len() <= 1024);
     if state.refuses {

@@ -21,7 +21,7 @@ use npcc_sim::scenario::{Case, Scenario};
 use super::net;
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::ends::names::PeerName;
-use npcc_appliance::manage::ends::peers::MOST_ROWS;
+use npcc_appliance::manage::ends::peers::{MOST_ROWS, Suggestion};
 use npcc_appliance::manage::ends::row::{EndRow, LeaseFields};
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::model::{Queue, Snapshot};
@@ -275,10 +275,10 @@ impl Drop for Process {
 fn report(socket: &Path, ends: &[ReportedEnd]) -> anyhow::Result<()> {
     for ends in ends.chunks(MOST_ROWS) {
         let rows: Result<Vec<_>, _> = ends.iter().map(lease).map(serde_json::to_value).collect();
-        let request = Request::Suggest {
+        let request = Request::Suggest(Suggestion {
             name: PeerName::Host("model-hosts".to_owned()),
             rows: rows.context("cannot write what hosts report")?,
-        };
+        });
         let taken = client::ask(socket, &request).and_then(|reply| match reply {
             Reply::Suggested(taken) => Ok(taken),
             other => Err(other.unexpected()),

@@ -165,7 +165,7 @@ fn reply(request: &Request, management: &Management, access: Access, author: Aut
     }
     let reply = guarded(|| carried_out(request, management, author.user()));
     // What peers report comes many times a second, and `show peers` counts it.
-    let is_report = matches!(request, Request::Suggest { .. });
+    let is_report = matches!(request, Request::Suggest(_) | Request::SuggestAll(_));
     if !reads && !is_report {
         management.log_change(author, &request.name(), &reply);
     }
@@ -208,8 +208,12 @@ fn carried_out(request: &Request, management: &Management, user: u32) -> Reply {
         Request::Capture(_) => Reply::Error("this is not where frames are captured".to_owned()),
         // Rows are written as they come.
         Request::Ends { .. } => Reply::Error("this is not where ends are exported".to_owned()),
-        Request::Suggest { name, rows } => match management.suggest(name, rows) {
+        Request::Suggest(of_peer) => match management.suggest(of_peer) {
             Ok(suggested) => Reply::Suggested(suggested),
+            Err(why) => Reply::Error(why),
+        },
+        Request::SuggestAll(all) => match management.suggest_all(all) {
+            Ok(suggested) => Reply::SuggestedAll(suggested),
             Err(why) => Reply::Error(why),
         },
         Request::Distrust(name) => done(management.trust(name, false)),

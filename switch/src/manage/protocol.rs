@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capture::{CaptureRequest, CaptureStart};
 use super::ends::names::PeerName;
-use super::ends::peers::Suggested;
+use super::ends::peers::{Suggested, Suggestion};
 use super::query::Query;
 use crate::apply::outcome::Outcome;
 use crate::control::pairs::{ListedPair, PairRequest};
@@ -94,13 +94,9 @@ pub enum Request {
         follow: bool,
     },
     /// Take what a peer reports.
-    Suggest {
-        /// The peer: another box, or a host's agent.
-        #[serde(flatten)]
-        name: PeerName,
-        /// Its rows, each an [`EndRow`](super::ends::row::EndRow).
-        rows: Vec<serde_json::Value>,
-    },
+    Suggest(Suggestion),
+    /// Take what several peers report.
+    SuggestAll(Vec<Suggestion>),
     /// Forget all that a peer said, and believe nothing of it.
     Distrust(PeerName),
     /// Believe a distrusted peer again.
@@ -136,7 +132,7 @@ impl Request {
             Request::Snapshot => "snapshot".to_owned(),
             Request::Show { table } | Request::Rows { table, .. } => format!("show {table}"),
             Request::Ends { .. } => "show ends".to_owned(),
-            Request::Suggest { .. } => "pair suggest".to_owned(),
+            Request::Suggest(_) | Request::SuggestAll(_) => "pair suggest".to_owned(),
             Request::Distrust(name) => format!("pair distrust {name}"),
             Request::Trust(name) => format!("pair trust {name}"),
             Request::ClearCounters => "clear counters".to_owned(),
@@ -191,6 +187,8 @@ pub enum Reply {
     Capturing(Box<CaptureStart>),
     /// Reply to [`Request::Suggest`].
     Suggested(Suggested),
+    /// Reply to [`Request::SuggestAll`], in the order of the peers.
+    SuggestedAll(Vec<Suggested>),
     /// The configuration file, or a value, has mistakes: the report.
     Invalid(String),
     /// The request was carried out.

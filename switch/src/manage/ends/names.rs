@@ -9,6 +9,9 @@ use super::row::Speaker;
 
 /// Longest name of a peer.
 const LONGEST_NAME: usize = 32;
+/// Number of numbers that agents of hosts leave to boxes.
+const BOXES: usize = 32;
+
 /// Name of a peer, as a client gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
 #[serde(rename_all = "kebab-case")]
@@ -34,17 +37,14 @@ impl From<&str> for PeerName {
 impl PeerName {
     /// Returns the name under which the peer is listed.
     fn listed(&self) -> Result<String, String> {
-        let (prefix, name) = match self {
-            PeerName::Peer(name) => ("", name),
-            PeerName::Host(name) => ("host:", name),
-        };
+        let (PeerName::Peer(name) | PeerName::Host(name)) = self;
         let valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(valid) {
             return Err(format!(
                 "`{name}` is no name of a peer: write 1 to {LONGEST_NAME} of a-z, 0-9 and -"
             ));
         }
-        Ok(format!("{prefix}{name}"))
+        Ok(self.to_string())
     }
 
     pub(super) const fn speaker(&self) -> Speaker {
@@ -70,35 +70,44 @@ impl PeerNames {
             .clone()
     }
 
-    /// Returns the number of a peer, which gets one the first time. Agents that come when all numbers but one are given share the last
-    /// ([`OTHERS`]).
+    /// Returns the number of a peer, which gets one the first time. Agents that come when all numbers but those of [`BOXES`] are given share
+    /// one ([`OTHERS`]).
     pub(super) fn number(&self, name: &PeerName) -> Result<PeerId, String> {
         let listed = name.listed()?;
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_full = names.len() >= PEERS - 1;
-        let is_host = matches!(name, PeerName::Host(_));
-        let listed = if is_full && is_host && !names.contains(&listed) {
-            OTHERS.to_owned()
-        } else {
-            listed
-        };
-        let at = match names.iter().position(|one| *one == listed) {
-            Some(at) => at,
-            None if is_full && !is_host => {
-                let known = names.len();
-                return Err(format!(
-                    "{known} peers are known already: restart the switch to forget them"
-                ));
+        let at = place(&names, &listed).or_else(|| match name {
+            PeerName::Host(_) if names.len() + BOXES + 1 >= PEERS => {
+                place(&names, OTHERS).or_else(|| enter(&mut names, OTHERS.to_owned()))
             }
-            None => {
-                names.push(listed);
-                names.len() - 1
-            }
-        };
-        u8::try_from(at)
-            .map(PeerId)
-            .map_err(|error| error.to_string())
+            _ => enter(&mut names, listed),
+        });
+        let known = names.len();
+        at.ok_or_else(|| {
+            format!("{known} peers are known already: restart the switch to forget them")
+        })
     }
+
+    /// Returns the number of a peer that is not one of those who share a number: trust is given to it alone.
+    pub(super) fn own_number(&self, name: &PeerName) -> Result<PeerId, String> {
+        let number = self.number(name)?;
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_own = names.get(usize::from(number.0)) == Some(&name.to_string());
+        is_own.then_some(number).ok_or_else(|| {
+            format!("`{name}` has no number of its own: name {OTHERS} for all that have none")
+        })
+    }
+}
+
+fn place(names: &[String], listed: &str) -> Option<PeerId> {
+    let at = names.iter().position(|one| one == listed)?;
+    u8::try_from(at).ok().map(PeerId)
+}
+
+/// Gives a name the next number, if one is left.
+fn enter(names: &mut Vec<String>, listed: String) -> Option<PeerId> {
+    let number = u8::try_from(names.len()).ok().map(PeerId)?;
+    names.push(listed);
+    Some(number)
 }
 
 #[cfg(test)]

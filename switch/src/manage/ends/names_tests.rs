@@ -31,35 +31,55 @@ fn a_name_is_short_and_of_few_characters_and_there_are_only_so_many() {
             "{bad}"
         );
     }
-    for n in 0..255 {
+    for n in 0..256 {
         assert!(number(&names, PeerName::Peer(format!("edge-{n}"))).is_some());
     }
     assert_eq!(number(&names, PeerName::Peer("one-more".to_owned())), None);
     assert_eq!(
-        number(&names, PeerName::Peer("edge-254".to_owned())),
-        Some(254)
+        number(&names, PeerName::Peer("edge-255".to_owned())),
+        Some(255)
     );
 }
 
+/// 255 agents once left no number to the other box of a pair.
 #[test]
-fn agents_without_a_number_of_their_own_share_the_last() {
+fn agents_leave_numbers_to_boxes_and_share_the_last_of_theirs() {
     let names = PeerNames::default();
     let host = |n: u32| PeerName::Host(format!("gpu-{n}"));
-    for n in 0..255 {
+    for n in 0..223 {
         assert_eq!(number(&names, host(n)), u8::try_from(n).ok());
     }
-    for n in 255..1_000 {
-        assert_eq!(number(&names, host(n)), Some(255));
+    for n in 223..1_000 {
+        assert_eq!(number(&names, host(n)), Some(223));
     }
     assert_eq!(number(&names, host(7)), Some(7));
-    assert_eq!(number(&names, PeerName::Peer("edge-2".to_owned())), None);
-    let others = names.all().pop().unwrap();
-    assert_eq!(others, "host:other-agents");
-    assert_eq!(number(&names, others.as_str().into()), Some(255));
+    assert_eq!(names.all().last().unwrap(), OTHERS);
+    assert_eq!(number(&names, OTHERS.into()), Some(223));
+    for n in 0..BOXES {
+        let number = number(&names, PeerName::Peer(format!("edge-{n}")));
+        assert_eq!(number, u8::try_from(224 + n).ok());
+    }
+    assert_eq!(number(&names, PeerName::Peer("one-more".to_owned())), None);
+    assert_eq!(number(&names, host(1_001)), Some(223));
+}
+
+/// `pair distrust` of one agent once distrusted all that share its number.
+#[test]
+fn trust_is_not_given_to_an_agent_without_a_number_of_its_own() {
+    let names = PeerNames::default();
+    let host = |n: u32| PeerName::Host(format!("gpu-{n}"));
+    for n in 0..300 {
+        assert!(names.number(&host(n)).is_ok());
+    }
+    assert_eq!(names.own_number(&host(7)), Ok(PeerId(7)));
+    let why = names.own_number(&host(299)).unwrap_err();
+    assert!(why.contains("`host:gpu-299` has no number of its own: name host:other-agents"));
+    assert_eq!(names.own_number(&OTHERS.into()), Ok(PeerId(223)));
 }
 
 #[test]
 fn requests_are_as_agreed() {
+    use crate::manage::ends::peers::Suggestion;
     use crate::manage::protocol::Request;
     let read = |text: &str| serde_json::from_str::<Request>(text).unwrap();
     assert_eq!(read(r#"{"ends":{}}"#), Request::Ends { follow: false });
@@ -69,7 +89,7 @@ fn requests_are_as_agreed() {
         Request::Distrust(name.clone())
     );
     let rows = vec![serde_json::json!({"kind": "begin"})];
-    let suggest = Request::Suggest { name, rows };
+    let suggest = Request::Suggest(Suggestion { name, rows });
     let text = r#"{"suggest":{"peer":"edge-2","rows":[{"kind":"begin"}]}}"#;
     assert_eq!(read(text), suggest);
     assert_eq!(serde_json::to_string(&suggest).unwrap(), text);
@@ -79,31 +99,41 @@ fn requests_are_as_agreed() {
 /// Lines of a feed and to a feed.
 #[test]
 fn requests_of_a_feed_are_understood_and_replies_are_as_it_reads_them() {
-    use crate::manage::ends::peers::Suggested;
+    use crate::manage::ends::peers::{Suggested, Suggestion};
     use crate::manage::ends::row::{Calendar, EndRow};
     use crate::manage::protocol::{Reply, Request};
     let requests = include_str!("../../../../tests/protocol/requests.jsonl");
-    let mut rows_of = Vec::new();
+    let mut suggestions = Vec::new();
     for line in requests.lines() {
         match serde_json::from_str(line).unwrap() {
             Request::Ends { follow } => assert!(follow),
-            Request::Suggest { name, rows } => {
-                for row in &rows {
-                    let row: EndRow = serde_json::from_value(row.clone()).unwrap();
-                    assert!(row.report(name.speaker(), &Calendar::default()).is_ok());
-                }
-                rows_of.push((name.listed().unwrap(), rows.len()));
-            }
+            Request::Suggest(of_peer) => suggestions.push(of_peer),
+            Request::SuggestAll(all) => suggestions.extend(all),
             other => panic!("{other:?}"),
         }
     }
-    let expected = [("edge-2".to_owned(), 2), ("host:gpu-1".to_owned(), 2)];
+    let rows_of = suggestions.iter().map(|Suggestion { name, rows }| {
+        for row in rows {
+            let row: EndRow = serde_json::from_value(row.clone()).unwrap();
+            assert!(row.report(name.speaker(), &Calendar::default()).is_ok());
+        }
+        (name.listed().unwrap(), rows.len())
+    });
+    let rows_of: Vec<_> = rows_of.collect();
+    let expected = [("edge-2", 2), ("host:gpu-1", 2), ("host:gpu-2", 1)]
+        .map(|(name, rows)| (name.to_owned(), rows));
     assert_eq!(rows_of, expected);
+    let suggested = Suggested {
+        accepted: 2,
+        refused: [("not-behind-port".to_owned(), 3)].into(),
+    };
+    let other = Suggested {
+        accepted: 1,
+        ..Suggested::default()
+    };
     let replies = [
-        Reply::Suggested(Suggested {
-            accepted: 2,
-            refused: [("not-behind-port".to_owned(), 3)].into(),
-        }),
+        Reply::Suggested(suggested.clone()),
+        Reply::SuggestedAll(vec![suggested, other]),
         Reply::Error("1025 rows at once: send 1024 at most".to_owned()),
     ];
     let lines = replies.map(|reply| serde_json::to_string(&reply).unwrap() + "\n");

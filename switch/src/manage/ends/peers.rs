@@ -19,6 +19,17 @@ use crate::report::ends::{PeerRow, PeerTable};
 
 /// Most rows of a request.
 pub const MOST_ROWS: usize = 1_024;
+
+/// Rows of one peer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suggestion {
+    /// The peer: another box, or a host's agent.
+    #[serde(flatten)]
+    pub name: PeerName,
+    /// Its rows, each an [`EndRow`].
+    pub rows: Vec<Value>,
+}
+
 /// Outcome of a list of reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Suggested {
@@ -33,13 +44,24 @@ impl Management {
     ///
     /// # Errors
     /// Says what is wrong with the request, or that the control core does not listen. Rows that are wrong are counted, and the others taken.
-    pub fn suggest(&self, name: &PeerName, rows: &[Value]) -> Result<Suggested, String> {
-        if rows.len() > MOST_ROWS {
-            return Err(format!(
-                "{} rows at once: send {MOST_ROWS} at most",
-                rows.len()
-            ));
+    pub fn suggest(&self, of_peer: &Suggestion) -> Result<Suggested, String> {
+        self.suggest_all(std::slice::from_ref(of_peer))
+            .map(|mut all| all.pop().unwrap_or_default())
+    }
+
+    /// Has the control core take what peers report; returns the outcome for each.
+    ///
+    /// # Errors
+    /// As [`Management::suggest`]. The rows of the peers before the one that is wrong are taken.
+    pub fn suggest_all(&self, all: &[Suggestion]) -> Result<Vec<Suggested>, String> {
+        let rows: usize = all.iter().map(|of_peer| of_peer.rows.len()).sum();
+        if rows > MOST_ROWS {
+            return Err(format!("{rows} rows at once: send {MOST_ROWS} at most"));
         }
+        all.iter().map(|of_peer| self.take_rows(of_peer)).collect()
+    }
+
+    fn take_rows(&self, Suggestion { name, rows }: &Suggestion) -> Result<Suggested, String> {
         let peer = self.view.peers.number(name)?;
         let calendar = Calendar::of(self.view.clock);
         let mut refused = BTreeMap::new();
@@ -73,7 +95,7 @@ impl Management {
     /// # Errors
     /// Says what is wrong with the name, or that the control core does not listen.
     pub fn trust(&self, name: &PeerName, trusted: bool) -> Result<(), String> {
-        let peer = self.view.peers.number(name)?;
+        let peer = self.view.peers.own_number(name)?;
         let command = if trusted {
             ControlCommand::Trust(peer)
         } else {
