@@ -9,6 +9,7 @@
 
 pub mod agent;
 pub mod bus;
+mod clock;
 pub mod doctor;
 pub mod fleet;
 pub mod name;

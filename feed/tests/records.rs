@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_nats::ConnectOptions;
 use common::nats::addresses;
-use common::{Nats, end, feed, pair, text};
+use common::{Edge, Nats, end, feed, pair, text};
 use futures_util::StreamExt;
 use jsonschema::Validator;
 use npcc_feed::agent::{Lease, LeaseMessage};
@@ -71,7 +71,7 @@ async fn each_record_has_the_published_form() {
         }
         if kind == "state" {
             states += 1;
-            // Lines before the feed's first look are no records.
+            // Lines before the feed's first read of the log are no records.
             pair[0].switch.logs(json!({"time_us": 1_000 + 2 * states, "kind": "decision", "src": "10.0.1.7", "dst": "10.0.2.1", "text": "cnp"}));
             pair[0].switch.logs(
                 json!({"time_us": 1_001 + 2 * states, "kind": "event", "text": "port dci is down"}),
@@ -81,6 +81,36 @@ async fn each_record_has_the_published_form() {
     let gap = json!({"v": 1, "site": "dc1", "box": "edge-1", "at": 1, "gap": true});
     assert_valid(&published["events"], &gap);
     assert_needs_all_keys(&published["events"], &gap);
+}
+
+/// The times of another process of the switch begin at 0: its lines come though they are before the last one of the process that ended.
+#[tokio::test]
+async fn lines_of_the_log_come_after_a_restart_of_the_switch() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Nats::pair(folder.path(), |text| text);
+    let options =
+        ConnectOptions::new().user_and_password("edge-2".to_owned(), "change-me-2".to_owned());
+    let client = options.connect(servers[0].address()).await.unwrap();
+    let mut messages = client.subscribe("npcc.dc1.edge-1.*").await.unwrap();
+    let edge = Edge::start(folder.path(), 1, &addresses(&servers), "change-me-1");
+    let mut time = 10_000_000;
+    for said in ["before", "after"] {
+        let mut states = 0;
+        loop {
+            let message = messages.next().await.unwrap();
+            let record: Value = serde_json::from_slice(&message.payload).unwrap();
+            if record["line"]["text"] == said {
+                break;
+            }
+            states += u64::from(message.subject.ends_with(".state"));
+            assert!(states < 40, "no record of the line \"{said}\"");
+            // The feed's first read of the log is after one of these lines.
+            edge.switch
+                .logs(json!({"time_us": time + states, "kind": "event", "text": said}));
+        }
+        edge.switch.clears_log();
+        time = 5;
+    }
 }
 
 #[test]

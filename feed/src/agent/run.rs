@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -15,6 +15,7 @@ use super::settings::AgentSettings;
 use super::socket::RdmaSocket;
 use super::wire::{self, Command};
 use crate::bus::{BusCounts, ConnectFailure, Link};
+use crate::clock::now_us;
 
 /// Time between two reads of the interfaces' addresses.
 const ADDRESSES: Duration = Duration::from_secs(5);
@@ -151,10 +152,8 @@ pub async fn run(
 }
 
 async fn publish(settings: &AgentSettings, link: &Link, due: &[Lease]) {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let expires = u64::try_from((now + settings.lease_time()).as_micros()).unwrap_or(u64::MAX);
+    let lease = u64::try_from(settings.lease_time().as_micros()).unwrap_or(u64::MAX);
+    let expires = now_us().saturating_add(lease);
     for some in due.chunks(MOST) {
         let message = LeaseMessage::new(settings.host.clone(), expires, some.to_vec());
         link.publish_record(&settings.subject(), &message.encode())

@@ -1,115 +1,128 @@
 //! Tasks that read the switch's tables and publish records.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 use super::schema::{Decision, Event, Host, Record, State, VERSION};
 use super::state;
 use crate::bus::Link;
+use crate::clock::now_us;
 use crate::run::FeedReport;
 use crate::settings::Settings;
 use crate::switch::{ask, ask_rows};
 
 /// Time between two states, and two reads of the log.
 const STATE: Duration = Duration::from_secs(1);
-/// Number of states between two roll-ups of hosts.
+/// Longest time for the switch's part of a state: a state is published also while the switch hangs.
+const SNAPSHOT: Duration = Duration::from_millis(500);
+/// Number of reads of the log between two roll-ups of hosts.
 const HOSTS: u64 = 60;
 /// Most lines of the log that are read at once.
 const LINES: usize = 1000;
 
-/// Publishes records until the feed ends.
+/// Publishes records until the feed ends: states in one task, roll-ups of hosts and lines of the log in another, which may wait for the
+/// switch.
 pub fn spawn_records(settings: &Settings, link: &Link, report: watch::Receiver<FeedReport>) {
     let records = Records {
         settings: settings.clone(),
         link: link.clone(),
-        report,
-        log: None,
     };
-    tokio::spawn(records.run());
+    let (unresponsive_to, unresponsive) = watch::channel(None);
+    tokio::spawn(records.clone().states(report, unresponsive));
+    tokio::spawn(records.tables(unresponsive_to));
 }
 
+#[derive(Clone)]
 struct Records {
     settings: Settings,
     link: Link,
-    report: watch::Receiver<FeedReport>,
-    /// Time of the last line of the switch's log, in microseconds of its clock.
-    log: Option<u64>,
 }
 
 impl Records {
-    async fn run(mut self) {
+    /// Publishes states. `unresponsive` is the number of hosts that do not respond, as of the last roll-up.
+    async fn states(
+        self,
+        report: watch::Receiver<FeedReport>,
+        unresponsive: watch::Receiver<Option<usize>>,
+    ) {
+        let mut rounds = rounds();
+        loop {
+            rounds.tick().await;
+            let state = State {
+                switch: self.switch().await,
+                hosts_unresponsive: *unresponsive.borrow(),
+                feed: report.borrow().clone(),
+            };
+            self.publish("state", state).await;
+        }
+    }
+
+    async fn switch(&self) -> Option<state::SwitchState> {
+        let answer = ask(&self.settings.switch.socket, "\"snapshot\"\n");
+        let line = timeout(SNAPSHOT, answer).await.ok()?.ok()?;
+        let answer: Value = serde_json::from_str(&line).ok()?;
+        state::read(answer.get("snapshot")?)
+    }
+
+    /// Publishes roll-ups of hosts and lines of the log.
+    async fn tables(self, unresponsive: watch::Sender<Option<usize>>) {
         let (mut round, mut hosts_due) = (0, 0);
-        let mut unresponsive = None;
-        let mut rounds = tokio::time::interval(STATE);
-        rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut log = None;
+        let mut rounds = rounds();
         loop {
             rounds.tick().await;
             // Roll-ups that are due while the server or the switch is away come once both are there.
             if round >= hosts_due && self.link.is_up() {
-                unresponsive = self.hosts().await;
-                if unresponsive.is_some() {
+                let count = self.hosts().await;
+                if count.is_some() {
                     hosts_due = round + HOSTS;
                 }
+                unresponsive.send_replace(count);
             }
             round += 1;
-            self.state(unresponsive).await;
-            self.log().await;
+            self.log(&mut log).await;
         }
-    }
-
-    async fn state(&self, unresponsive: Option<usize>) {
-        let answer = ask(&self.settings.switch.socket, "\"snapshot\"\n").await;
-        let snapshot = answer
-            .ok()
-            .and_then(|line| serde_json::from_str::<Value>(&line).ok());
-        let switch = snapshot.and_then(|answer| state::read(answer.get("snapshot")?));
-        let feed = self.report.borrow().clone();
-        let state = State {
-            switch,
-            hosts_unresponsive: unresponsive,
-            feed,
-        };
-        self.publish("state", state).await;
     }
 
     /// Publishes a roll-up of each host; returns the number of those that do not respond.
     async fn hosts(&self) -> Option<usize> {
         let answer = ask_rows(&self.settings.switch.socket, "hosts", &json!({})).await;
-        let (hosts, _) = answer.ok()?;
+        let hosts = answer.ok()?;
         let unresponsive = hosts
             .iter()
             .filter(|host| host["standing"] == "doubted")
             .count();
-        for host in hosts.into_iter().filter_map(object) {
+        for host in hosts {
+            let Value::Object(host) = host else { continue };
             self.publish("hosts", Host { host }).await;
         }
         Some(unresponsive)
     }
 
-    /// Publishes the lines of the log since the last time: decisions and events. Lines before the feed's start are left out. Where more
-    /// lines came than are read at once, an event says so.
-    async fn log(&mut self) {
+    /// Publishes the lines of the log after `read`, the time of the last line read, in microseconds of the switch's clock: decisions and
+    /// events. Lines before the feed's start are left out. Where more lines came than are read at once, an event says so.
+    async fn log(&self, read: &mut Option<u64>) {
         let socket = &self.settings.switch.socket;
-        let Ok((mut lines, _)) = ask_rows(socket, "log", &json!({"top": LINES})).await else {
+        let Ok(mut lines) = ask_rows(socket, "log", &json!({"top": LINES})).await else {
             return;
         };
         lines.sort_by_key(time_of);
-        let Some(last) = lines.last().map(time_of) else {
-            self.log.get_or_insert_default();
+        let last = lines.last().map_or(0, time_of);
+        let Some(before) = read.replace(last) else {
             return;
         };
-        let Some(before) = self.log.replace(last) else {
-            return;
-        };
+        // The clock of another process of the switch began at 0: all its lines are new.
+        let before = if last < before { 0 } else { before };
         if lines.len() >= LINES && lines.first().is_some_and(|line| time_of(line) > before) {
             self.publish("events", Event::Gap { gap: true }).await;
         }
         for line in lines.into_iter().filter(|line| time_of(line) > before) {
             let is_decision = line["kind"] == "decision";
-            let Some(line) = object(line) else { continue };
+            let Value::Object(line) = line else { continue };
             if is_decision {
                 self.publish("decisions", Decision { line }).await;
             } else {
@@ -134,23 +147,14 @@ impl Records {
     }
 }
 
-/// Returns the keys of a row; `None` for a row that is no object.
-fn object(row: Value) -> Option<Map<String, Value>> {
-    match row {
-        Value::Object(keys) => Some(keys),
-        _ => None,
-    }
+/// Returns the ticks at which records are due.
+fn rounds() -> Interval {
+    let mut rounds = interval(STATE);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    rounds
 }
 
 /// Returns the time of a line of the log.
 fn time_of(line: &Value) -> u64 {
     line["time_us"].as_u64().unwrap_or_default()
-}
-
-/// Returns the time in microseconds since the Unix epoch.
-fn now_us() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

@@ -21,7 +21,7 @@ pub(super) enum Line {
     /// A row of the table.
     Row(Value),
     /// The end of the answer.
-    End(Value),
+    End {},
     /// Reason why there are no rows, or no more.
     Error(String),
 }

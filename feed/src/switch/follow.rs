@@ -1,5 +1,7 @@
 //! Rows of the switch's `show ends --follow`, for as long as the feed runs.
 
+use std::convert::Infallible;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,11 +31,9 @@ pub enum FromSwitch {
 /// taken again. Ends when the receiver is gone.
 pub async fn follow(socket: &Path, to: mpsc::Sender<FromSwitch>) {
     loop {
-        let why = match follow_once(socket, &to).await {
-            Ok(why) => why,
-            Err(error) => error.to_string(),
-        };
-        if to.send(FromSwitch::Disconnected(why)).await.is_err() {
+        let Err(why) = follow_once(socket, &to).await;
+        let why = FromSwitch::Disconnected(why.to_string());
+        if to.send(why).await.is_err() {
             return;
         }
         tokio::time::sleep(AGAIN).await;
@@ -41,7 +41,7 @@ pub async fn follow(socket: &Path, to: mpsc::Sender<FromSwitch>) {
 }
 
 /// Follows one connection to its end; returns the reason.
-async fn follow_once(socket: &Path, to: &mpsc::Sender<FromSwitch>) -> std::io::Result<String> {
+async fn follow_once(socket: &Path, to: &mpsc::Sender<FromSwitch>) -> io::Result<Infallible> {
     let mut lines = request::open(socket, envelope::FOLLOW).await?;
     let mut batch = Vec::new();
     let mut is_new = true;
@@ -51,33 +51,30 @@ async fn follow_once(socket: &Path, to: &mpsc::Sender<FromSwitch>) -> std::io::R
             Ok(line) => line?,
             Err(_) if batch.is_empty() => lines.next_line().await?,
             Err(_) => {
-                if !pass(to, FromSwitch::Rows(std::mem::take(&mut batch))) {
-                    return Ok(TOO_SLOW.to_owned());
-                }
+                pass(to, FromSwitch::Rows(std::mem::take(&mut batch)))?;
                 continue;
             }
         };
         let Some(line) = line else {
-            return Ok("the switch closed the connection".to_owned());
+            return Err(io::Error::other("the switch closed the connection"));
         };
-        let row = match envelope::row(&line) {
-            Ok(row) => row,
-            Err(why) => return Ok(format!("the switch refused: {why}")),
-        };
-        if is_new && !pass(to, FromSwitch::Connected) {
-            return Ok(TOO_SLOW.to_owned());
+        let refused = |why| io::Error::other(format!("the switch refused: {why}"));
+        let row = envelope::row(&line).map_err(refused)?;
+        if is_new {
+            pass(to, FromSwitch::Connected)?;
         }
         is_new = false;
         batch.extend(row);
-        if batch.len() >= BATCH && !pass(to, FromSwitch::Rows(std::mem::take(&mut batch))) {
-            return Ok(TOO_SLOW.to_owned());
+        if batch.len() >= BATCH {
+            pass(to, FromSwitch::Rows(std::mem::take(&mut batch)))?;
         }
     }
 }
 
-const TOO_SLOW: &str = "this feed took the rows too slowly";
-
-/// Passes a message on if there is space for it; the last space is kept for the reason of an end.
-fn pass(to: &mpsc::Sender<FromSwitch>, message: FromSwitch) -> bool {
-    to.capacity() > 1 && to.try_send(message).is_ok()
+/// Passes a message on, or fails if there is no space for it; the last space is kept for the reason of an end.
+fn pass(to: &mpsc::Sender<FromSwitch>, message: FromSwitch) -> io::Result<()> {
+    if to.capacity() > 1 && to.try_send(message).is_ok() {
+        return Ok(());
+    }
+    Err(io::Error::other("this feed took the rows too slowly"))
 }

@@ -52,7 +52,7 @@ pub async fn ask(socket: &Path, request: &str) -> Result<String, RequestError> {
     answer.unwrap_or(Err(RequestError::TooLate))
 }
 
-/// Returns the rows of a table, and the position to go on from where there may be more.
+/// Returns the rows of a table.
 ///
 /// # Errors
 /// Fails with [`RequestError`].
@@ -60,7 +60,7 @@ pub async fn ask_rows(
     socket: &Path,
     table: &str,
     query: &Value,
-) -> Result<(Vec<Value>, Option<u64>), RequestError> {
+) -> Result<Vec<Value>, RequestError> {
     let failed = |error| RequestError::Socket(socket.display().to_string(), error);
     let answer = async {
         let request = envelope::rows(table, query);
@@ -69,7 +69,7 @@ pub async fn ask_rows(
         while let Some(line) = lines.next_line().await.map_err(failed)? {
             match serde_json::from_str(&line) {
                 Ok(Line::Row(row)) => rows.push(row),
-                Ok(Line::End(end)) => return Ok((rows, end.get("next").and_then(Value::as_u64))),
+                Ok(Line::End {}) => return Ok(rows),
                 Ok(Line::Error(why)) => return Err(RequestError::Refused(why)),
                 Err(_) => return Err(RequestError::Other),
             }

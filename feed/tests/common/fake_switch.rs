@@ -19,6 +19,7 @@ struct State {
     leases: BTreeMap<String, Vec<Value>>,
     log: Vec<Value>,
     refuses: bool,
+    hangs: bool,
 }
 
 /// Switch in threads.
@@ -100,6 +101,16 @@ impl FakeSwitch {
         self.state.lock().unwrap().log.push(line);
     }
 
+    /// Empties its log, as another process has it.
+    pub fn clears_log(&self) {
+        self.state.lock().unwrap().log.clear();
+    }
+
+    /// Accepts connections and answers no request from now on.
+    pub fn hangs(&self) {
+        self.state.lock().unwrap().hangs = true;
+    }
+
     /// Returns the rows that were suggested of a host.
     pub fn leases(&self, host: &str) -> Vec<Value> {
         self.state
@@ -130,6 +141,9 @@ fn serve(client: &UnixStream, state: &Mutex<State>) {
     let mut line = String::new();
     if BufReader::new(client).read_line(&mut line).is_err() || line.is_empty() {
         return;
+    }
+    if state.lock().unwrap().hangs {
+        std::thread::park();
     }
     let request: Value = serde_json::from_str(&line).unwrap();
     // A client that goes away in the middle is its own affair.

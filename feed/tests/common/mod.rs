@@ -140,6 +140,16 @@ impl Edge {
     }
 }
 
+/// Returns true if `npcc-feed fleet` with these settings has a row that begins with these words.
+pub fn has_row(settings: &Path, row: &str) -> bool {
+    let out = feed(&["fleet", "-c", settings.to_str().unwrap()]);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ") + " ";
+    let row = row.to_owned() + " ";
+    text(&out.stdout)
+        .lines()
+        .any(|line| words(line).starts_with(&row))
+}
+
 /// Writes the settings of box `edge-NUMBER`.
 pub fn settings(
     folder: &Path,

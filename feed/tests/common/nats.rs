@@ -31,8 +31,8 @@ impl Nats {
         })
     }
 
-    /// Starts three servers with JetStream.
-    pub fn three(folder: &Path) -> [Nats; 3] {
+    /// Starts three servers with JetStream; `edit` may change their configurations.
+    pub fn three(folder: &Path, mut edit: impl FnMut(String) -> String) -> [Nats; 3] {
         let [a, b, c, route_a, route_b, route_c] = ports();
         let servers = [
             (1, a, route_a, [route_b, route_c]),
@@ -46,7 +46,7 @@ impl Nats {
             let text = with_ports(THREE, ports)
                 .replace("server_name: nats-1", &format!("server_name: {name}"))
                 .replace("/var/lib/nats", folder.join(&name).to_str().unwrap());
-            Nats::start(folder, &name, own, &text)
+            Nats::start(folder, &name, own, &edit(text))
         })
     }
 

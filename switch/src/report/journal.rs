@@ -58,7 +58,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Creates a journal with the changes that `kept` holds; new changes are written there too.
+    /// Creates a journal with the changes that `kept` holds; new changes are written there too. Kept changes have time 0, as the clock of
+    /// this process begins at 0 and they are older than all that it notes.
     #[must_use]
     pub fn new(kept: Option<Ring>) -> Journal {
         let before = kept.iter().flat_map(|ring| ring.read().whole);
@@ -70,7 +71,15 @@ impl Journal {
         let changes = before.filter_map(|record| read(&record.words));
         Journal {
             entries: changes
-                .map(|change| (Entry::Change(change), Nanos::ZERO))
+                .map(|change| {
+                    (
+                        Entry::Change(Change {
+                            time_us: 0,
+                            ..change
+                        }),
+                        Nanos::ZERO,
+                    )
+                })
                 .collect(),
             kept,
         }
@@ -277,6 +286,7 @@ mod tests {
         let mut refused = change("set npcc.wan0.3.few 9");
         refused.outcome = "\u{e9}".repeat(100_000);
         refused.keys = vec![key(0)];
+        refused.time_us = 9_000;
         journal.change(refused, ms(9));
         let mut before = journal.changes();
         drop(journal);
@@ -286,6 +296,8 @@ mod tests {
         let long = &mut before[2];
         long.outcome = "\u{e9}".repeat(WORDS);
         (long.keys, long.keys_left_out) = (vec![], 1);
+        // The next process's clock begins anew.
+        long.time_us = 0;
         assert_eq!(after, before);
     }
 }
