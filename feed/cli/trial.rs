@@ -8,7 +8,7 @@ use npcc_feed::fleet::table;
 use npcc_feed::settings::Settings;
 use npcc_feed::trial::Trial;
 
-use super::common::{Failure, say, say_error, stopped};
+use super::common::{Failure, accept, say, say_error, stopped};
 
 /// Time between two tables, besides the 2.5 s in which the states are collected.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -40,13 +40,12 @@ pub(super) async fn run(args: &TrialArgs) -> Result<(), Failure> {
     say(&format!(
         "configurations and logs are in {folder} until this ends; Ctrl-C ends it\n"
     ))?;
-    let read = Settings::load(&trial.settings[0])
-        .map_err(|report| Failure::Settings(report.to_string()))?;
+    let settings = accept(Settings::load(&trial.settings[0]))?;
     let show = async {
         let mut shown = 0;
         while args.tables.is_none_or(|most| shown < most) {
             tokio::time::sleep(PAUSE).await;
-            match table::fleet(&read.model, false).await {
+            match table::fleet(&settings, false).await {
                 Ok(states) => say(&table::text(&states))?,
                 // Users stop servers on purpose to watch the failover, so an error does not end the trial.
                 Err(error) => say_error(&format!("no table: {error}")),

@@ -12,8 +12,8 @@ use std::time::Duration;
 const PAIR: &str = include_str!("../../packaging/feed/nats-pair.conf");
 /// Settings of a feed, as the package ships them: for edge-1.
 const SETTINGS: &str = include_str!("../../packaging/feed/feed.yaml");
-/// Time in which a process that was told to stop does so.
-const LEAVE: Duration = Duration::from_secs(2);
+/// Time in which a process ends after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// Reason why there is no trial.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +91,9 @@ impl Trial {
         let name = format!("edge-{number}");
         let password = self.folder.join(format!("{name}.password"));
         write(&password, &format!("change-me-{number}"))?;
+        // A box's own server is the first.
+        let mut servers = self.servers.clone();
+        servers.rotate_left(number - 1);
         let control = control
             .as_ref()
             .map_or_else(|| "null".to_owned(), |path| path.display().to_string());
@@ -100,7 +103,7 @@ impl Trial {
             .replace("user: edge-1", &format!("user: {name}"))
             .replace(
                 "nats://127.0.0.1:4222, nats://127.0.0.1:4223",
-                &self.servers.join(", "),
+                &servers.join(", "),
             )
             .replace(
                 "/etc/npcc-switch/feed.password",
@@ -137,11 +140,6 @@ impl Trial {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-
-    /// Returns the processes: both servers, then both feeds.
-    pub fn processes(&mut self) -> &mut [Child] {
-        &mut self.children
-    }
 }
 
 impl Drop for Trial {
@@ -161,7 +159,7 @@ fn stop(child: &mut Child) {
             nix::sys::signal::Signal::SIGTERM,
         );
     }
-    let deadline = std::time::Instant::now() + LEAVE;
+    let deadline = std::time::Instant::now() + GRACE;
     while matches!(child.try_wait(), Ok(None)) && std::time::Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }

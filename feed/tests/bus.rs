@@ -1,14 +1,18 @@
-//! Link to a server that takes nothing.
+//! Choice of a server, and the link to one that takes nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod common;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use npcc_feed::bus::{BusCounts, Link};
-use npcc_feed::settings::Bus;
+use common::Nats;
+use common::nats::addresses;
+use npcc_feed::bus::{BusCounts, Link, Published, connect};
+use npcc_feed::settings::{Bus, Settings};
 
 /// Starts a server that greets a client, answers its first ping, and reads no further. Returns its address.
 fn stuck_server() -> String {
@@ -26,8 +30,8 @@ fn stuck_server() -> String {
     address
 }
 
-#[tokio::test]
-async fn with_a_full_queue_a_message_waits_and_a_record_is_dropped() {
+/// Returns a link to such a server, and its counters.
+async fn stuck_link() -> (Link, Arc<BusCounts>) {
     let bus = Bus {
         servers: vec![stuck_server()],
         user: None,
@@ -41,9 +45,28 @@ async fn with_a_full_queue_a_message_waits_and_a_record_is_dropped() {
     tokio::time::timeout(Duration::from_secs(20), link.reconnected())
         .await
         .unwrap();
+    (link, counts)
+}
+
+#[tokio::test]
+async fn a_message_that_the_server_would_not_take_is_refused_and_holds_up_no_other() {
+    let (link, counts) = stuck_link().await;
+    let subject = "npcc.dc1.edge-1.ends.delta";
+    assert_eq!(
+        link.publish(subject, &[0; 70_000]).await,
+        Published::Refused
+    );
+    assert_eq!(link.publish(subject, &[0; 60_000]).await, Published::Sent);
+    let counts = counts.values();
+    assert_eq!((counts.refused, counts.published, counts.full), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn with_a_full_queue_a_message_waits_and_a_record_is_dropped() {
+    let (link, counts) = stuck_link().await;
     let message = vec![0; 60_000];
     let mut sent = 0;
-    while link.publish("npcc.dc1.edge-1.ends.delta", &message).await {
+    while link.publish("npcc.dc1.edge-1.ends.delta", &message).await == Published::Sent {
         sent += 1;
         assert!(sent < 10_000, "600 MB wait");
         // The connection takes what it can.
@@ -54,4 +77,20 @@ async fn with_a_full_queue_a_message_waits_and_a_record_is_dropped() {
     assert!(sent > 0 && link.is_up(), "{before:?}");
     link.publish_record("npcc.dc1.edge-1.state", &message).await;
     assert_eq!(counts.values().records_dropped, 1);
+}
+
+#[tokio::test]
+async fn the_first_server_is_the_one_that_is_connected() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Nats::pair(folder.path(), |text| text);
+    for (order, first) in [([0, 1], "nats-1"), ([1, 0], "nats-2")] {
+        let servers = order.map(|at| addresses(&servers)[at].clone());
+        let none = folder.path().join("none.sock");
+        let path = common::settings(folder.path(), 1, &servers, "change-me-1", &none);
+        let settings = Settings::load(&path).unwrap().model;
+        for _ in 0..8 {
+            let client = connect(&settings.bus, &settings.prefix()).await.unwrap();
+            assert_eq!(client.server_info().server_name, first);
+        }
+    }
 }

@@ -43,6 +43,8 @@ pub fn options(bus: &Bus, prefix: &str) -> Result<ConnectOptions, ConnectFailure
         .connection_timeout(CONNECT)
         .client_capacity(OUT)
         .subscription_capacity(IN)
+        // A box's own server is the first.
+        .retain_servers_order()
         .reconnect_delay_callback(|_| AGAIN)
         .no_echo();
     Ok(with_tls(bus, with_identity(bus, options)?))

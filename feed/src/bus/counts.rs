@@ -40,17 +40,17 @@ counts! {
     published_bytes,
     /// Times at which a message had to wait because the queue to the server was full.
     full,
-    /// Messages of records that were dropped because the bus was full or down.
+    /// Messages of records that were dropped because the bus was full or down, or refused.
     records_dropped,
     /// Messages received.
     received,
     /// Messages dropped because this feed took them too slowly.
     slow,
-    /// Errors that the server reported, such as a subject that this box may not use.
+    /// Errors that the server reported, such as a subject that this box may not use, and messages longer than it takes.
     refused,
 }
 
-/// Adds one to a counter.
+/// Adds to a counter.
 pub(crate) fn count(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }

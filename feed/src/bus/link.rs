@@ -12,6 +12,17 @@ use super::connect::{ConnectFailure, options};
 use super::counts::{BusCounts, count};
 use crate::settings::Bus;
 
+/// Result of publishing a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// The message is in the queue to the server.
+    Sent,
+    /// The queue to the server is full, or there is no connection: a later attempt may succeed.
+    Full,
+    /// The message can never be sent, such as one longer than the server takes.
+    Refused,
+}
+
 /// Link to the bus.
 #[derive(Debug, Clone)]
 pub struct Link {
@@ -57,28 +68,34 @@ impl Link {
         self.connected.notified().await;
     }
 
-    /// Publishes a message, or returns false at once if the queue to the server is full or there is no connection.
-    pub async fn publish(&self, subject: &str, bytes: &[u8]) -> bool {
+    /// Publishes a message; returns at once if that is not possible.
+    pub async fn publish(&self, subject: &str, bytes: &[u8]) -> Published {
         if !self.is_up() {
-            return false;
+            return Published::Full;
         }
         let sending = self
             .client
             .publish(subject.to_owned(), bytes.to_vec().into());
-        let sent = tokio::time::timeout(Duration::ZERO, sending).await;
-        let sent = matches!(sent, Ok(Ok(())));
-        if sent {
-            count(&self.counts.published, 1);
-            count(&self.counts.published_bytes, bytes.len() as u64);
-        } else {
-            count(&self.counts.full, 1);
+        match tokio::time::timeout(Duration::ZERO, sending).await {
+            Ok(Ok(())) => {
+                count(&self.counts.published, 1);
+                count(&self.counts.published_bytes, bytes.len() as u64);
+                Published::Sent
+            }
+            Ok(Err(_)) => {
+                count(&self.counts.refused, 1);
+                Published::Refused
+            }
+            Err(_) => {
+                count(&self.counts.full, 1);
+                Published::Full
+            }
         }
-        sent
     }
 
     /// Publishes a record; drops and counts it if it cannot be queued at once.
     pub async fn publish_record(&self, subject: &str, bytes: &[u8]) {
-        if !self.publish(subject, bytes).await {
+        if self.publish(subject, bytes).await != Published::Sent {
             count(&self.counts.records_dropped, 1);
         }
     }

@@ -6,4 +6,4 @@ mod link;
 
 pub use connect::{ConnectFailure, connect, options};
 pub use counts::{BusCounted, BusCounts};
-pub use link::Link;
+pub use link::{Link, Published};

@@ -13,7 +13,7 @@ use super::lease_queue::LeaseQueue;
 use super::report::{FeedReport, millis, peers};
 use super::{epoch, subscribe};
 use crate::agent::LeaseMessage;
-use crate::bus::{BusCounts, ConnectFailure, Link};
+use crate::bus::{BusCounts, ConnectFailure, Link, Published};
 use crate::fleet;
 use crate::name::Name;
 use crate::row::Row;
@@ -186,7 +186,8 @@ impl Feed {
             if let Some(to) = &out.to {
                 subject = subject + "." + to.as_str();
             }
-            if !self.link.publish(&subject, &out.bytes).await {
+            // A refused message is dropped: holding it would stop all later ones.
+            if self.link.publish(&subject, &out.bytes).await == Published::Full {
                 self.held = Some(out);
                 break;
             }
