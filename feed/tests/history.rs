@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::nats::addresses;
-use common::{Edge, Nats, feed, pair, settings, text, wait, write};
+use common::{Edge, Nats, feed, has_row, pair, settings, text, wait, write};
 use serde_json::{Value, json};
 
 /// Commands of the operator at these servers.
@@ -34,6 +34,11 @@ impl Operator {
         (out.status.success(), text(&out.stdout), text(&out.stderr))
     }
 
+    /// Returns true if `npcc-feed fleet` has a row that begins with these words.
+    fn sees(&self, row: &str) -> bool {
+        has_row(&self.0, row)
+    }
+
     /// Returns true if the history of a host has this line.
     fn shows(&self, host: &str, line: &str) -> bool {
         self.history(&["--host", host]).1.contains(line)
@@ -57,15 +62,15 @@ fn a_leaf_node_keeps_the_history_of_a_pair() {
     let folder = tempfile::tempdir().unwrap();
     let (mut servers, history) = Nats::pair_with_history(folder.path());
     let operator = Operator::new(folder.path(), &[history.address()]);
-    let [edge, _] = pair(folder.path(), &addresses(&servers));
     let (found, _, said) = operator.history(&[]);
     assert!(!found && said.contains("--set-up"), "{said}");
     operator.set_up(1);
-    // A line before the feed's first look is not history; those after it are.
-    wait("a state", Duration::from_secs(30), || {
-        let out = feed(&["fleet", "--json", "-c", edge.settings.to_str().unwrap()]);
-        text(&out.stdout).contains("edge-1")
+    let [edge, other] = pair(folder.path(), &addresses(&servers));
+    // A line before the feed's first read of the log is not history; those after it are.
+    wait("both states", Duration::from_secs(30), || {
+        operator.sees("dc1 edge-1 up") && operator.sees("dc1 edge-2 up")
     });
+    other.feed.signal(nix::sys::signal::Signal::SIGKILL);
     std::thread::sleep(Duration::from_secs(2));
     decide(&edge, 1000, "10.0.1.7");
     decide(&edge, 1001, "10.0.1.8");
@@ -94,6 +99,22 @@ fn a_leaf_node_keeps_the_history_of_a_pair() {
             (&json!(1), &json!("dc1"), &json!("edge-1"))
         );
     }
+    // The first roll-up may have come before the leaf node was connected; the next one comes after a minute.
+    wait("a roll-up", Duration::from_secs(120), || {
+        operator.shows("10.0.1.7", "edge-1 host 10.0.1.7 flows 4 paired 3 cnps 9")
+    });
+    std::thread::sleep(Duration::from_secs(3));
+    let since = |time: &str| operator.history(&["--host", "10.0.1.8", "--since", time]).1;
+    assert!(
+        since("2s").contains("no matching records"),
+        "{}",
+        since("2s")
+    );
+    assert!(since("1h").contains("cnp to 10.0.1.8"), "{}", since("1h"));
+    // A box that publishes no longer keeps its row: by its last state in the stream, or as a peer.
+    assert!(operator.sees("dc1 edge-1 up"));
+    assert!(!operator.sees("dc1 edge-2 silent -") && operator.sees("dc1 edge-2 silent"));
+    assert!(has_row(&edge.settings, "dc1 edge-2 silent -"));
     // The server that the leaf node is connected to, whichever that is, goes away.
     for at in [0, 1] {
         servers[at].kill();
@@ -109,7 +130,7 @@ fn a_leaf_node_keeps_the_history_of_a_pair() {
 #[test]
 fn three_nodes_keep_the_history_though_one_is_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let mut servers = Nats::three(folder.path());
+    let mut servers = Nats::three(folder.path(), |text| text);
     let addresses = addresses(&servers);
     let operator = Operator::new(folder.path(), &addresses);
     operator.set_up(3);

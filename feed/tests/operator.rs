@@ -12,7 +12,7 @@ mod common;
 use std::time::Duration;
 
 use common::nats::addresses;
-use common::{FakeSwitch, Nats, feed, pair, settings, text, write};
+use common::{Edge, FakeSwitch, Nats, feed, has_row, pair, settings, text, wait, write};
 use serde_json::json;
 
 fn doctor(settings: &std::path::Path) -> (bool, String) {
@@ -33,6 +33,94 @@ fn doctor_finds_a_pair_as_the_package_ships_it_well() {
         said.contains("[no-history]") && said.lines().count() == 2,
         "{said}"
     );
+}
+
+/// A switch that accepts connections and answers nothing, as a stopped process does.
+#[test]
+fn fleet_shows_a_switch_that_hangs_as_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Nats::pair(folder.path(), |text| text);
+    let edge = Edge::start(folder.path(), 1, &addresses(&servers), "change-me-1");
+    let shows = |state: &str| has_row(&edge.settings, &format!("dc1 edge-1 {state}"));
+    wait("a state", Duration::from_secs(30), || shows("up"));
+    edge.switch.hangs();
+    wait("its end", Duration::from_secs(30), || !shows("up"));
+    // The row stays.
+    for _ in 0..3 {
+        assert!(shows("down"));
+    }
+}
+
+#[test]
+fn fleet_shows_the_boxes_of_all_sites_if_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let two_sites = |text: String| {
+        text.replace(
+            "publish: [ \"npcc.dc1.edge-1.>\" ], subscribe: [ \"npcc.dc1.>\" ]",
+            "publish: [ \"npcc.dc1.edge-1.>\" ], subscribe: [ \"npcc.dc1.>\", \"npcc.*.*.state\" ]",
+        )
+        .replace(
+            "publish: [ \"npcc.dc1.edge-2.>\" ], subscribe: [ \"npcc.dc1.>\" ]",
+            "publish: [ \"npcc.dc2.edge-2.>\" ], subscribe: [ \"npcc.dc2.>\" ]",
+        )
+    };
+    let servers = Nats::pair(folder.path(), two_sites);
+    let servers_at = addresses(&servers);
+    let one = Edge::start(folder.path(), 1, &servers_at, "change-me-1");
+    let _other = Edge::changed(folder.path(), 2, &servers_at, "change-me-2", |text| {
+        text.replace("site: dc1", "site: dc2")
+    });
+    let fleet = |more: &[&str]| {
+        let out = feed(&[&["fleet", "-c", one.settings.to_str().unwrap()], more].concat());
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    wait("both sites", Duration::from_secs(30), || {
+        let all = fleet(&["--all-sites"]);
+        all.contains("dc1") && all.contains("dc2")
+    });
+    assert!(!fleet(&[]).contains("dc2"));
+}
+
+#[test]
+fn doctor_compares_three_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Nats::three(folder.path(), |text| text);
+    let switch = FakeSwitch::start(&folder.path().join("switch.sock"));
+    let examine = |servers: &[Nats]| {
+        let servers = addresses(servers);
+        let path = settings(folder.path(), 1, &servers, "change-me-1", &switch.socket);
+        doctor(&path).1
+    };
+    let said = examine(&servers);
+    assert!(
+        said.contains("[peer-silent]") && said.lines().count() == 2,
+        "{said}"
+    );
+    drop(servers);
+    let mut number = 0;
+    let servers = Nats::three(folder.path(), |text| {
+        number += 1;
+        match number {
+            2 => text.replace("max_payload: 65536", "max_payload: 32768"),
+            3 => {
+                let (before, block) = text.split_once("jetstream {").unwrap();
+                before.to_owned() + block.split_once("}\n").unwrap().1
+            }
+            _ => text,
+        }
+    });
+    let said = examine(&servers);
+    let [_, short, without] = addresses(&servers).try_into().unwrap();
+    for (place, kind) in [(short, "[max-payload]"), (without, "[history-on-some]")] {
+        let finding = said.lines().find(|line| line.ends_with(kind));
+        let start = format!("warning: {place}: ");
+        assert!(
+            finding.is_some_and(|line| line.starts_with(&start)),
+            "{said}"
+        );
+    }
+    assert!(!said.contains("[no-history]"), "{said}");
 }
 
 #[test]
@@ -241,7 +329,7 @@ fn a_trial_shows_two_boxes_that_are_equal() {
         .find(|word| word.contains("npcc-feed-trial"))
         .unwrap();
     assert!(!std::path::Path::new(folder).exists(), "{folder} is left");
-    // Where a switch's own socket is named as the settings name it.
+    // Without options, the sockets are those of the switch's defaults.
     let out = feed(&["trial", "--watch", "--tables", "1"]);
     assert!(
         out.status.success() && text(&out.stdout).contains("edge-1"),

@@ -30,13 +30,17 @@ npcc_pipeline::named! {
         /// The TLS handshake with a server fails.
         Tls = "tls",
         /// This box may publish for others.
-        TooWide = "permissions-too-wide",
+        PermissionsTooWide = "permissions-too-wide",
         /// This box may not publish or read what it has to.
-        TooNarrow = "permissions-too-narrow",
+        PermissionsTooNarrow = "permissions-too-narrow",
         /// Messages do not go from one server to the other.
         NoRoute = "no-route",
         /// No server keeps a history.
         NoHistory = "no-history",
+        /// Some servers keep a history and others do not.
+        HistoryOnSome = "history-on-some",
+        /// A server refuses the longest messages.
+        MaxPayload = "max-payload",
         /// The clocks of two boxes differ.
         Clock = "clock",
         /// A peer is not on the bus.
@@ -52,10 +56,14 @@ impl Kind {
             Kind::Unreachable
             | Kind::Credentials
             | Kind::Tls
-            | Kind::TooNarrow
+            | Kind::PermissionsTooNarrow
             | Kind::NoRoute
             | Kind::SwitchSilent => Severity::Error,
-            Kind::TooWide | Kind::Clock | Kind::PeerSilent => Severity::Warning,
+            Kind::PermissionsTooWide
+            | Kind::HistoryOnSome
+            | Kind::MaxPayload
+            | Kind::Clock
+            | Kind::PeerSilent => Severity::Warning,
             Kind::NoHistory => Severity::Note,
         }
     }
@@ -116,4 +124,16 @@ pub fn text(found: &[Finding]) -> String {
         text.push_str("no problems found\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_and_text_name_a_kind_alike() {
+        for kind in Kind::ALL {
+            assert_eq!(serde_json::json!(kind), kind.name());
+        }
+    }
 }

@@ -12,6 +12,7 @@ use super::peers;
 use super::probe::Probe;
 use crate::bus::ConnectFailure;
 use crate::settings::Settings;
+use crate::sync::LONGEST;
 
 /// Time in which a message goes from one server to the other.
 const ROUTE: Duration = Duration::from_secs(1);
@@ -26,6 +27,7 @@ pub(super) async fn examine(settings: &Settings, found: &mut Vec<Finding>) {
         }
     }
     for probe in &probes {
+        longest(probe, found);
         permissions(settings, probe, found).await;
     }
     for pair in probes.windows(2) {
@@ -33,15 +35,7 @@ pub(super) async fn examine(settings: &Settings, found: &mut Vec<Finding>) {
             route(settings, one, other, found).await;
         }
     }
-    if !probes.is_empty()
-        && !probes
-            .iter()
-            .any(|probe| probe.client.server_info().jetstream)
-    {
-        let mend = "needed for `npcc-feed history` only: add jetstream to one server, or to three (nats-three.conf)";
-        let what = "no server keeps a history (JetStream is off)";
-        found.push(Finding::new(Kind::NoHistory, "bus", what, mend));
-    }
+    history(&probes, found);
     if let Some(probe) = probes.first() {
         peers::examine(settings, probe, found).await;
     }
@@ -80,26 +74,77 @@ fn is_handshake(failure: &ConnectFailure) -> bool {
     })
 }
 
+/// Finds servers without JetStream.
+fn history(probes: &[Probe], found: &mut Vec<Finding>) {
+    let without: Vec<&str> = probes
+        .iter()
+        .filter(|probe| !probe.client.server_info().jetstream)
+        .map(|probe| probe.server.as_str())
+        .collect();
+    if without.is_empty() {
+        return;
+    }
+    if without.len() == probes.len() {
+        let mend = "needed for `npcc-feed history` only: add jetstream to one server, or to three (nats-three.conf)";
+        let what = "no server keeps a history (JetStream is off)";
+        found.push(Finding::new(Kind::NoHistory, "bus", what, mend));
+        return;
+    }
+    let what = "JetStream is off here and on at another server: the history has fewer copies, and may be lost with one server";
+    let mend = "add the jetstream block of nats-three.conf to this server's configuration";
+    found.push(Finding::new(
+        Kind::HistoryOnSome,
+        without.join(", "),
+        what,
+        mend,
+    ));
+}
+
+/// Finds a server that refuses messages as long as a feed sends.
+fn longest(probe: &Probe, found: &mut Vec<Finding>) {
+    let most = probe.client.server_info().max_payload;
+    if most < LONGEST {
+        let what = format!("it takes messages of {most} bytes, and a feed sends up to {LONGEST}");
+        let mend = format!("set max_payload: {LONGEST} in its configuration");
+        found.push(Finding::new(Kind::MaxPayload, &probe.server, what, mend));
+    }
+}
+
 async fn permissions(settings: &Settings, probe: &Probe, found: &mut Vec<Finding>) {
     let own = settings.subject("doctor");
     if !probe.may_publish(&own).await {
         let what = format!("this box may not publish {own}");
         let mend = format!("allow its user to publish {}", settings.subject(">"));
-        found.push(Finding::new(Kind::TooNarrow, &probe.server, what, mend));
+        found.push(Finding::new(
+            Kind::PermissionsTooNarrow,
+            &probe.server,
+            what,
+            mend,
+        ));
     }
     for peer in &settings.peers {
         let subject = format!("npcc.{}.{peer}.ends.>", settings.site);
         if !probe.may_subscribe(&subject).await {
             let what = format!("this box may not read {subject}");
             let mend = format!("allow its user to subscribe to npcc.{}.>", settings.site);
-            found.push(Finding::new(Kind::TooNarrow, &probe.server, what, mend));
+            found.push(Finding::new(
+                Kind::PermissionsTooNarrow,
+                &probe.server,
+                what,
+                mend,
+            ));
         }
     }
     let other = format!("npcc.{}.doctor-of-another-box.doctor", settings.site);
     if probe.may_publish(&other).await {
         let what = "this box's user may publish as any other box: anyone who holds its secret can forge their ends";
         let mend = format!("allow its user to publish {} only", settings.subject(">"));
-        found.push(Finding::new(Kind::TooWide, &probe.server, what, mend));
+        found.push(Finding::new(
+            Kind::PermissionsTooWide,
+            &probe.server,
+            what,
+            mend,
+        ));
     }
 }
 

@@ -1,12 +1,13 @@
 //! `npcc-feed history`: what became of a host, from a stream that JetStream keeps.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_nats::Client;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
 use async_nats::jetstream::{self, stream};
 use futures_util::StreamExt;
+use humantime::format_rfc3339_millis;
 use serde_json::Value;
 use time::OffsetDateTime;
 
@@ -19,6 +20,9 @@ const QUIET: Duration = Duration::from_secs(1);
 pub const MOST_BYTES: i64 = 4 << 30;
 /// Longest time for an answer of JetStream.
 const ANSWER: Duration = Duration::from_secs(5);
+
+/// Time from which a record's time is not believed: the year 10,000, which has no usual form.
+const LATEST: u64 = 253_402_300_800_000_000;
 
 /// Reason why there is no history.
 #[derive(Debug, thiserror::Error)]
@@ -93,37 +97,51 @@ pub async fn history(
     wanted: &Wanted,
     mut give: impl FnMut(&Value),
 ) -> Result<usize, HistoryError> {
-    let context = context(connect(&settings.bus, &settings.prefix()).await?);
-    let no_stream = |error: String| HistoryError::NoStream(error);
-    let stream = context.get_stream(stream_name(settings)).await;
-    let stream = stream.map_err(|error| no_stream(error.to_string()))?;
+    let client = connect(&settings.bus, &settings.prefix()).await?;
     let config = pull::OrderedConfig {
         deliver_policy: DeliverPolicy::ByStartTime {
             start_time: OffsetDateTime::now_utc() - wanted.since,
         },
         ..Default::default()
     };
-    let consumer = stream.create_consumer(config).await;
-    let consumer = consumer.map_err(|error| no_stream(error.to_string()))?;
-    let broken = |error: String| HistoryError::Broken(error);
-    let mut records = consumer
-        .messages()
-        .await
-        .map_err(|error| broken(error.to_string()))?;
     let mut count = 0;
-    while let Ok(Some(record)) = tokio::time::timeout(QUIET, records.next()).await {
-        let record = record.map_err(|error| broken(error.to_string()))?;
-        if let Ok(value) = serde_json::from_slice::<Value>(&record.payload)
+    let read = read(client, settings, config, |message| {
+        if let Ok(value) = serde_json::from_slice::<Value>(&message.payload)
             && concerns(&value, wanted.host.as_deref())
         {
             give(&value);
             count += 1;
         }
-        if record.info().is_ok_and(|info| info.pending == 0) {
+    });
+    read.await?;
+    Ok(count)
+}
+
+/// Passes the messages that the site's stream holds now to `each`, as a consumer selects them.
+pub(super) async fn read(
+    client: Client,
+    settings: &Settings,
+    config: pull::OrderedConfig,
+    mut each: impl FnMut(&jetstream::Message),
+) -> Result<(), HistoryError> {
+    let no_stream = |error: String| HistoryError::NoStream(error);
+    let stream = context(client).get_stream(stream_name(settings)).await;
+    let stream = stream.map_err(|error| no_stream(error.to_string()))?;
+    let consumer = stream.create_consumer(config).await;
+    let consumer = consumer.map_err(|error| no_stream(error.to_string()))?;
+    let broken = |error: String| HistoryError::Broken(error);
+    let mut messages = consumer
+        .messages()
+        .await
+        .map_err(|error| broken(error.to_string()))?;
+    while let Ok(Some(message)) = tokio::time::timeout(QUIET, messages.next()).await {
+        let message = message.map_err(|error| broken(error.to_string()))?;
+        each(&message);
+        if message.info().is_ok_and(|info| info.pending == 0) {
             break;
         }
     }
-    Ok(count)
+    Ok(())
 }
 
 fn context(client: Client) -> jetstream::Context {
@@ -149,9 +167,6 @@ fn concerns(record: &Value, host: Option<&str>) -> bool {
 /// Formats a record for people: time, box, and what it says.
 #[must_use]
 pub fn text(record: &Value) -> String {
-    let micros = record["at"].as_i64().unwrap_or_default();
-    let at = OffsetDateTime::from_unix_timestamp(micros / 1_000_000)
-        .unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let name = record["box"].as_str().unwrap_or("-");
     // A line of the log has its own time within its text, after that since the switch's start.
     let dated = record.get("line").and_then(|line| {
@@ -175,13 +190,9 @@ pub fn text(record: &Value) -> String {
         ),
         (None, None) => record.to_string(),
     };
-    let (date, time) = (at.date(), at.time());
-    format!(
-        "{date} {:02}:{:02}:{:02}Z {name} {said}",
-        time.hour(),
-        time.minute(),
-        time.second()
-    )
+    let micros = record["at"].as_u64().filter(|micros| *micros < LATEST);
+    let at = UNIX_EPOCH + Duration::from_micros(micros.unwrap_or_default());
+    format!("{} {name} {said}", format_rfc3339_millis(at))
 }
 
 #[cfg(test)]
@@ -204,7 +215,9 @@ mod tests {
         ] {
             assert_eq!(concerns(record, host), expected, "{record}");
         }
-        assert_eq!(text(&decision), "2023-11-14 22:13:20Z e cnp sent");
+        assert_eq!(text(&decision), "2023-11-14T22:13:20.000Z e cnp sent");
+        let of_no_time = json!({"at": u64::MAX, "box": "e", "line": {"text": "cnp sent"}});
+        assert_eq!(text(&of_no_time), "1970-01-01T00:00:00.000Z e cnp sent");
         let (wall, said) = (
             "2026-11-26T04:47:48.308Z",
             "7 us: 2026-11-26T04:47:48.308Z QP 0x11",

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use async_nats::Client;
+use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use async_nats::{Client, SubscribeError};
 use comfy_table::{Table, presets};
 use futures_util::StreamExt;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::time::timeout;
 
+use super::history;
 use crate::bus::{ConnectFailure, connect};
+use crate::clock::now_us;
 use crate::settings::Settings;
 
 /// Time for which states are collected: each box publishes one a second.
@@ -22,10 +26,11 @@ pub enum FleetError {
     Connect(#[from] ConnectFailure),
     /// The subscription failed.
     #[error("cannot subscribe to the states: {0}")]
-    Subscribe(#[from] async_nats::SubscribeError),
+    Subscribe(#[from] SubscribeError),
 }
 
-/// Collects the last state of each box of the site, or of all sites.
+/// Collects the last state of each box of the site, or of all sites. The state of a box that published none meanwhile is the last one that
+/// the site's stream keeps, with the key `silent_s`: its age in seconds. A peer without any has an object with `silent_s: null`.
 ///
 /// # Errors
 /// Fails if no server can be reached.
@@ -36,24 +41,67 @@ pub async fn fleet(settings: &Settings, all_sites: bool) -> Result<Vec<Value>, F
     } else {
         settings.site.as_str()
     };
-    Ok(states(&client, site).await?.into_values().collect())
+    let mut live = BTreeMap::new();
+    let collected = each_state(&client, site, |subject, state| {
+        live.insert(subject.to_owned(), state);
+    });
+    let (collected, kept) = tokio::join!(collected, timeout(WAIT, kept_states(&client, settings)));
+    collected?;
+    let mut states = BTreeMap::new();
+    for peer in &settings.peers {
+        let state = json!({"site": settings.site, "box": peer, "silent_s": null});
+        states.insert(format!("npcc.{}.{peer}.state", settings.site), state);
+    }
+    // Servers without a stream, or that do not let this user read it, keep no states.
+    for (subject, mut state) in kept.ok().flatten().unwrap_or_default() {
+        let age = state["at"].as_u64().map(|at| now_us().saturating_sub(at));
+        state["silent_s"] = json!(age.map(|us| us / 1_000_000));
+        states.insert(subject, state);
+    }
+    states.extend(live);
+    Ok(states.into_values().collect())
 }
 
-async fn states(
+/// Passes each state that arrives within [`WAIT`] to `each`, with its subject.
+pub(crate) async fn each_state(
     client: &Client,
     site: &str,
-) -> Result<BTreeMap<String, Value>, async_nats::SubscribeError> {
+    mut each: impl FnMut(&str, Value),
+) -> Result<(), SubscribeError> {
     let mut messages = client.subscribe(format!("npcc.{site}.*.state")).await?;
-    let mut states = BTreeMap::new();
     let collect = async {
         while let Some(message) = messages.next().await {
-            if let Ok(state) = serde_json::from_slice(&message.payload) {
-                states.insert(message.subject.to_string(), state);
+            if let Some(state) = object(&message.payload) {
+                each(message.subject.as_str(), state);
             }
         }
     };
-    let _ = tokio::time::timeout(WAIT, collect).await;
-    Ok(states)
+    let _ = timeout(WAIT, collect).await;
+    Ok(())
+}
+
+/// Returns the last state of each box that the site's stream keeps, by subject; `None` without a stream.
+async fn kept_states(client: &Client, settings: &Settings) -> Option<Vec<(String, Value)>> {
+    if !client.server_info().jetstream {
+        return None;
+    }
+    let config = pull::OrderedConfig {
+        deliver_policy: DeliverPolicy::LastPerSubject,
+        filter_subject: format!("npcc.{}.*.state", settings.site),
+        ..Default::default()
+    };
+    let mut states = Vec::new();
+    let read = history::read(client.clone(), settings, config, |message| {
+        let state = object(&message.payload);
+        states.extend(state.map(|state| (message.subject.to_string(), state)));
+    });
+    read.await.ok()?;
+    Some(states)
+}
+
+fn object(payload: &[u8]) -> Option<Value> {
+    let value: Value = serde_json::from_slice(payload).ok()?;
+    value.is_object().then_some(value)
 }
 
 /// Formats the states for people.
@@ -86,6 +134,12 @@ fn row(state: &Value) -> Vec<String> {
     let at = |path: &str| state.pointer(path).filter(|value| !value.is_null());
     let word = |path: &str| at(path).map_or_else(none, plain);
     let down = at("/feed/switch_down").is_some() || at("/switch").is_none();
+    let switch = match state.get("silent_s") {
+        Some(Value::Null) => "silent".to_owned(),
+        Some(age) => format!("silent {age} s"),
+        None if down => "down".to_owned(),
+        None => "up".to_owned(),
+    };
     let worst = at("/switch/worst_queue").map_or_else(none, |queue| {
         format!("{}/{}", plain(&queue["port"]), plain(&queue["priority"]))
     });
@@ -105,7 +159,7 @@ fn row(state: &Value) -> Vec<String> {
     vec![
         word("/site"),
         word("/box"),
-        if down { "down" } else { "up" }.to_owned(),
+        switch,
         word("/switch/version"),
         up,
         worst,
@@ -157,17 +211,24 @@ mod tests {
                     {"peer": "edge-3", "heard_ms": 5000, "equal": true},
                     {"peer": "edge-4", "heard_ms": null, "equal": false}]}}),
             json!({"site": "dc1", "box": "edge-2", "switch": null, "feed": {"ends": 0, "switch_down": "gone", "peers": []}}),
+            json!({"site": "dc1", "box": "edge-3", "switch": {"version": "0.1.0"}, "feed": {"ends": 0, "peers": []}, "silent_s": 12}),
+            json!({"site": "dc1", "box": "edge-4", "silent_s": null}),
         ];
         let text = text(&states);
         let rows: Vec<Vec<&str>> = text
             .lines()
             .map(|line| line.split_whitespace().collect())
             .collect();
-        assert_eq!(rows.len(), 3);
+        assert_eq!(rows.len(), 5);
         assert_eq!(
             rows[1].join(" "),
             "dc1 edge-1 up 0.1.0 61 s dci/3 12.3 us 7 99.4 % 2 9 edge-2:equal edge-3:silent edge-4:silent"
         );
         assert_eq!(rows[2].join(" "), "dc1 edge-2 down - - - - - - - 0 -");
+        assert_eq!(
+            rows[3].join(" "),
+            "dc1 edge-3 silent 12 s 0.1.0 - - - - - - 0 -"
+        );
+        assert_eq!(rows[4].join(" "), "dc1 edge-4 silent - - - - - - - - -");
     }
 }
