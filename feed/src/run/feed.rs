@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -14,6 +14,7 @@ use super::report::{FeedReport, millis, peers};
 use super::{epoch, subscribe};
 use crate::agent::LeaseMessage;
 use crate::bus::{BusCounts, ConnectFailure, Link, Published};
+use crate::clock::now_us;
 use crate::fleet;
 use crate::name::Name;
 use crate::row::Row;
@@ -218,9 +219,7 @@ impl Feed {
             permit.send(Batch::Peer(peer, rows));
         }
         if let Ok(permit) = hosts.try_reserve() {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            let now = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(u64::MAX));
-            let leases = self.leases.take(now);
+            let leases = self.leases.take(now_us());
             if !leases.is_empty() {
                 permit.send(Batch::Hosts(leases));
             }
