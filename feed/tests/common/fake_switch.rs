@@ -101,9 +101,9 @@ impl FakeSwitch {
         self.state.lock().unwrap().log.push(line);
     }
 
-    /// Empties its log, as another process has it.
-    pub fn clears_log(&self) {
-        self.state.lock().unwrap().log.clear();
+    /// Has this line alone in its log, as another process that logged once.
+    pub fn logs_only(&self, line: Value) {
+        self.state.lock().unwrap().log = vec![line];
     }
 
     /// Accepts connections and answers no request from now on.
