@@ -1,7 +1,7 @@
 //! Loop of a feed.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::lease_queue::LeaseQueue;
 use super::report::{FeedReport, millis, peers};
-use super::{epoch, subscribe};
+use super::subscribe;
 use crate::agent::LeaseMessage;
 use crate::bus::{BusCounts, ConnectFailure, Link, Published};
 use crate::clock::now_us;
@@ -49,9 +49,6 @@ pub enum RunError {
     /// A subscription failed.
     #[error("cannot subscribe: {0}")]
     Subscribe(#[from] async_nats::SubscribeError),
-    /// The system refused.
-    #[error("cannot read random bytes from the kernel: {0}")]
-    System(#[from] io::Error),
 }
 
 /// State of the loop.
@@ -90,9 +87,10 @@ pub async fn run(settings: &Settings, stop: impl Future<Output = ()>) -> Result<
     let mut feed = Feed {
         machine: Machine::new(
             settings.name.clone(),
-            epoch::random()?,
+            // The standard library takes the keys of its maps from the system, so nobody can foresee it.
+            RandomState::new().hash_one(()),
             &settings.peers,
-            &settings.machine_limits(),
+            &settings.limits,
         ),
         link,
         held: None,
@@ -183,10 +181,7 @@ impl Feed {
             let Some(out) = self.held.take().or_else(|| self.machine.publish(now)) else {
                 break;
             };
-            let mut subject = settings.subject("ends.") + out.topic.name();
-            if let Some(to) = &out.to {
-                subject = subject + "." + to.as_str();
-            }
+            let subject = settings.subject(&out.subject());
             // A refused message is dropped: holding it would stop all later ones.
             if self.link.publish(&subject, &out.bytes).await == Published::Full {
                 self.held = Some(out);

@@ -1,6 +1,5 @@
 //! The feed of a box: one thread, and tasks for the switch's rows, the suggestions, the bus and the records.
 
-mod epoch;
 mod feed;
 mod lease_queue;
 mod report;

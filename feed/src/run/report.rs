@@ -44,16 +44,9 @@ pub struct PeerReport {
     pub heard_ms: Option<u64>,
     /// True if the copy equals the peer's ends as far as is known.
     pub equal: bool,
-    /// Messages received.
-    pub messages: u64,
-    /// Rows applied.
-    pub rows: u64,
-    /// Rows that were missing.
-    pub missing: u64,
-    /// Requests for what was missing.
-    pub requests: u64,
-    /// Rows for the switch that were dropped, because it took them too slowly.
-    pub dropped: u64,
+    /// Messages and rows from this peer.
+    #[serde(flatten)]
+    pub counts: PeerCounts,
     /// Messages and rows refused, by reason; reasons without any are left out.
     pub refused: Vec<(RejectReason, u64)>,
 }
@@ -67,27 +60,14 @@ pub(super) fn peers(machine: &Machine, now: Duration) -> Vec<PeerReport> {
 }
 
 fn report(name: &Name, state: &PeerState, now: Duration) -> PeerReport {
-    let PeerCounts {
-        messages,
-        rows,
-        missing,
-        requests,
-        dropped,
-        refused,
-        ..
-    } = state.counts;
     let since = |heard: Duration| millis(now.saturating_sub(heard));
-    let refused = RejectReason::ALL.into_iter().zip(refused);
+    let refused = RejectReason::ALL.into_iter().zip(state.counts.refused);
     PeerReport {
         peer: name.clone(),
         ends: state.ends,
         heard_ms: state.heard.map(since),
         equal: state.equal,
-        messages,
-        rows,
-        missing,
-        requests,
-        dropped,
+        counts: state.counts,
         refused: refused.filter(|(_, count)| *count > 0).collect(),
     }
 }

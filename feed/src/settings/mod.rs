@@ -40,7 +40,7 @@ pub struct Settings {
     pub leases: bool,
     /// Bounds of what this box and each peer may hold and send.
     #[serde(default)]
-    pub limits: Bounds,
+    pub limits: Limits,
 }
 
 const fn first_version() -> u32 {
@@ -54,7 +54,7 @@ npcc_pipeline::defaults! {
     pub struct Switch {
         /// Read-only socket: `telemetry.read_only_socket` of the switch.
         pub socket: PathBuf = "/run/npcc-switch-ro.sock".into(),
-        /// Management socket, for suggestions: `telemetry.socket` of the switch; empty: nothing is suggested.
+        /// Management socket, for suggestions: `telemetry.socket` of the switch; `null`: nothing is suggested to the switch.
         pub control: Option<PathBuf> = Some("/run/npcc-switch.sock".into()),
     }
 }
@@ -96,18 +96,6 @@ pub struct Tls {
     pub key: Option<PathBuf>,
 }
 
-npcc_pipeline::defaults! {
-    /// Bounds of what this box and each peer may hold and send.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct Bounds {
-        /// Ends of a box, 1 to 131,072.
-        pub ends: usize = 65_536,
-        /// Rows a second of a peer, 1,000 to 1,000,000; twice as many at once.
-        pub rows_per_second: u64 = 200_000,
-    }
-}
-
 impl Settings {
     /// Reads and checks a file.
     ///
@@ -123,15 +111,6 @@ impl Settings {
     /// Everything that is wrong with the text, in its order; a secret that others may read is among it.
     pub fn parse(name: &str, text: &str) -> Result<Document<Settings>, Report> {
         document::parse(name, text, check::check)
-    }
-
-    /// Returns the bounds of the machine.
-    #[must_use]
-    pub const fn machine_limits(&self) -> Limits {
-        Limits {
-            ends: self.limits.ends,
-            rows_a_second: self.limits.rows_per_second,
-        }
     }
 
     /// Returns the prefix of the subjects under which this box publishes.

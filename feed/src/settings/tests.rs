@@ -14,7 +14,7 @@ fn a_short_file_is_enough() {
     let settings = read.model;
     assert_eq!(settings.subject("state"), "npcc.dc1.edge-1.state");
     assert_eq!(settings.switch, Switch::default());
-    assert_eq!(settings.machine_limits(), Limits::default());
+    assert_eq!(settings.limits, Limits::default());
     assert_eq!(read.warnings.len(), 1, "{:?}", read.warnings);
 }
 

@@ -20,12 +20,23 @@ const DIGEST: Duration = Duration::from_secs(10);
 /// Message to publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Subject, after `npcc.SITE.BOX.ends.`.
-    pub topic: Topic,
+    topic: Topic,
     /// Peer that it is for; `None` for all.
-    pub to: Option<Name>,
+    to: Option<Name>,
     /// Content, at most [`LONGEST`](super::LONGEST) bytes.
     pub bytes: Vec<u8>,
+}
+
+impl Outgoing {
+    /// Returns the subject, after `npcc.SITE.BOX.`.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let topic = self.topic.name();
+        match &self.to {
+            Some(peer) => format!("ends.{topic}.{peer}"),
+            None => format!("ends.{topic}"),
+        }
+    }
 }
 
 /// State of a peer.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::budget::Budget;
@@ -28,7 +29,7 @@ pub(super) const PARTS_AT_ONCE: f64 = 4.0 * PARTS as f64;
 pub(super) const PARTS_A_SECOND: f64 = PARTS as f64 / 5.0;
 
 /// Counters of a peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct PeerCounts {
     /// Messages received.
     pub messages: u64,
@@ -39,10 +40,12 @@ pub struct PeerCounts {
     /// Requests sent.
     pub requests: u64,
     /// Parts replaced.
+    #[serde(skip)]
     pub parts: u64,
     /// Rows for the switch that were dropped, because it took them too slowly.
     pub dropped: u64,
     /// Messages or rows refused, in the order of [`RejectReason::ALL`].
+    #[serde(skip)]
     pub refused: [u64; RejectReason::COUNT],
 }
 
@@ -74,7 +77,7 @@ pub(super) struct Replica {
 
 impl Replica {
     pub(super) fn new(limits: &Limits) -> Self {
-        let rows = limits.rows_a_second as f64;
+        let rows = limits.rows_per_second as f64;
         Self {
             ends: Ends::new(0, limits.ends),
             epoch: None,

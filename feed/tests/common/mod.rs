@@ -4,6 +4,7 @@
 
 pub mod fake_switch;
 pub mod nats;
+pub mod relay;
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,6 +17,7 @@ use nix::unistd::Pid;
 
 pub use fake_switch::{FakeSwitch, end};
 pub use nats::Nats;
+pub use relay::Relay;
 
 /// Child process that is killed however the test ends.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{Process, wait, write};
+use super::{Process, Relay, wait, write};
 
 const PAIR: &str = include_str!("../../../packaging/feed/nats-pair.conf");
 const HISTORY: &str = include_str!("../../../packaging/feed/nats-history.conf");
@@ -29,6 +29,20 @@ impl Nats {
             let text = text.replace("server_name: nats-1", &format!("server_name: {name}"));
             Nats::start(folder, &name, own, &edit(text))
         })
+    }
+
+    /// Starts the two servers of a pair, with a relay in each one's route to the other.
+    pub fn pair_with_relays(folder: &Path) -> ([Nats; 2], Vec<Relay>) {
+        let mut relays = Vec::new();
+        let pair = Nats::pair(folder, |text| {
+            let (before, route) = text.split_once("change-me-route@127.0.0.1:").unwrap();
+            let (port, after) = route.split_once(' ').unwrap();
+            let relay = Relay::start(port.parse().unwrap());
+            let text = format!("{before}change-me-route@127.0.0.1:{} {after}", relay.port);
+            relays.push(relay);
+            text
+        });
+        (pair, relays)
     }
 
     /// Starts three servers with JetStream; `edit` may change their configurations.

@@ -89,7 +89,7 @@ fn delta(first: u64, numbers: std::ops::Range<u64>, sender: &str) -> Vec<u8> {
 fn a_flood_is_bounded_by_rows_and_ends_and_takes_nothing_from_another_peer() {
     let limits = Limits {
         ends: 1000,
-        rows_a_second: 5000,
+        rows_per_second: 5000,
     };
     let (liar, honest) = (name("liar"), name("other"));
     let mut machine = Machine::new(name("b"), 1, &[liar.clone(), honest.clone()], &limits);
