@@ -40,6 +40,15 @@ pub(crate) fn accept<T>(read: Result<Document<T>, Report>) -> Result<T, Failure>
     Ok(read.model)
 }
 
+/// Has a panic of any task end the process, after its message: the service manager starts it again, and nobody would notice that a task is missing.
+pub(crate) fn abort_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        std::process::abort();
+    }));
+}
+
 /// Ends at SIGINT or SIGTERM.
 pub(crate) fn stopped() -> std::io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -61,4 +70,44 @@ pub(crate) fn say(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Variable that has the test be the process that panics.
+    const PANICS: &str = "NPCC_TEST_PANICS";
+
+    #[test]
+    fn a_task_that_panics_ends_the_process() {
+        if std::env::var_os(PANICS).is_some() {
+            abort_on_panic();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                drop(tokio::spawn(async { panic!("a defect") }));
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            });
+            return;
+        }
+        let out = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "common::tests::a_task_that_panics_ends_the_process",
+            ])
+            .arg("--nocapture")
+            .env(PANICS, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(said.contains("a defect"), "{said}");
+        assert_eq!(out.status.signal(), Some(nix::libc::SIGABRT), "{said}");
+    }
 }

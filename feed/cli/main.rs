@@ -17,7 +17,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use npcc_feed::settings::Settings;
 use npcc_feed::{doctor, fleet, run};
 
-use common::{Failure, accept, failed, say, stopped};
+use common::{Failure, abort_on_panic, accept, failed, say, stopped};
 
 /// Shares what one box saw with the other box of a pair and with a fleet, over NATS.
 #[derive(Debug, Parser)]
@@ -82,6 +82,7 @@ struct FleetArgs {
 }
 
 fn main() -> ExitCode {
+    abort_on_panic();
     let command = Cli::parse().command;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -364,7 +364,7 @@ impl ConnectionTable {
         self.endpoints.forget_end(peer, end, now);
     }
 
-    /// Believes nothing of a peer from now on, or again.
+    /// Believes nothing of a peer from now on; or believes it again, as soon as all is forgotten that it said before.
     pub fn distrust(&mut self, peer: PeerId, distrusted: bool) {
         self.endpoints.distrust(peer, distrusted);
     }

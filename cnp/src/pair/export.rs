@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   control core:  end that is new, or whose packets move (once a second); REQ, REP, DREQ; end forgotten  ->  record in the ring
-//!   reader:        a cursor of its own; asks for a walk, which exports the whole table once more
+//!   reader:        a cursor of its own; requests a walk, which exports the whole table once more
 //! ```
 //! Laws: without a reader the control core writes nothing. The ring is never full: records not read in time are overwritten, and the reader counts
 //! them as lost. A worker does nothing for any of it.
@@ -145,7 +145,7 @@ const fn anywhere(key: FlowKey) -> QueueFlow {
 pub struct EndFeed {
     pub(super) ring: Ring,
     pub(super) readers: AtomicU32,
-    /// Number of walks asked for; the readers write it.
+    /// Number of walks requested; the readers write it.
     pub(super) wanted: AtomicU64,
 }
 
@@ -183,7 +183,7 @@ pub struct EndReader {
 }
 
 impl EndReader {
-    /// Asks for all ends once more. They are all there when the returned row has come.
+    /// Requests all ends once more. They are all there when the returned row has come.
     #[must_use]
     pub fn walk(&self) -> Row {
         Row::Walked(self.feed.wanted.fetch_add(1, Ordering::Relaxed) + 1)
@@ -208,7 +208,7 @@ impl EndReader {
                     return row;
                 }
                 if waiting <= kept / 8 * 7 {
-                    // Not here yet.
+                    // The record is not written yet.
                     return None;
                 }
                 1

@@ -16,9 +16,7 @@ impl FlowTracker {
         };
         let peer = reports.peer;
         let taken = self.take(peer, report, now);
-        let Some(counts) = self.status.peers.of(peer) else {
-            return true;
-        };
+        let counts = self.status.peers.of(peer);
         counts.heard.set(now.0);
         match taken {
             Ok(displaced) => {
@@ -60,12 +58,11 @@ impl FlowTracker {
         behind(&flow, trusted) && (end.is_sourceless() || behind(end, watched))
     }
 
-    /// Believes nothing of a peer from now on, or again.
+    /// Believes nothing of a peer from now on, or again once what it said is forgotten.
     pub(crate) fn distrust(&mut self, peer: PeerId, distrusted: bool) {
         self.connections.distrust(peer, distrusted);
-        if let Some(counts) = self.status.peers.of(peer) {
-            counts.distrusted.set(u64::from(distrusted));
-        }
+        let counts = self.status.peers.of(peer);
+        counts.distrusted.set(u64::from(distrusted));
     }
 
     /// Counts a CNP to a queue pair that a peer reported.
@@ -73,17 +70,15 @@ impl FlowTracker {
         if evidence != Evidence::Foreign {
             return;
         }
-        let peer = self.connections.reporter(flow, sender);
-        if let Some(counts) = peer.and_then(|peer| self.status.peers.of(peer)) {
-            counts.cnps.add(1);
+        if let Some(peer) = self.connections.reporter(flow, sender) {
+            self.status.peers.of(peer).cnps.add(1);
         }
     }
 
     /// Counts a flow whose sender became known by a peer's end.
     pub(super) fn count_reported_pair(&self, flow: &FlowKey, sender: Qpn) {
-        let peer = self.connections.reporter(flow, sender);
-        if let Some(counts) = peer.and_then(|peer| self.status.peers.of(peer)) {
-            counts.pairs.add(1);
+        if let Some(peer) = self.connections.reporter(flow, sender) {
+            self.status.peers.of(peer).pairs.add(1);
         }
     }
 
@@ -91,11 +86,10 @@ impl FlowTracker {
     pub(super) fn show_peer(&mut self) {
         let peer = PeerId(self.shown_peer);
         self.shown_peer = self.shown_peer.wrapping_add(1);
-        if let Some(counts) = self.status.peers.of(peer) {
-            let held = self.connections.held_by(peer) as u64;
-            if counts.held.get() != held {
-                counts.held.set(held);
-            }
+        let counts = self.status.peers.of(peer);
+        let held = self.connections.held_by(peer) as u64;
+        if counts.held.get() != held {
+            counts.held.set(held);
         }
     }
 }

@@ -106,7 +106,7 @@ impl Edge {
 
     /// Counters that this box keeps of the other.
     pub(crate) fn of_peer<T>(&self, count: impl Fn(&PeerCounters) -> T) -> T {
-        count(self.side.core.status().peers.of(PEER).unwrap())
+        count(self.side.core.status().peers.of(PEER))
     }
 }
 

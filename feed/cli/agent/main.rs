@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use npcc_feed::agent::{self, AgentSettings};
 
-use common::{Failure, accept, failed, say, say_error, stopped};
+use common::{Failure, abort_on_panic, accept, failed, say, say_error, stopped};
 
 /// Reports the queue pairs of this host to the npcc-switch boxes that its traffic passes first, over NATS.
 #[derive(Debug, Parser)]
@@ -51,6 +51,7 @@ struct SettingsArg {
 }
 
 fn main() -> ExitCode {
+    abort_on_panic();
     match carry_out(&Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failed(failure),

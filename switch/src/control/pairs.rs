@@ -42,12 +42,7 @@ impl ListedPair {
     /// # Errors
     /// Says which field is invalid.
     pub fn command(self, suggested: bool) -> Result<ControlCommand, ControlCommandError> {
-        for address in [self.src, self.dst] {
-            if !is_one_host(address) {
-                return Err(ControlCommandError::Address(address));
-            }
-        }
-        let flow = key(self.src, self.dst, self.dest_qp)?;
+        let flow = key_of_hosts(self.src, self.dst, self.dest_qp)?;
         let sender = qpn(self.sender_qp)?;
         Ok(if suggested {
             ControlCommand::SuggestPair { flow, sender }
@@ -58,7 +53,7 @@ impl ListedPair {
 }
 
 /// Returns a queue pair that may be an endpoint of a connection.
-const fn qpn(number: u32) -> Result<Qpn, ControlCommandError> {
+pub(crate) const fn qpn(number: u32) -> Result<Qpn, ControlCommandError> {
     match number {
         2..=0x00ff_ffff => Ok(Qpn::new(number)),
         _ => Err(ControlCommandError::QueuePair(number)),
@@ -72,7 +67,21 @@ pub(crate) const fn is_one_host(address: IpAddr) -> bool {
     !address.is_multicast() && !address.is_unspecified() && !broadcast
 }
 
-/// Returns the key of packets between two hosts to a queue pair.
+/// Returns the key of packets between two addresses, each of one host, to a queue pair.
+pub(crate) fn key_of_hosts(
+    src: IpAddr,
+    dst: IpAddr,
+    dest_qp: u32,
+) -> Result<FlowKey, ControlCommandError> {
+    for address in [src, dst] {
+        if !is_one_host(address) {
+            return Err(ControlCommandError::Address(address));
+        }
+    }
+    key(src, dst, dest_qp)
+}
+
+/// Returns the key of packets between two addresses to a queue pair.
 fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, ControlCommandError> {
     if src.is_ipv4() != dst.is_ipv4() {
         return Err(ControlCommandError::Families(src, dst));

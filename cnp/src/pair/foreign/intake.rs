@@ -19,9 +19,7 @@ impl Endpoints {
             && let Some(known) = self.foreign.ends.get_mut(index)
         {
             let same = (known.port, known.partner) == (end.udp_port, end.partner);
-            if known.peer != peer
-                && known.until > now
-                && !self.foreign.peers.is_distrusted(known.peer)
+            if known.peer != peer && known.until > now && self.foreign.peers.is_believed(known.peer)
             {
                 // Whoever reported it first is the one to take it back.
                 return same.then_some(0).ok_or(RefusedEnd::Disputed);
@@ -89,7 +87,7 @@ impl Endpoints {
         }
     }
 
-    /// Believes nothing of a peer from now on, or again.
+    /// Believes nothing of a peer from now on; or believes it again, as soon as all is forgotten that it said before.
     pub(in crate::pair) fn distrust(&mut self, peer: PeerId, distrusted: bool) {
         self.foreign.peers.distrust(peer, distrusted);
     }

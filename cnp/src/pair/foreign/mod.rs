@@ -23,7 +23,7 @@ use peers::Peers;
 
 /// Maximum number of peers, hosts' agents included.
 pub const PEERS: usize = 256;
-/// Longest time for which an end is believed that is not reported again. A box reports an end once a second while packets pass.
+/// Longest time for which an end is believed that is not reported again. A feed reports an end every 10 s while packets pass.
 pub const HOLDS: Nanos = Nanos::from_millis(60_000);
 
 /// Number of a peer.
@@ -186,6 +186,6 @@ impl ForeignEnds {
             at = end.grouped.next;
             Some((key, end))
         });
-        all.filter(move |(_, end)| end.until > now && !self.peers.is_distrusted(end.peer))
+        all.filter(move |(_, end)| end.until > now && self.peers.is_believed(end.peer))
     }
 }

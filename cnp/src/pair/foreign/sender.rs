@@ -92,7 +92,7 @@ impl Endpoints {
             .is_some_and(|state| state.transport == Transport::Rc);
         if is_rc {
             let found = self.candidates(end, now);
-            // Where no end was reported, the other direction may not be seen at all.
+            // The other direction may not be seen at all where no end was reported.
             let judged = found.reported > 0;
             let verdict = if judged {
                 found.verdict()

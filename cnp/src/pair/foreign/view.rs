@@ -29,19 +29,23 @@ counters! {
 
 /// Counters of all peers.
 #[derive(Debug)]
-pub struct PeerView(Box<[PeerCounters]>);
+pub struct PeerView(Box<[PeerCounters; PEERS]>);
 
 impl Default for PeerView {
     fn default() -> PeerView {
-        PeerView((0..PEERS).map(|_| PeerCounters::default()).collect())
+        PeerView(Box::new(std::array::from_fn(|_| PeerCounters::default())))
     }
 }
 
 impl PeerView {
-    /// Counters of one peer; `None` past the last.
+    /// Counters of one peer.
     #[must_use]
-    pub fn of(&self, peer: PeerId) -> Option<&PeerCounters> {
-        self.0.get(usize::from(peer.0))
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "every number of a peer is below PEERS"
+    )]
+    pub const fn of(&self, peer: PeerId) -> &PeerCounters {
+        &self.0[peer.0 as usize]
     }
 }
 

@@ -229,6 +229,32 @@ fn what_a_distrusted_or_silent_peer_said_is_forgotten() {
     }
 }
 
+/// `pair trust` soon after `pair distrust` once brought back what was not forgotten yet.
+#[test]
+fn what_a_peer_said_before_distrust_never_counts_again() {
+    let port = hash(0x18, 0x11);
+    let mut book = Book(ConnectionTable::new(1_024, 5));
+    for sender in 0x100..0x200 {
+        take(&mut book, &end(sender, 50_000), ms(1));
+    }
+    // The newest is forgotten last.
+    take(&mut book, &end(0x18, port), ms(1));
+    let data = book.data(0x11, port, ms(2));
+    assert_eq!(book.0.pairing(data, ms(2)), paired(0x18, Evidence::Foreign));
+    book.0.distrust(PEER, true);
+    book.0.distrust(PEER, false);
+    assert_eq!(book.0.pairing(data, ms(2)).evidence(), Evidence::None);
+    // A report that comes while the old ones are forgotten could not be told from them.
+    while book.0.held_by(PEER) > 0 {
+        assert_eq!(book.0.refuses(PEER, ms(3)), Some(RefusedEnd::Distrusted));
+        book.0.age(ms(3));
+        assert_eq!(book.0.pairing(data, ms(3)).evidence(), Evidence::None);
+    }
+    assert_eq!(book.0.refuses(PEER, ms(4)), None);
+    take(&mut book, &end(0x18, port), ms(4));
+    assert_eq!(book.0.pairing(data, ms(4)), paired(0x18, Evidence::Foreign));
+}
+
 #[test]
 fn what_one_peer_reported_another_cannot_change() {
     let port = hash(0x18, 0x11);

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use npcc_cnp::pair::export::{EndFeed, EndReader, Row};
 
-use super::row::{Calendar, EndRow};
+use super::calendar::Calendar;
+use super::row::EndRow;
 use crate::clock::Clock;
 use crate::manage::capture::is_gone;
 use crate::manage::patience::{Limits, Patience};
@@ -18,7 +19,7 @@ use crate::manage::patience::{Limits, Patience};
 /// Longest time for which a client may read nothing, or the control core be silent within a snapshot.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Sleep between polls of the export: a tenth of the time in which the busiest switch fills it.
-const NAP: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(5);
 /// Rows written between checks for the end.
 const BATCH: usize = 256;
 /// Size of the pieces in which rows are written.
@@ -126,12 +127,12 @@ pub(in crate::manage) fn serve(
         silent = if given > 0 || rows.is_complete() {
             Duration::ZERO
         } else {
-            silent + NAP
+            silent + POLL
         };
         if silent >= PATIENCE {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        std::thread::sleep(NAP);
+        std::thread::sleep(POLL);
     }
     out.flush()
 }

@@ -2,6 +2,7 @@
 //!
 //! The program that carries both (`npcc-feed`) is outside of the switch, whose sandbox allows no connection to anywhere.
 
+pub mod calendar;
 pub mod export;
 pub mod names;
 pub mod peers;

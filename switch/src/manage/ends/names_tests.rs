@@ -99,8 +99,9 @@ fn requests_are_as_agreed() {
 /// Lines of a feed and to a feed.
 #[test]
 fn requests_of_a_feed_are_understood_and_replies_are_as_it_reads_them() {
+    use crate::manage::ends::calendar::Calendar;
     use crate::manage::ends::peers::{Suggested, Suggestion};
-    use crate::manage::ends::row::{Calendar, EndRow};
+    use crate::manage::ends::row::EndRow;
     use crate::manage::protocol::{Reply, Request};
     let requests = include_str!("../../../../tests/protocol/requests.jsonl");
     let mut suggestions = Vec::new();

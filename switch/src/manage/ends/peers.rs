@@ -11,8 +11,9 @@ use npcc_pipeline::units::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::calendar::Calendar;
 use super::names::PeerName;
-use super::row::{Calendar, EndRow};
+use super::row::EndRow;
 use crate::manage::management::Management;
 use crate::manage::view::View;
 use crate::report::ends::{PeerRow, PeerTable};
@@ -113,19 +114,19 @@ pub(crate) fn shown(view: &View) -> PeerTable {
     let ready = view.ready.shown();
     let names = view.peers.all().into_iter().zip(0u8..);
     let row = |(peer, id): (String, u8)| {
-        let all = view.npcc.peers.of(PeerId(id))?;
+        let all = view.npcc.peers.of(PeerId(id));
         let heard = all.heard.get();
-        Some(PeerRow {
+        PeerRow {
             peer,
             distrusted: all.distrusted.get() > 0,
             heard: (heard > 0).then(|| calendar.micros(Nanos(heard))),
             counts: counters::sum([all]),
-        })
+        }
     };
     PeerTable {
         version: view.version.clone(),
         routes_ready: ready.routes.map(|at| calendar.micros(at)),
         pairs_ready: ready.pairs.map(|at| calendar.micros(at)),
-        peers: names.filter_map(row).collect(),
+        peers: names.map(row).collect(),
     }
 }

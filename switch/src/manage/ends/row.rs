@@ -1,18 +1,15 @@
 //! Rows of ends, as JSON: what `show ends` writes and `pair suggest` reads.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::export::{CmKind, Row, SeenEnd};
 use npcc_cnp::pair::foreign::{HOLDS, RefusedEnd, Report, ReportedEnd};
 use npcc_cnp::pair::port_hash::port_of;
-use npcc_pipeline::num::{real, whole};
-use npcc_pipeline::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Clock;
-use crate::control::pairs::is_one_host;
+use super::calendar::Calendar;
+use crate::control::pairs::{self, is_one_host};
 
 /// Row: a line of JSON. Times are microseconds since 1970; unknown keys are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,42 +120,6 @@ pub enum Speaker {
     Host,
 }
 
-/// Conversion between the switch's clock and the time since 1970.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Calendar {
-    /// Real ns per ns of the switch's clock.
-    scale: f64,
-    now: Nanos,
-    epoch_us: u64,
-}
-
-impl Calendar {
-    /// Makes the conversion of this moment.
-    #[must_use]
-    pub fn of(clock: Clock) -> Calendar {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let micros = since.map_or(0, |since| since.as_micros());
-        Calendar {
-            scale: clock.scale(),
-            now: clock.now(),
-            epoch_us: u64::try_from(micros).unwrap_or(u64::MAX),
-        }
-    }
-
-    /// Returns a time of the switch's clock in microseconds since 1970.
-    #[must_use]
-    pub fn micros(&self, at: Nanos) -> u64 {
-        let ago = real(self.now.since(at).0) * self.scale / 1e3;
-        self.epoch_us.saturating_sub(whole(ago))
-    }
-
-    /// Returns the time that is left until a time in microseconds since 1970, in ns of the switch's clock; `None` if that is over.
-    fn left(&self, until: u64) -> Option<Nanos> {
-        let left = until.checked_sub(self.epoch_us).filter(|left| *left > 0)?;
-        Some(Nanos(whole(real(left) * 1e3 / self.scale)))
-    }
-}
-
 impl EndRow {
     /// Returns the row of an exported record; `None` for a mark that is not shown.
     #[must_use]
@@ -232,7 +193,7 @@ impl EndFields {
         if self.transport != "rc" {
             return Err(RefusedEnd::Unsupported);
         }
-        // The peer's clock is not asked: the report holds from the moment it comes.
+        // The peer's clock is not used: the report holds from its arrival.
         Ok(ReportedEnd {
             key: key(self.from, self.to, self.queue_pair)?,
             udp_port: self.udp_port,
@@ -268,19 +229,15 @@ const fn unspecified(of: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns a queue pair of a connection: 2 to 2^24 - 1.
+/// Returns a queue pair of a connection.
 fn queue_pair(number: u32) -> Result<Qpn, RefusedEnd> {
-    let valid = (2..1 << 24).contains(&number);
-    valid.then(|| Qpn::new(number)).ok_or(RefusedEnd::Malformed)
+    pairs::qpn(number).map_err(|_| RefusedEnd::Malformed)
 }
 
 /// Returns the key of frames between two hosts of one family to a queue pair.
 fn key(from: IpAddr, to: IpAddr, number: u32) -> Result<FlowKey, RefusedEnd> {
-    let hosts = from.is_ipv4() == to.is_ipv4() && is_one_host(from) && is_one_host(to);
-    if !hosts {
-        return Err(RefusedEnd::Malformed);
-    }
-    Ok(FlowKey::new(from, to, queue_pair(number)?))
+    let key = pairs::key_of_hosts(from, to, number);
+    key.map_err(|_| RefusedEnd::Malformed)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use super::*;
 use npcc_cnp::pair::Transport;
+use npcc_pipeline::units::Nanos;
 
 fn calendar() -> Calendar {
     Calendar {
