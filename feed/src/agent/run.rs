@@ -51,23 +51,19 @@ impl Host {
     fn leases(&mut self) -> io::Result<BTreeSet<Lease>> {
         let fresh = self.read.is_some_and(|read| read.elapsed() < ADDRESSES);
         let all = if fresh { None } else { Some(own_addresses()?) };
-        let each = |body: &[u8], found: &mut Vec<_>| found.extend(wire::device(body));
-        let devices = self.socket.dump(Command::Devices, None, each)?;
+        let socket = &mut self.socket;
+        let devices = socket.dump(Command::Devices, None, wire::device)?;
         let mut leases = BTreeSet::new();
         for device in &devices {
+            let index = Some(device.index);
             if let Some(all) = &all {
-                let each = |body: &[u8], found: &mut Vec<_>| found.extend(wire::interface(body));
-                let interfaces = self.socket.dump(Command::Ports, Some(device.index), each)?;
+                let interfaces = socket.dump(Command::Ports, index, wire::interface)?;
                 let of = |name: &String| all.get(name).into_iter().flatten().copied();
                 let addresses = interfaces.iter().flat_map(of).collect();
                 self.addresses.insert(device.name.clone(), addresses);
             }
-            let each = |body: &[u8], found: &mut Vec<_>| found.extend(wire::queue_pairs(body));
-            let pairs = self
-                .socket
-                .dump(Command::QueuePairs, Some(device.index), each)?;
-            let each = |body: &[u8], found: &mut Vec<_>| found.extend(wire::cm_ids(body));
-            let ids = self.socket.dump(Command::CmIds, Some(device.index), each)?;
+            let pairs = socket.dump(Command::QueuePairs, index, wire::queue_pairs)?;
+            let ids = socket.dump(Command::CmIds, index, wire::cm_ids)?;
             let own = self
                 .addresses
                 .get(&device.name)

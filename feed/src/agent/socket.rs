@@ -2,17 +2,13 @@
 
 use std::io;
 
+use netlink_packet_core::{ErrorBuffer, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer};
 use netlink_sys::{Socket, SocketAddr};
 
-use super::wire::{Command, HEADER, answers, request};
+use super::wire::{Command, answers, request};
 
 /// `NETLINK_RDMA`.
 const RDMA: isize = 20;
-/// Types of messages: `NLMSG_ERROR` and `NLMSG_DONE`.
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
-/// `NLM_F_DUMP_INTR`: the table changed while it was read.
-const INTERRUPTED: u16 = 0x10;
 /// Size of a read: the kernel fills at most 32 KiB.
 const PIECE: usize = 64 << 10;
 /// Number of times that an interrupted dump is repeated.
@@ -40,24 +36,24 @@ impl RdmaSocket {
         })
     }
 
-    /// Passes the body of each answer to `each`; repeats a dump that was interrupted, so that `begin` is called before each attempt.
-    pub(super) fn dump<T>(
+    /// Returns what `read` finds in the answers; repeats a dump that was interrupted, because the table changed meanwhile.
+    pub(super) fn dump<I: IntoIterator>(
         &mut self,
         command: Command,
         device: Option<u32>,
-        each: impl Fn(&[u8], &mut Vec<T>),
-    ) -> io::Result<Vec<T>> {
+        read: impl Fn(&[u8]) -> I,
+    ) -> io::Result<Vec<I::Item>> {
         let mut found = Vec::new();
         for _ in 0..REPEATS {
             found.clear();
-            if self.dump_once(command, device, |body| each(body, &mut found))? {
+            if self.dump_once(command, device, |body| found.extend(read(body)))? {
                 break;
             }
         }
         Ok(found)
     }
 
-    /// Returns false if the dump was interrupted.
+    /// Passes the body of each answer to `each`. Returns false if the dump was interrupted.
     fn dump_once(
         &mut self,
         command: Command,
@@ -73,17 +69,17 @@ impl RdmaSocket {
             buffer.clear();
             self.socket.recv(&mut buffer, 0)?;
             for message in messages(&buffer) {
-                if message.sequence != self.sequence {
+                if message.sequence_number() != self.sequence {
                     continue;
                 }
-                whole &= message.flags & INTERRUPTED == 0;
-                match message.kind {
-                    DONE => return Ok(whole),
-                    ERROR => match error_of(message.body) {
-                        0 => return Ok(whole),
-                        code => return Err(io::Error::from_raw_os_error(code)),
+                whole &= message.flags() & NLM_F_DUMP_INTR == 0;
+                match message.message_type() {
+                    NLMSG_DONE => return Ok(whole),
+                    NLMSG_ERROR => match error_of(message.payload()) {
+                        Some(error) => return Err(error),
+                        None => return Ok(whole),
                     },
-                    kind if answers(kind, command) => each(message.body),
+                    kind if answers(kind, command) => each(message.payload()),
                     _ => {}
                 }
             }
@@ -91,35 +87,20 @@ impl RdmaSocket {
     }
 }
 
-/// Message as it lies in a buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Message<'a> {
-    kind: u16,
-    flags: u16,
-    sequence: u32,
-    body: &'a [u8],
-}
-
 /// Iterates over the messages of a buffer, up to the first that is truncated.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&[u8]>> {
     std::iter::from_fn(move || {
-        let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
-        let short = |at: usize| Some(u16::from_ne_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
-        let message = Message {
-            kind: short(4)?,
-            flags: short(6)?,
-            sequence: u32::from_ne_bytes(*bytes.get(8..)?.first_chunk()?),
-            body: bytes.get(HEADER..length)?,
-        };
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        let message = NetlinkBuffer::new_checked(bytes).ok()?;
+        let end = (message.length() as usize).next_multiple_of(4);
+        bytes = bytes.get(end..).unwrap_or_default();
         Some(message)
     })
 }
 
-/// Returns the error number of an `NLMSG_ERROR`; 0 for an acknowledgement.
-fn error_of(body: &[u8]) -> i32 {
-    let code = body.first_chunk().copied().map_or(0, i32::from_ne_bytes);
-    code.checked_neg().unwrap_or(0)
+/// Returns the error of an `NLMSG_ERROR`; `None` for an acknowledgement.
+fn error_of(body: &[u8]) -> Option<io::Error> {
+    let code = ErrorBuffer::new_checked(body).ok()?.code()?.get();
+    Some(io::Error::from_raw_os_error(code.checked_neg()?))
 }
 
 #[cfg(test)]
@@ -140,21 +121,20 @@ mod tests {
         ]
         .concat();
         let two = [one.clone(), one[..16].to_vec()].concat();
-        let found: Vec<_> = messages(&two).collect();
-        let message = Message {
-            kind: 7,
-            flags: 2,
-            sequence: 5,
-            body: &[1, 2, 3],
-        };
-        assert_eq!(found, [message]);
-        assert_eq!(error_of(&(-13i32).to_ne_bytes()), 13);
+        let found = messages(&two).map(|message| {
+            let numbers = (message.message_type(), message.flags());
+            (numbers, message.sequence_number(), message.payload())
+        });
+        assert_eq!(found.collect::<Vec<_>>(), [((7, 2), 5, &[1, 2, 3][..])]);
+        let refused = error_of(&(-13i32).to_ne_bytes()).unwrap();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        assert!(error_of(&[0; 4]).is_none());
     }
 
     proptest! {
         #[test]
         fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert!(messages(&bytes).count() <= bytes.len() / HEADER + 1);
+            prop_assert!(messages(&bytes).count() <= bytes.len() / 16 + 1);
         }
     }
 }

@@ -4,14 +4,13 @@
 
 use std::net::IpAddr;
 
-use netlink_packet_core::NlasIterator;
+use netlink_packet_core::{
+    DefaultNla, Emitable, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NlasIterator,
+    parse_string, parse_u32,
+};
 
 /// Client of RDMA netlink that reports devices (`RDMA_NL_NLDEV`), in the upper bits of a message's type.
 const NLDEV: u16 = 5 << 10;
-/// `NLM_F_REQUEST | NLM_F_DUMP`.
-const DUMP: u16 = 0x301;
-/// Length of a message's header.
-pub(super) const HEADER: usize = 16;
 
 /// Command of `RDMA_NL_NLDEV`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,25 +68,16 @@ pub(super) struct CmId {
 
 /// Returns the request for everything of a command, of one device.
 pub(super) fn request(command: Command, device: Option<u32>, sequence: u32) -> Vec<u8> {
-    let attribute = device.map(|index| {
-        [
-            &8u16.to_ne_bytes()[..],
-            &DEV_INDEX.to_ne_bytes(),
-            &index.to_ne_bytes(),
-        ]
-        .concat()
-    });
-    let attribute = attribute.unwrap_or_default();
-    let length = u32::try_from(HEADER + attribute.len()).unwrap_or_default();
-    let kind = NLDEV | command as u16;
-    let mut bytes = Vec::with_capacity(HEADER + attribute.len());
-    bytes.extend(length.to_ne_bytes());
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend(DUMP.to_ne_bytes());
-    bytes.extend(sequence.to_ne_bytes());
-    bytes.extend(0u32.to_ne_bytes());
-    bytes.extend(attribute);
-    bytes
+    let device = device.map(|index| DefaultNla::new(DEV_INDEX, index.to_ne_bytes().to_vec()));
+    let (start, attributes) = (NetlinkHeader::default().buffer_len(), device.as_slice());
+    let length = start + attributes.buffer_len();
+    let mut message = NetlinkBuffer::new(vec![0; length]);
+    message.set_length(u32::try_from(length).unwrap_or_default());
+    message.set_message_type(NLDEV | command as u16);
+    message.set_flags(NLM_F_REQUEST | NLM_F_DUMP);
+    message.set_sequence_number(sequence);
+    attributes.emit(&mut message.buffer[start..]);
+    message.into_inner()
 }
 
 /// Returns true if a message's type is that of an answer to the command.
@@ -95,27 +85,15 @@ pub(super) const fn answers(kind: u16, command: Command) -> bool {
     kind == NLDEV | command as u16
 }
 
-/// Iterates over attributes, up to the first that is truncated. Nested ones are flagged in the upper bits of the kind.
+/// Iterates over attributes, up to the first that is truncated.
 fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let whole = NlasIterator::new(bytes).map_while(Result::ok);
     whole.map(|attribute| {
-        let kind = attribute.kind() & 0x3fff;
+        let kind = attribute.kind();
         let length = attribute.value_length();
         let value = attribute.into_inner().get(4..4 + length);
         (kind, value.unwrap_or_default())
     })
-}
-
-fn number(value: &[u8]) -> Option<u32> {
-    value.first_chunk().copied().map(u32::from_ne_bytes)
-}
-
-fn text(value: &[u8]) -> Option<String> {
-    let end = value
-        .iter()
-        .position(|octet| *octet == 0)
-        .unwrap_or(value.len());
-    std::str::from_utf8(&value[..end]).ok().map(str::to_owned)
 }
 
 /// Reads a `sockaddr_storage`.
@@ -134,8 +112,8 @@ pub(super) fn device(body: &[u8]) -> Option<Device> {
     let (mut index, mut name) = (None, None);
     for (kind, value) in attributes(body) {
         match kind {
-            DEV_INDEX => index = number(value),
-            DEV_NAME => name = text(value),
+            DEV_INDEX => index = parse_u32(value).ok(),
+            DEV_NAME => name = parse_string(value).ok(),
             _ => {}
         }
     }
@@ -147,7 +125,8 @@ pub(super) fn device(body: &[u8]) -> Option<Device> {
 
 /// Reads the name of a port's network interface.
 pub(super) fn interface(body: &[u8]) -> Option<String> {
-    attributes(body).find_map(|(kind, value)| if kind == NDEV_NAME { text(value) } else { None })
+    let (_, name) = attributes(body).find(|(kind, _)| *kind == NDEV_NAME)?;
+    parse_string(name).ok()
 }
 
 /// Iterates over the entries of a table in the body of a message.
@@ -158,16 +137,17 @@ fn entries(body: &[u8], table: u16, entry: u16) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Reads the connected queue pairs of a message.
-pub(super) fn queue_pairs(body: &[u8]) -> impl Iterator<Item = QueuePair> {
-    entries(body, RES_QP, RES_QP_ENTRY).filter_map(queue_pair)
+pub(super) fn queue_pairs(body: &[u8]) -> Vec<QueuePair> {
+    let entries = entries(body, RES_QP, RES_QP_ENTRY);
+    entries.filter_map(queue_pair).collect()
 }
 
 fn queue_pair(entry: &[u8]) -> Option<QueuePair> {
     let (mut local, mut remote, mut kind_of, mut state) = (None, None, None, None);
     for (kind, value) in attributes(entry) {
         match kind {
-            RES_LQPN => local = number(value),
-            RES_RQPN => remote = number(value),
+            RES_LQPN => local = parse_u32(value).ok(),
+            RES_RQPN => remote = parse_u32(value).ok(),
             RES_TYPE => kind_of = value.first().copied(),
             RES_STATE => state = value.first().copied(),
             _ => {}
@@ -182,15 +162,16 @@ fn queue_pair(entry: &[u8]) -> Option<QueuePair> {
 }
 
 /// Reads the CM IDs of a message that have a queue pair and both addresses.
-pub(super) fn cm_ids(body: &[u8]) -> impl Iterator<Item = CmId> {
-    entries(body, RES_CM_ID, RES_CM_ID_ENTRY).filter_map(cm_id)
+pub(super) fn cm_ids(body: &[u8]) -> Vec<CmId> {
+    let entries = entries(body, RES_CM_ID, RES_CM_ID_ENTRY);
+    entries.filter_map(cm_id).collect()
 }
 
 fn cm_id(entry: &[u8]) -> Option<CmId> {
     let (mut queue_pair, mut source, mut destination) = (None, None, None);
     for (kind, value) in attributes(entry) {
         match kind {
-            RES_LQPN => queue_pair = number(value),
+            RES_LQPN => queue_pair = parse_u32(value).ok(),
             RES_SRC_ADDR => source = address(value),
             RES_DST_ADDR => destination = address(value),
             _ => {}
