@@ -11,7 +11,7 @@ pub use crate::control::settings::Unpaired;
 use crate::key::{FlowKey, Qpn};
 use crate::pair::{Evidence, Pairing};
 use crate::policy::{Amount, Decision};
-use crate::token_bucket::TokenBucket;
+use npcc_pipeline::token_bucket::TokenBucket;
 
 named! {
     /// Reason why a contributor got no CNP.

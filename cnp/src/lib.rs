@@ -42,7 +42,6 @@ pub mod source_check;
 mod source_limit;
 pub mod status;
 pub mod table;
-mod token_bucket;
 mod tracker;
 pub mod uncounted;
 mod window;

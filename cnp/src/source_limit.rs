@@ -6,7 +6,7 @@
 use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::key::{FlowKey, KeyHasher, low32};
-use crate::token_bucket::TokenBucket;
+use npcc_pipeline::token_bucket::TokenBucket;
 
 const BUCKETS: usize = 1024;
 

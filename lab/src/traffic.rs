@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use npcc_cnp::build::{CnpHeader, CnpSpec, Vlan};
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::port_hash::port_of;
+use npcc_pipeline::bits::mix;
 use npcc_pipeline::craft::{BthFields, Craft};
 use npcc_pipeline::units::{Mac, Priority};
 
@@ -134,14 +135,6 @@ const PSN_MASK: u32 = 0xff_ffff;
 /// First queue pair of senders, and of receivers below: far apart, so that a wrong one shows.
 const SENDER_QP: u32 = 0x10_0000;
 const RECEIVER_QP: u32 = 0x20_0000;
-
-/// Computes `splitmix64`: numbers that look random and depend on the seed alone.
-const fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 impl Traffic {
     /// Returns the octets of the headers and the ICRC of a frame.

@@ -39,7 +39,8 @@ pub(crate) const fn high64(value: u128) -> u64 {
 
 /// Returns the number after `word` in a sequence of `SplitMix64` (Steele, Lea, Flood: Fast splittable pseudorandom number
 /// generators, 2014).
-pub(crate) const fn mix(word: u64) -> u64 {
+#[must_use]
+pub const fn mix(word: u64) -> u64 {
     let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

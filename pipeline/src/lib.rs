@@ -36,6 +36,7 @@ pub mod route;
 pub mod shares;
 pub mod stage;
 pub mod tap;
+pub mod token_bucket;
 pub mod units;
 pub mod wire;
 

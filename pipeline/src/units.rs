@@ -57,6 +57,12 @@ crate::quantity!(
     pattern: r"^[0-9]+(\.[0-9]+)? *(ns|us|µs|ms|s)$", examples: ["20us", "200ms"]
 );
 
+impl From<std::time::Duration> for Nanos {
+    fn from(time: std::time::Duration) -> Nanos {
+        Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
 impl From<Nanos> for std::time::Duration {
     fn from(time: Nanos) -> Self {
         Self::from_nanos(time.0)

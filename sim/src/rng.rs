@@ -1,5 +1,7 @@
 //! Seeded random generator for start times and phases: `SplitMix64` (Steele, Lea, Flood 2014).
 
+use npcc_pipeline::bits::mix;
+
 /// Generator of pseudo-random numbers that depend on the seed alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
@@ -10,11 +12,9 @@ impl Rng {
     }
 
     pub(crate) const fn next(&mut self) -> u64 {
+        let drawn = mix(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        drawn
     }
 
     /// Returns a number below `bound`; 0 when `bound` is 0.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::parts::{PARTS, hash, mix, part_of};
+use npcc_pipeline::bits::mix;
+
+use super::parts::{PARTS, hash, part_of};
 use super::pending::Pending;
 use crate::row::{End, Key, Row};
 

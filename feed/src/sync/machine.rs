@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::budget::Budget;
+use npcc_pipeline::bits::mix;
+use npcc_pipeline::token_bucket::TokenBucket;
+
 use super::limits::Limits;
 use super::message::{Body, Message, RejectReason, Topic};
 use super::own::Own;
-use super::parts::{Parts, mix};
+use super::parts::Parts;
 use super::replica::{PARTS_A_SECOND, PARTS_AT_ONCE, PeerCounts, Replica};
 use crate::name::Name;
 use crate::row::{End, Row};
@@ -59,13 +61,13 @@ struct Peer {
     requested: Parts,
     digest_requested: bool,
     /// Bounds what it may request.
-    serves: Budget,
+    serves: TokenBucket,
 }
 
 impl Peer {
     /// Records a request for parts; an empty list requests the digest.
     fn request(&mut self, now: Duration, parts: &[u16]) {
-        if !self.serves.take(now, parts.len().max(1)) {
+        if !self.serves.take(now.into(), parts.len().max(1) as u64) {
             self.replica.refuse(RejectReason::Rate, 1);
         } else if parts.is_empty() {
             self.digest_requested = true;
@@ -110,7 +112,7 @@ impl Machine {
                 replica: Replica::new(limits),
                 requested: Parts::NONE,
                 digest_requested: false,
-                serves: Budget::new(PARTS_AT_ONCE, PARTS_A_SECOND),
+                serves: TokenBucket::new(PARTS_A_SECOND, PARTS_AT_ONCE),
             };
             (name.clone(), peer)
         };

@@ -9,7 +9,6 @@
 //! Laws: a copy holds only ends that its peer published. Memory is bounded by [`Limits`], whatever a peer sends and however long the bus
 //! is down. Nothing is requested of a peer that is silent. All that is refused is counted by reason.
 
-mod budget;
 mod ends;
 mod limits;
 mod machine;

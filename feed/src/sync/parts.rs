@@ -1,5 +1,7 @@
 //! Division of a table into parts, and sets of parts.
 
+use npcc_pipeline::bits::mix;
+
 use crate::row::Octets;
 
 /// Number of parts of a table. A table of 65,536 ends has 64 in each, and a digest of all fits into one message.
@@ -9,14 +11,6 @@ pub(super) const ALL: std::ops::Range<u16> = 0..1024;
 const _: () = assert!(ALL.end as usize == PARTS);
 /// Bits of a word.
 const WORD: usize = 64;
-
-/// Distributes a number over all values: the finish of SplitMix64.
-pub(super) const fn mix(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
-}
 
 /// Returns the hash of a value: FNV-1a over its octets, finished as in SplitMix64. Two boxes compute the same from the same ends, whatever
 /// their versions and processors.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use npcc_pipeline::token_bucket::TokenBucket;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::budget::Budget;
 use super::ends::Ends;
 use super::limits::Limits;
 use super::message::{Body, Message, Part, RejectReason};
@@ -19,14 +19,14 @@ const SILENT: Duration = Duration::from_secs(2);
 /// Time without progress after which a lower sequence number is accepted, and for which a message of the last epoch may be late.
 const STUCK: Duration = Duration::from_secs(1);
 /// Changes of the epoch that may be taken at once, and a second: each divides the whole table anew.
-const EPOCHS_AT_ONCE: f64 = 3.0;
-const EPOCHS_A_SECOND: f64 = 1.0;
+const EPOCHS_AT_ONCE: u64 = 3;
+const EPOCHS_A_SECOND: u64 = 1;
 /// Time after a peer's last message, and since an end's last frame by the peer's clock, for which its ends are suggested again: as long as
 /// a switch believes a report.
 const BELIEVED: Duration = Duration::from_secs(60);
 /// Parts that may be requested at once, and a second: all of them four times, then once in 5 s.
-pub(super) const PARTS_AT_ONCE: f64 = 4.0 * PARTS as f64;
-pub(super) const PARTS_A_SECOND: f64 = PARTS as f64 / 5.0;
+pub(super) const PARTS_AT_ONCE: u64 = 4 * PARTS as u64;
+pub(super) const PARTS_A_SECOND: u64 = PARTS as u64 / 5;
 
 /// Counters of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -69,15 +69,15 @@ pub(super) struct Replica {
     request_at: Duration,
     /// Position from which ends are suggested again next; `None` while none are due.
     repeated: Option<(u16, Key)>,
-    epochs: Budget,
-    rows: Budget,
-    requests: Budget,
+    epochs: TokenBucket,
+    rows: TokenBucket,
+    requests: TokenBucket,
     pub(super) counts: PeerCounts,
 }
 
 impl Replica {
     pub(super) fn new(limits: &Limits) -> Self {
-        let rows = limits.rows_per_second as f64;
+        let rows = limits.rows_per_second;
         Self {
             ends: Ends::new(0, limits.ends),
             epoch: None,
@@ -89,9 +89,9 @@ impl Replica {
             heard: None,
             request_at: Duration::ZERO,
             repeated: None,
-            epochs: Budget::new(EPOCHS_AT_ONCE, EPOCHS_A_SECOND),
-            rows: Budget::new(2.0 * rows, rows),
-            requests: Budget::new(PARTS_AT_ONCE, PARTS_A_SECOND),
+            epochs: TokenBucket::new(EPOCHS_A_SECOND, EPOCHS_AT_ONCE),
+            rows: TokenBucket::new(rows, 2 * rows),
+            requests: TokenBucket::new(PARTS_A_SECOND, PARTS_AT_ONCE),
             counts: PeerCounts::default(),
         }
     }
@@ -99,7 +99,7 @@ impl Replica {
     /// Takes a message of the peer. Returns the parts that it requests of this box, none of them for the digest.
     pub(super) fn receive(&mut self, now: Duration, message: Message) -> Option<Vec<u16>> {
         self.counts.messages += 1;
-        if !self.rows.take(now, message.body.rows()) {
+        if !self.rows.take(now.into(), message.body.rows() as u64) {
             self.refuse(RejectReason::Rate, 1);
             return None;
         }
@@ -111,7 +111,7 @@ impl Replica {
             if self.previous.is_some_and(late) {
                 return None;
             }
-            if !self.epochs.take(now, 1) {
+            if !self.epochs.take(now.into(), 1) {
                 self.refuse(RejectReason::Rate, 1);
                 return None;
             }
@@ -238,7 +238,7 @@ impl Replica {
         } else {
             Vec::new()
         };
-        if !self.requests.take(now, parts.len().max(1)) {
+        if !self.requests.take(now.into(), parts.len().max(1) as u64) {
             return None;
         }
         self.request_at = now + PAUSE.mul_f64(1.0 + jitter / 2.0);

@@ -99,7 +99,7 @@ fn one(
     let begun = Instant::now();
     loop {
         let passed = begun.elapsed().div_f64(time_scale);
-        let now = Nanos(u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX));
+        let now = Nanos::from(passed);
         if now > end {
             break;
         }

@@ -10,7 +10,7 @@ use super::{ForeignEnd, PEERS, PeerId, RefusedEnd};
 use crate::fixed_map::{FixedMap, NONE};
 use crate::key::FlowKey;
 use crate::links::List;
-use crate::token_bucket::TokenBucket;
+use npcc_pipeline::token_bucket::TokenBucket;
 
 /// Maximum number of ends forgotten per tick.
 pub(super) const FORGOTTEN_PER_TICK: usize = 32;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::super::parts::mix;
 use super::super::{LONGEST, Limits, Machine, Outgoing};
 use crate::name::Name;
 use crate::row::{Cm, CmKind, End, Key, Row, Transport};
+use npcc_pipeline::bits::mix;
 
 pub(super) const STEP: Duration = Duration::from_millis(10);
 

@@ -1,12 +1,12 @@
 //! Token bucket: a rate with a burst, in any unit, driven by the time it is given.
 
-use npcc_pipeline::units::Nanos;
+use crate::units::Nanos;
 
 const SECOND: u128 = 1_000_000_000;
 
 /// Bucket of tokens that come at `rate` a second, of which at most `burst` are kept.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TokenBucket {
+pub struct TokenBucket {
     rate: u64,
     burst: u64,
     tokens: u64,
@@ -15,7 +15,8 @@ pub(crate) struct TokenBucket {
 
 impl TokenBucket {
     /// Makes a full bucket.
-    pub(crate) const fn new(rate: u64, burst: u64) -> TokenBucket {
+    #[must_use]
+    pub const fn new(rate: u64, burst: u64) -> TokenBucket {
         TokenBucket {
             rate,
             burst,
@@ -25,7 +26,7 @@ impl TokenBucket {
     }
 
     /// Replaces rate and burst: saved tokens are kept, up to the new burst, and none are added.
-    pub(crate) fn reconfigure(&mut self, rate: u64, burst: u64, now: Nanos) {
+    pub fn reconfigure(&mut self, rate: u64, burst: u64, now: Nanos) {
         self.earn(now);
         (self.rate, self.burst, self.at) = (rate, burst, now);
         self.tokens = self.tokens.min(burst);
@@ -43,7 +44,7 @@ impl TokenBucket {
     }
 
     /// Takes `n` tokens, if there are as many; returns true if it did.
-    pub(crate) fn take(&mut self, now: Nanos, n: u64) -> bool {
+    pub fn take(&mut self, now: Nanos, n: u64) -> bool {
         self.earn(now);
         match self.tokens.checked_sub(n) {
             Some(left) => {
@@ -55,7 +56,7 @@ impl TokenBucket {
     }
 
     /// Gives back `n` tokens that were taken and not used.
-    pub(crate) fn refund(&mut self, n: u64) {
+    pub fn refund(&mut self, n: u64) {
         self.tokens = self.tokens.saturating_add(n).min(self.burst);
     }
 }
