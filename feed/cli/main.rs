@@ -82,7 +82,6 @@ struct FleetArgs {
 }
 
 fn main() -> ExitCode {
-    abort_on_panic();
     let command = Cli::parse().command;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -97,6 +96,7 @@ fn main() -> ExitCode {
 async fn carry_out(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => {
+            abort_on_panic();
             let settings = load(&args)?;
             let stop = stopped().context("cannot wait for signals")?;
             run::run(&settings, stop).await?;

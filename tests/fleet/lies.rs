@@ -94,7 +94,8 @@ fn lies_of_a_peer_signal_nobody_and_the_truth_all() {
     assert_nearly_all(&pair, CONNECTIONS, SURVIVOR, &seen);
 }
 
-/// An authenticated peer publishes 100,000 ends that are none; its feed holds as many as a box may have, and all of these are believed.
+/// An authenticated peer publishes 100,000 ends that are none; its feed passes on as many as a box may have, and the switch accepts each of
+/// these and holds the last ones.
 #[test]
 fn lies_of_an_authenticated_peer_over_the_bus_signal_nobody() {
     const LIES: u32 = 100_000;

@@ -51,7 +51,6 @@ struct SettingsArg {
 }
 
 fn main() -> ExitCode {
-    abort_on_panic();
     match carry_out(&Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failed(failure),
@@ -61,6 +60,7 @@ fn main() -> ExitCode {
 fn carry_out(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => {
+            abort_on_panic();
             let settings = load(args)?;
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

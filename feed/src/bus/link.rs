@@ -1,14 +1,15 @@
 //! Link to the bus for the whole run: it connects again by itself, and neither direction ever waits.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::{Client, Event};
+use async_nats::{Client, Event, ReconnectToServer};
 use futures_util::StreamExt;
 use tokio::sync::{Notify, mpsc};
 
-use super::connect::{ConnectFailure, options};
+use super::connect::{AGAIN, ConnectFailure, options};
 use super::counts::{BusCounts, count};
 use crate::settings::Bus;
 
@@ -43,8 +44,21 @@ impl Link {
     ) -> Result<Link, ConnectFailure> {
         let connected = Arc::new(Notify::new());
         let (noted, notify) = (Arc::clone(counts), Arc::clone(&connected));
+        let attempts = AtomicUsize::new(0);
         let options = options(bus, prefix)?
             .retry_on_initial_connect()
+            // Every other attempt is for the server that failed least often: one in their order ends at a server that refuses the credentials.
+            .reconnect_to_server_callback(move |servers, _| {
+                let is_other = attempts.fetch_add(1, Ordering::Relaxed) % 2 == 1;
+                let servers = servers.into_iter().filter(|_| is_other);
+                let next = servers.min_by_key(|server| server.failed_attempts);
+                async move {
+                    next.map(|server| ReconnectToServer {
+                        addr: server.addr,
+                        delay: Some(AGAIN),
+                    })
+                }
+            })
             .event_callback(move |event| {
                 note(&noted, &notify, &event);
                 async {}

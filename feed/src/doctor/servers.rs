@@ -81,13 +81,14 @@ fn history(probes: &[Probe], found: &mut Vec<Finding>) {
         .filter(|probe| !probe.client.server_info().jetstream)
         .map(|probe| probe.server.as_str())
         .collect();
-    if without.is_empty() {
-        return;
-    }
     if without.len() == probes.len() {
-        let mend = "needed for `npcc-feed history` only: add jetstream to one server, or to three (nats-three.conf)";
+        let mend = "needed for `npcc-feed history` only: set up a server elsewhere (nats-history.conf), or three nodes (nats-three.conf)";
         let what = "no server keeps a history (JetStream is off)";
         found.push(Finding::new(Kind::NoHistory, "bus", what, mend));
+        return;
+    }
+    // On two servers JetStream is of no use: they cannot agree once one is gone.
+    if without.is_empty() || probes.len() < 3 {
         return;
     }
     let what = "JetStream is off here and on at another server: the history has fewer copies, and may be lost with one server";

@@ -19,7 +19,7 @@ use crate::fleet;
 use crate::name::Name;
 use crate::row::Row;
 use crate::settings::Settings;
-use crate::switch::{Batch, FromSwitch, SuggestCounts, follow, suggest};
+use crate::switch::{Batch, FromSwitch, MOST_ROWS, SuggestCounts, follow, suggest};
 use crate::sync::{Machine, Outgoing};
 
 /// Time between two steps of publishing and suggesting.
@@ -30,9 +30,6 @@ const REPORT: Duration = Duration::from_secs(1);
 const ROWS: usize = 256;
 /// Most messages of peers, and of hosts, that wait to be read.
 const MESSAGES: usize = 1024;
-/// Most rows of a suggestion.
-const SUGGESTION: usize = 1024;
-
 /// Time between two suggestions of ends that the switch refused as behind no port: its routes may have changed.
 const REPEAT: Duration = Duration::from_secs(2);
 /// Most ends of a peer that are suggested again at such a time: 8,192 rows a second, a twelfth of what the switch is given at most.
@@ -57,14 +54,14 @@ struct Feed {
     link: Link,
     /// Message that found the queue to the server full.
     held: Option<Outgoing>,
-    /// Suggestions of peers' rows, and of hosts' leases: none of both waits for the other.
+    /// Suggestions of peers' rows, and of hosts' leases: neither waits for the other.
     suggestions: Option<[mpsc::Sender<Batch>; 2]>,
     leases: LeaseQueue,
     started: Instant,
     switch_down: Option<String>,
     snapshots: u64,
     suggested: Arc<Mutex<SuggestCounts>>,
-    /// Number of each peer's ends that the switch had refused as behind no port when they were last suggested again.
+    /// Number of each peer's rows that the switch had refused as behind no port at the last tick of [`REPEAT`].
     behind_no_port: BTreeMap<Name, u64>,
     bus: Arc<BusCounts>,
 }
@@ -152,6 +149,10 @@ fn suggestions(
     Some([(), ()].map(start))
 }
 
+fn locked(counts: &Mutex<SuggestCounts>) -> MutexGuard<'_, SuggestCounts> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Feed {
     fn now(&self) -> Duration {
         self.started.elapsed()
@@ -198,7 +199,7 @@ impl Feed {
         let host = message.host.clone();
         let refused = self.leases.push(message);
         if refused > 0 {
-            let mut counts = self.counts();
+            let mut counts = locked(&self.suggested);
             counts.refuse(&host, "full", refused);
         }
     }
@@ -209,7 +210,7 @@ impl Feed {
             return;
         };
         if let Ok(permit) = peers.try_reserve()
-            && let Some((peer, rows)) = self.machine.suggestions(SUGGESTION)
+            && let Some((peer, rows)) = self.machine.suggestions(MOST_ROWS)
         {
             permit.send(Batch::Peer(peer, rows));
         }
@@ -221,17 +222,10 @@ impl Feed {
         }
     }
 
-    fn counts(&self) -> MutexGuard<'_, SuggestCounts> {
-        self.suggested
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Has ends be suggested again of each peer of which the switch refused some as behind no port since the last time.
     fn repeat_refused(&mut self, peers: &[Name]) {
         let now = self.now();
-        let suggested = self.suggested.lock();
-        let suggested = suggested.unwrap_or_else(PoisonError::into_inner);
+        let suggested = locked(&self.suggested);
         for peer in peers {
             let answers = suggested.peers.get(peer.as_str());
             let refused = answers.and_then(|answers| answers.refused.get(NOT_BEHIND_PORT));
@@ -252,7 +246,7 @@ impl Feed {
             switch_down: self.switch_down.clone(),
             snapshots: self.snapshots,
             peers: peers(&self.machine, now),
-            suggested: self.counts().clone(),
+            suggested: locked(&self.suggested).clone(),
             bus: self.bus.values(),
         }
     }

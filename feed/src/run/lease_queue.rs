@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use crate::agent::{Lease, LeaseMessage};
 use crate::name::Name;
-use crate::switch::HostLeases;
+use crate::switch::{HostLeases, MOST_ROWS};
 
 /// Maximum number of hosts whose leases wait.
 const HOSTS: usize = 4_096;
@@ -16,8 +16,6 @@ const HOSTS: usize = 4_096;
 const LEASES: usize = 131_072;
 /// Number of leases for which each host has room.
 const SHARE: usize = 32;
-/// Maximum number of leases of a request.
-pub(super) const ROWS: usize = 1_024;
 /// Maximum number of hosts of a request.
 const HOSTS_AT_ONCE: usize = 128;
 
@@ -62,7 +60,7 @@ impl LeaseQueue {
 
     /// Takes the next leases for a request, and counts those that ended before `now` (microseconds since 1970).
     pub(super) fn take(&mut self, now: u64) -> Vec<HostLeases> {
-        let (mut all, mut room) = (Vec::new(), ROWS);
+        let (mut all, mut room) = (Vec::new(), MOST_ROWS);
         while room > 0 && all.len() < HOSTS_AT_ONCE {
             let Some(host) = after(&self.hosts, self.last.as_ref()).cloned() else {
                 break;

@@ -49,7 +49,7 @@ fn run(hosts: &[u32]) {
             }
         }
         let batch = queue.take(now);
-        assert!(batch.iter().map(|of| of.rows.len()).sum::<usize>() <= ROWS);
+        assert!(batch.iter().map(|of| of.rows.len()).sum::<usize>() <= MOST_ROWS);
         for of in batch {
             assert_eq!(of.expired, 0, "{} at {now} us", of.host);
             for (lease, expires) in of.rows {

@@ -14,6 +14,9 @@ use crate::row::Row;
 pub(super) const UNEXPECTED: &str =
     "unexpected answer from the switch: install the same version of npcc-feed and npcc-switch";
 
+/// Maximum number of rows of a suggestion: the switch refuses more.
+pub const MOST_ROWS: usize = 1_024;
+
 /// Line of an answer of rows.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]

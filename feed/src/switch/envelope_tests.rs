@@ -80,6 +80,6 @@ fn replies_of_the_switch_are_understood() {
     assert_eq!(suggested(error), Err(why.clone()));
     assert_eq!(suggested_hosts(error), Err(why.clone()));
     assert_eq!(suggested(all), Err(UNEXPECTED.to_owned()));
-    // So is a error in place of rows.
+    // An error in place of rows is understood too.
     assert_eq!(row(error), Err(why));
 }

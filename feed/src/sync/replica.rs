@@ -69,6 +69,8 @@ pub(super) struct Replica {
     request_at: Duration,
     /// Position from which ends are suggested again next; `None` while none are due.
     repeated: Option<(u16, Key)>,
+    /// True if all are suggested again once more after those.
+    again: bool,
     epochs: TokenBucket,
     rows: TokenBucket,
     requests: TokenBucket,
@@ -89,6 +91,7 @@ impl Replica {
             heard: None,
             request_at: Duration::ZERO,
             repeated: None,
+            again: false,
             epochs: TokenBucket::new(EPOCHS_A_SECOND, EPOCHS_AT_ONCE),
             rows: TokenBucket::new(rows, 2 * rows),
             requests: TokenBucket::new(PARTS_A_SECOND, PARTS_AT_ONCE),
@@ -118,6 +121,8 @@ impl Replica {
             let before = self.epoch.replace(message.epoch);
             self.previous = before.map(|epoch| (epoch, now + STUCK));
             self.ends.reseed(message.epoch);
+            // Its parts are others.
+            self.repeated = self.repeated.map(|_| Ends::FIRST);
             self.next = 1;
             self.advanced = now;
             self.doubt_all();
@@ -255,19 +260,22 @@ impl Replica {
 
     /// Has all ends be suggested again that a switch may still believe.
     pub(super) fn repeat(&mut self, now: Duration) {
-        self.repeated = None;
+        (self.repeated, self.again) = (None, false);
         self.repeat_some(now, usize::MAX, true);
     }
 
-    /// Has the next of these ends be suggested again, of at most `most` ends; begins anew with the first if `again`.
+    /// Has the next of these ends be suggested again, of at most `most` ends; once they were all, begins anew with the first if `again` was
+    /// true meanwhile.
     pub(super) fn repeat_some(&mut self, now: Duration, most: usize, again: bool) {
         let heard = self
             .heard
             .is_some_and(|heard| now.saturating_sub(heard) < BELIEVED);
+        self.again |= again;
+        let again = &mut self.again;
         let from = self
             .repeated
             .take()
-            .or_else(|| again.then_some(Ends::FIRST));
+            .or_else(|| std::mem::take(again).then_some(Ends::FIRST));
         if let Some(from) = from.filter(|_| heard) {
             self.repeated = self.ends.repeat(from, most, BELIEVED);
         }

@@ -99,12 +99,12 @@ proptest! {
     }
 }
 
-/// A thousand new ends a second, and 30 % of messages are lost: of those that are two seconds old nearly all have arrived. How many depends
-/// on which messages are lost, so several channels are tried.
+/// A thousand new ends a second, and 30 % of messages are lost: of those that are two seconds old at least 95 % have arrived, whichever
+/// messages are lost. The budget of parts is used up after some seconds; the worst seed has 96.0 %.
 #[test]
 fn with_30_percent_lost_the_copy_follows() {
-    let (mut present, mut expected) = (0, 0);
-    for seed in 1..5 {
+    for seed in 1..9 {
+        let (mut present, mut expected) = (0, 0);
         let mut pair = Pair::new(seed);
         pair.faults.lost = 30;
         for round in 0..100u64 {
@@ -122,8 +122,11 @@ fn with_30_percent_lost_the_copy_follows() {
                 present += usize::from(copy.contains(end));
             }
         }
+        assert!(
+            present * 100 >= expected * 95,
+            "{seed}: {present} of {expected}"
+        );
     }
-    assert!(present * 1000 >= expected * 975, "{present} of {expected}");
 }
 
 /// After 5 s without the bus, a copy of 65,536 ends of which 2,000 changed costs parts, not a whole snapshot.

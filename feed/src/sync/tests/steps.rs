@@ -139,6 +139,9 @@ fn refused_ends_are_suggested_again_in_slices() {
     assert_eq!(again(false), 0);
     assert_eq!([true, false, false].map(&mut again), [10, 10, 5]);
     assert_eq!([false, true].map(&mut again), [0, 10]);
+    // What is refused meanwhile is not forgotten.
+    assert_eq!([true, false].map(&mut again), [10, 5]);
+    assert_eq!([false; 4].map(&mut again), [10, 10, 5, 0]);
 }
 
 #[test]

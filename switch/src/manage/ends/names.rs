@@ -36,7 +36,7 @@ impl From<&str> for PeerName {
 
 impl PeerName {
     /// Returns the name under which the peer is listed.
-    fn listed(&self) -> Result<String, String> {
+    pub(super) fn listed(&self) -> Result<String, String> {
         let (PeerName::Peer(name) | PeerName::Host(name)) = self;
         let valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(valid) {

@@ -53,16 +53,22 @@ impl Management {
     /// Has the control core take what peers report; returns the outcome for each.
     ///
     /// # Errors
-    /// As [`Management::suggest`]. The rows of the peers before the one that is wrong are taken.
+    /// Fails like [`Management::suggest`]. The rows of the peers before the one that is wrong are taken.
     pub fn suggest_all(&self, all: &[Suggestion]) -> Result<Vec<Suggested>, String> {
         let rows: usize = all.iter().map(|of_peer| of_peer.rows.len()).sum();
-        if rows > MOST_ROWS {
-            return Err(format!("{rows} rows at once: send {MOST_ROWS} at most"));
+        for (count, what) in [(rows, "rows"), (all.len(), "peers")] {
+            if count > MOST_ROWS {
+                return Err(format!("{count} {what} at once: send {MOST_ROWS} at most"));
+            }
         }
         all.iter().map(|of_peer| self.take_rows(of_peer)).collect()
     }
 
     fn take_rows(&self, Suggestion { name, rows }: &Suggestion) -> Result<Suggested, String> {
+        if rows.is_empty() {
+            name.listed()?;
+            return Ok(Suggested::default());
+        }
         let peer = self.view.peers.number(name)?;
         let calendar = Calendar::of(self.view.clock);
         let mut refused = BTreeMap::new();
