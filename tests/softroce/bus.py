@@ -56,10 +56,10 @@ class Bus:
         time.sleep(0.5)
         self.over.set()
         self.thread.join()
-        self.guest.check("killall ld-linux-x86-64.so.2")
         for process in self.processes:
             process.send_signal(signal.SIGTERM)
             process.wait(20)
+        self.guest.check("killall ld-linux-x86-64.so.2")
         last = self.listed[-1] if self.listed else {"accepted": 0, "refused": {}}
         return max((peer["held"] for peer in self.listed), default=0), last["accepted"], last["refused"]
 

@@ -142,10 +142,12 @@ class Rig:
         what, count = Transfer("write", 8, 4096, 4), 0
         bus = Bus(self.folder, self.space, feed, switch, self.guests[0])
         begun = time.monotonic()
-        while time.monotonic() - begun < 5:
-            pairs, _ = transfer(what, self.guests, 400)
-            count += len(pairs)
-        held, accepted, refused = bus.stop()
+        try:
+            while time.monotonic() - begun < 5:
+                pairs, _ = transfer(what, self.guests, 400)
+                count += len(pairs)
+        finally:
+            held, accepted, refused = bus.stop()
         wrong = [f"{number} leases {how} of {least}" for number, how, least in ((held, "held at once", what.qps), (accepted, "accepted", count + what.qps))
                  if number < least]
         wrong += [f"{number} refused: {why}" for why, number in refused.items() if number]
