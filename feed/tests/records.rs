@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use async_nats::ConnectOptions;
+use async_nats::{ConnectOptions, Subscriber};
 use common::nats::addresses;
 use common::{Edge, Nats, end, feed, pair, text};
 use futures_util::StreamExt;
@@ -46,15 +46,20 @@ fn assert_needs_all_keys(validator: &Validator, record: &Value) {
     assert!(!validator.is_valid(&later), "version 2");
 }
 
+/// Subscribes as the second box's user.
+async fn subscribe(server: &Nats, subject: &'static str) -> Subscriber {
+    let options =
+        ConnectOptions::new().user_and_password("edge-2".to_owned(), "change-me-2".to_owned());
+    let client = options.connect(server.address()).await.unwrap();
+    client.subscribe(subject).await.unwrap()
+}
+
 #[tokio::test]
 async fn each_record_has_the_published_form() {
     let published = published();
     let folder = tempfile::tempdir().unwrap();
     let servers = Nats::pair(folder.path(), |text| text);
-    let options =
-        ConnectOptions::new().user_and_password("edge-2".to_owned(), "change-me-2".to_owned());
-    let client = options.connect(servers[0].address()).await.unwrap();
-    let mut messages = client.subscribe("npcc.dc1.*.*").await.unwrap();
+    let mut messages = subscribe(&servers[0], "npcc.dc1.*.*").await;
     let pair = pair(folder.path(), &addresses(&servers));
     pair[0].switch.sees((0..50).map(|number| end(number, 1)));
     let mut left = BTreeSet::from(["state", "hosts", "decisions", "events"]);
@@ -88,10 +93,7 @@ async fn each_record_has_the_published_form() {
 async fn lines_of_the_log_come_after_a_restart_of_the_switch() {
     let folder = tempfile::tempdir().unwrap();
     let servers = Nats::pair(folder.path(), |text| text);
-    let options =
-        ConnectOptions::new().user_and_password("edge-2".to_owned(), "change-me-2".to_owned());
-    let client = options.connect(servers[0].address()).await.unwrap();
-    let mut messages = client.subscribe("npcc.dc1.edge-1.*").await.unwrap();
+    let mut messages = subscribe(&servers[0], "npcc.dc1.edge-1.*").await;
     let edge = Edge::start(folder.path(), 1, &addresses(&servers), "change-me-1");
     let event = |time: u64, said: &str| json!({"time_us": time, "kind": "event", "text": said});
     for said in ["before", "after"] {

@@ -11,7 +11,7 @@ const PING: Duration = Duration::from_millis(500);
 /// Longest time to connect to one server.
 const CONNECT: Duration = Duration::from_secs(1);
 /// Time between attempts to connect again.
-pub(super) const AGAIN: Duration = Duration::from_millis(250);
+const AGAIN: Duration = Duration::from_millis(250);
 /// Most messages that wait for the server.
 const OUT: usize = 256;
 /// Most messages that wait in a subscription.

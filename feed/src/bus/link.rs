@@ -9,7 +9,7 @@ use async_nats::{Client, Event, ReconnectToServer};
 use futures_util::StreamExt;
 use tokio::sync::{Notify, mpsc};
 
-use super::connect::{AGAIN, ConnectFailure, options};
+use super::connect::{ConnectFailure, options};
 use super::counts::{BusCounts, count};
 use crate::settings::Bus;
 
@@ -52,12 +52,11 @@ impl Link {
                 let is_other = attempts.fetch_add(1, Ordering::Relaxed) % 2 == 1;
                 let servers = servers.into_iter().filter(|_| is_other);
                 let next = servers.min_by_key(|server| server.failed_attempts);
-                async move {
-                    next.map(|server| ReconnectToServer {
-                        addr: server.addr,
-                        delay: Some(AGAIN),
-                    })
-                }
+                let next = next.map(|server| ReconnectToServer {
+                    addr: server.addr,
+                    delay: None,
+                });
+                async { next }
             })
             .event_callback(move |event| {
                 note(&noted, &notify, &event);

@@ -198,10 +198,7 @@ impl Feed {
         }
         let host = message.host.clone();
         let refused = self.leases.push(message);
-        if refused > 0 {
-            let mut counts = locked(&self.suggested);
-            counts.refuse(&host, "full", refused);
-        }
+        locked(&self.suggested).refuse(&host, "full", refused);
     }
 
     /// Passes the next rows of a peer and the next leases to the switch, if it took the last ones.

@@ -69,18 +69,15 @@ impl Journal {
             serde_json::from_slice(octets.get(..=end)?).ok()
         };
         let changes = before.filter_map(|record| read(&record.words));
+        let older = |change| {
+            let change = Change {
+                time_us: 0,
+                ..change
+            };
+            (Entry::Change(change), Nanos::ZERO)
+        };
         Journal {
-            entries: changes
-                .map(|change| {
-                    (
-                        Entry::Change(Change {
-                            time_us: 0,
-                            ..change
-                        }),
-                        Nanos::ZERO,
-                    )
-                })
-                .collect(),
+            entries: changes.map(older).collect(),
             kept,
         }
     }

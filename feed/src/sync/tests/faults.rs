@@ -46,9 +46,7 @@ fn carry_out(pair: &mut Pair, event: &Event) {
     let limits = pair.limits;
     match *event {
         Event::Ends(side, first, count, version) => {
-            for number in first..first + count {
-                pair.boxes[side].say(Row::End(end(number, version)));
-            }
+            pair.boxes[side].sees(first..first + count, version);
         }
         Event::Gone(side, number) => {
             let key = end(number, 0).key();
@@ -133,9 +131,7 @@ fn with_30_percent_lost_the_copy_follows() {
 #[test]
 fn a_cut_of_5_s_costs_what_changed() {
     let mut pair = Pair::new(9);
-    for number in 0..65_536 {
-        pair.boxes[0].say(Row::End(end(number, 0)));
-    }
+    pair.boxes[0].sees(0..65_536, 0);
     pair.run(Duration::from_secs(1));
     assert!(
         pair.is_equal(),

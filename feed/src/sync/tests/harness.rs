@@ -92,6 +92,13 @@ impl Edge {
         self.machine.row(row);
     }
 
+    /// Sees the ends of these numbers, in a version.
+    pub(super) fn sees(&mut self, numbers: impl IntoIterator<Item = u64>, version: u64) {
+        for number in numbers {
+            self.say(Row::End(end(number, version)));
+        }
+    }
+
     /// Gives the feed the whole table, as after `lost` or at a start.
     pub(super) fn snapshot(&mut self) {
         self.machine.row(Row::Begin);

@@ -53,9 +53,7 @@ proptest! {
         let mut pair = Pair::new(seed);
         let limits = pair.limits;
         pair.boxes[0].restart(OWN, &limits);
-        for number in 0..100 {
-            pair.boxes[0].say(Row::End(end(number, 1)));
-        }
+        pair.boxes[0].sees(0..100, 1);
         for (lie, steps) in lies {
             pair.inject(0, lie);
             for _ in 0..steps {

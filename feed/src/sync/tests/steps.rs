@@ -66,9 +66,7 @@ fn a_refresh_is_passed_on_every_10_s() {
 #[test]
 fn a_restart_of_the_feed_changes_nothing_at_the_peer() {
     let mut pair = Pair::new(4);
-    for number in 0..500 {
-        pair.boxes[0].say(Row::End(end(number, 1)));
-    }
+    pair.boxes[0].sees(0..500, 1);
     pair.run(Duration::from_secs(1));
     let limits = pair.limits;
     pair.boxes[0].restart(99, &limits);
@@ -125,9 +123,7 @@ fn ends_are_suggested_again_for_60_s_after_a_peer_was_heard() {
 #[test]
 fn refused_ends_are_suggested_again_in_slices() {
     let mut pair = Pair::new(10);
-    for number in 0..25 {
-        pair.boxes[0].say(Row::End(end(number, 1)));
-    }
+    pair.boxes[0].sees(0..25, 1);
     pair.run(Duration::from_secs(1));
     let now = pair.now;
     let machine = &mut pair.boxes[1].machine;
@@ -165,9 +161,7 @@ fn nothing_is_requested_of_a_silent_peer() {
 #[test]
 fn a_snapshot_of_the_switch_replaces_the_table() {
     let mut pair = Pair::new(6);
-    for number in 0..10 {
-        pair.boxes[0].say(Row::End(end(number, 1)));
-    }
+    pair.boxes[0].sees(0..10, 1);
     pair.step();
     pair.boxes[0].table.retain(|key, _| key.queue_pair < 5);
     pair.boxes[0].snapshot();
