@@ -71,6 +71,8 @@ counters! {
         #[serde(rename = "failed_pauses")] failed: Counter => metric("npcc_pfc_failed_frames"),
         /// Longest time from a wanted XOFF to the frame in the device.
         #[serde(rename = "xoff_us", with = "micros")] response_ns: Highest => metric("npcc_pfc_xoff_longest_seconds").seconds(),
+        /// Transmit queues without a bound on what the device's ring holds, because its driver took frames while it called the ring full.
+        tx_unbounded: Gauge => metric("npcc_port_unbounded_transmit_queues"),
         /// 802.3x pause frames received, which are ignored.
         global_pause: Counter => metric("npcc_pfc_global_pause_frames"),
         /// MAC control frames received that are neither pause nor PFC, or are malformed.

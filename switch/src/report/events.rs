@@ -37,6 +37,8 @@ npcc_pipeline::named! {
         LinkUp = "link-up",
         /// A lossless queue is marked only after its senders are paused, at the speed with which the link came up.
         MarkingLate = "marking-late",
+        /// A driver took frames while it called its whole transmit ring full.
+        TxUnbounded = "tx-unbounded",
     }
 }
 
@@ -113,6 +115,11 @@ impl fmt::Display for Event {
                 "{port}: at this speed senders are paused before they are marked: lower kmax or raise buffer.pool"
             ),
             Kind::LinkUp => write!(f, "{port}: link up, {count} Mb/s"),
+            Kind::TxUnbounded => write!(
+                f,
+                "{port}: the driver took frames while it called its transmit ring full; its answers are ignored from now on, and the \
+                 ring is not bounded by tx_outstanding"
+            ),
         }
     }
 }
@@ -185,7 +192,9 @@ impl Watch {
             self.seen.resize_with(index + 1, PortCount::default);
         }
         let mut new = counts.clone();
+        let mut unbounded = 0;
         if let Some(seen) = self.seen.get_mut(index) {
+            unbounded = u64::from(counts.flow.tx_unbounded > seen.flow.tx_unbounded);
             new.since(&std::mem::replace(seen, counts));
         }
         let mut found = Vec::new();
@@ -205,6 +214,7 @@ impl Watch {
             (Kind::LosslessLost, None, new.lossless_lost, now),
             (Kind::LateRefresh, None, new.flow.late, now),
             (Kind::CpuPause, None, new.flow.xoff_cpu, now),
+            (Kind::TxUnbounded, None, unbounded, now),
         ]);
         found.retain(|(_, _, count, _)| *count > 0);
         // One poll may find an end and a beginning: they are sorted by time.
@@ -290,6 +300,20 @@ mod tests {
                 .to_string()
                 .contains("wan0: the peer pauses priority 3")
         );
+    }
+
+    #[test]
+    fn a_ring_that_lost_its_bound_is_an_event_once() {
+        let port = PortCounters::default();
+        let mut watch = Watch::default();
+        let mut kinds = |unbounded, at| {
+            port.flow.tx_unbounded.set(unbounded);
+            let found = watch.port((0, "wan0"), sum([&port]), ms(at));
+            found.map(|event| event.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(0, 1), []);
+        assert_eq!(kinds(1, 10), [Kind::TxUnbounded]);
+        assert_eq!(kinds(1, 20), []);
     }
 
     #[test]

@@ -46,6 +46,8 @@ struct Ring {
     lengths: ArrayVec<u16, BURST>,
     /// Wire bytes it takes now.
     byte_budget: i64,
+    /// True once the port's counters have that the driver's answers were disproved.
+    reported: bool,
 }
 
 impl TransmitQueue {
@@ -60,6 +62,7 @@ impl TransmitQueue {
                     outstanding: Outstanding::new(bound, rate, tx.descriptors()),
                     lengths: ArrayVec::new(),
                     byte_budget: 0,
+                    reported: false,
                 })
             }),
             tx,
@@ -92,13 +95,29 @@ impl TransmitQueue {
         }
     }
 
-    /// Hands frames to the device; returns the totals of those it took or freed.
+    /// Hands frames to the device, and reports to the path those it took or freed; returns their number.
     #[inline]
-    fn send(&mut self, now: Nanos) -> Sent {
+    fn send(&mut self, path: &mut Datapath, port: PortId, now: Nanos) -> usize {
         let taken = match &mut self.ring {
             None => self.tx.tx(&mut *self.unsent),
             Some(ring) => ring.transmit(&mut self.tx, &mut self.unsent, now),
         };
+        if let Some(ring) = &mut self.ring
+            && ring.outstanding.is_disproved()
+            && !ring.reported
+        {
+            ring.report(path, port);
+        }
+        let sent = self.settle(taken);
+        if sent.amount.frames > 0 {
+            path.sent(port, sent);
+        }
+        taken
+    }
+
+    /// Returns the totals of the `taken` frames, which the device took or freed.
+    #[inline]
+    fn settle(&mut self, taken: usize) -> Sent {
         let left = if self.unsent.is_empty() {
             Sent::default()
         } else {
@@ -129,6 +148,16 @@ impl Ring {
             ring.add_sent(wire(&length), now);
         }
         taken
+    }
+
+    /// Counts that the driver's answers were disproved, for the event and `show pfc`.
+    #[cold]
+    fn report(&mut self, path: &Datapath, port: PortId) {
+        self.reported = true;
+        if let Some(counters) = path.counters().port(port.index()) {
+            let unbounded = &counters.flow.tx_unbounded;
+            unbounded.set(unbounded.get() + 1);
+        }
     }
 }
 
@@ -188,9 +217,9 @@ impl Transmit {
                 return 0;
             }
         }
-        let sent = queue.send(now);
+        let sent = queue.send(path, port, now);
         probe.stage_ends(Stage::Transmit);
-        report_sent(path, port, sent)
+        sent
     }
 
     /// Sends a pause frame ahead of everything queued and unsent, by a queue that no pause holds; returns true if the device took it.
@@ -264,15 +293,6 @@ impl Transmit {
     }
 }
 
-/// Reports to the path the frames that the device took; returns their number.
-#[inline]
-fn report_sent(path: &mut Datapath, port: PortId, sent: Sent) -> usize {
-    if sent.amount.frames > 0 {
-        path.sent(port, sent);
-    }
-    usize::try_from(sent.amount.frames).unwrap_or(usize::MAX)
-}
-
 /// One transmit queue per priority: a priority that the device blocks blocks no other.
 #[derive(Debug)]
 pub struct PerPriorityQueues {
@@ -330,7 +350,7 @@ impl PerPriorityQueues {
             .iter_mut()
             .filter(|queue| !queue.unsent.is_empty())
         {
-            moved += report_sent(path, port, queue.send(now));
+            moved += queue.send(path, port, now);
         }
         moved
     }
