@@ -39,6 +39,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         if self.capture.is_on() {
             self.capture_received(port, frames, now);
         }
+        if self.ingress[port].admin_down {
+            return self.drop_received(port, frames, now);
+        }
         self.refresh_pool_view();
         self.pause[port].burst(frames.len(), BURST);
         self.resolve_burst(port, frames, now);

@@ -4,10 +4,15 @@
 //! number per iteration; so no frame for it stays charged to the port it arrived on, and no sender is paused for a peer
 //! that is not there. Pauses of either side are forgotten: after a link comes up neither side knows what the other
 //! received.
+//!
+//! Law: a port that is administratively down receives nothing, whatever its device does: each frame is counted as received and dropped as
+//! `link_down` before it is parsed, MAC control and frames for Linux included.
 
+use super::capture_points::{self, StoppedFrame};
 use super::{Datapath, PortConfig};
 use crate::buffer::BufferConfig;
-use crate::frame::FrameBuf;
+use crate::drop::DropReason;
+use crate::frame::{FrameBuf, FrameVec};
 use crate::tap::FlowTap;
 use crate::units::{BitRate, Nanos, PortId, Priority};
 
@@ -26,6 +31,28 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[cold]
     pub fn link_up(&mut self, port: PortId) {
         self.egress_side.ports[port].set_down(false);
+    }
+
+    /// Drops what `port` receives from now on, if it is administratively down, or accepts it again.
+    #[cold]
+    pub fn set_admin(&mut self, port: PortId, up: bool) {
+        self.ingress[port].admin_down = !up;
+    }
+
+    /// Drops a burst of a port that is administratively down.
+    #[cold]
+    pub(super) fn drop_received(&mut self, port: PortId, frames: &mut FrameVec<B>, now: Nanos) {
+        self.capture.at(now);
+        let dropped = StoppedFrame::Dropped(DropReason::LinkDown);
+        let mut bytes = 0;
+        for buf in frames.iter() {
+            bytes += buf.data().len() as u64;
+            capture_points::stopped(&mut self.capture, dropped, (buf, port), now);
+        }
+        let (counters, count) = (self.counters.of(port), frames.len() as u64);
+        counters.rx.add(count, bytes);
+        counters.drop_all(DropReason::LinkDown, count, bytes);
+        B::free_all(frames);
     }
 
     /// Returns true if the link of `port` is down.

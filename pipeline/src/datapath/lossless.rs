@@ -107,7 +107,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Reports the driver's answer, after a full burst, whether the receive ring of `port` is over half full.
     #[cold]
     pub fn ring(&mut self, port: PortId, over_half: bool) {
-        self.pause[port].ring(over_half);
+        self.pause[port].ring(over_half && !self.ingress[port].admin_down);
     }
 
     /// Accounts for a frame of [`Datapath::control_due`] that `port`'s device took.

@@ -16,6 +16,8 @@ use crate::tap::NoTap;
 use crate::units::{BitRate, Mac};
 use crate::wire::checksum;
 
+#[path = "admin_tests.rs"]
+mod admin_tests;
 #[path = "bypass_tests.rs"]
 mod bypass_tests;
 #[path = "captured_tests.rs"]

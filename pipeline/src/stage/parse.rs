@@ -54,6 +54,8 @@ pub struct IngressPort {
     pub(crate) worker: WorkerId,
     /// Number of the port.
     pub(crate) port: PortId,
+    /// True if the port is administratively down: what it receives is dropped.
+    pub(crate) admin_down: bool,
     /// MAC address of the port, as the low octets of a frame's first word.
     mac: u64,
     /// Length of the longest untagged frame within the MTU.
@@ -157,6 +159,7 @@ impl IngressPort {
             intake,
             worker,
             port,
+            admin_down: false,
             digest,
         }
     }

@@ -19,6 +19,8 @@ pub struct ObservedLink {
     pub mac: Mac,
     /// True if frames may be accepted.
     pub up: bool,
+    /// True if the operator allows it to be up.
+    pub admin_up: bool,
     /// Link speed in Mb/s that the device reports, or reported when it was last up.
     pub mbps: Option<u32>,
     /// Flow control of the port.
@@ -30,6 +32,8 @@ pub struct ObservedLink {
 pub struct PortState {
     /// True if frames are accepted.
     pub up: bool,
+    /// True if the operator allows it to be up; else what it receives is dropped, whatever the device does.
+    pub admin_up: bool,
     /// Speeds of link and shaper.
     pub speeds: Speeds,
     /// Settings of intake, queues and marking.
@@ -59,6 +63,7 @@ impl DerivedState {
             let speeds = speeds::of(resolved, link.mbps);
             PortState {
                 up: link.up,
+                admin_up: link.admin_up,
                 speeds,
                 config: wiring::path::port(config, resolved, link.mac, speeds.shaper),
             }
@@ -93,6 +98,12 @@ impl DerivedState {
                 all.push(WorkerCommand::Classifier {
                     port: id,
                     classifier: port.config.intake.classifier.clone(),
+                });
+            }
+            if from.admin_up != port.admin_up {
+                all.push(WorkerCommand::PortAdmin {
+                    port: id,
+                    up: port.admin_up,
                 });
             }
             if from.up && !port.up {

@@ -72,7 +72,8 @@ enum Step {
     Reload(usize, bool),
     Commit,
     Rollback,
-    Link(usize, bool, Option<u32>),
+    /// The link of a port, its administrative state, and its speed.
+    Link(usize, (bool, bool), Option<u32>),
     /// The next change fails at this target.
     Fail(usize),
 }
@@ -86,7 +87,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0..9usize, any::<bool>()).prop_map(|(file, pending)| Step::Reload(file, pending)),
         1 => Just(Step::Commit),
         1 => Just(Step::Rollback),
-        3 => (0..2usize, any::<bool>(), prop_oneof![Just(None), Just(Some(25_000)), Just(Some(100_000))])
+        3 => (0..2usize, any::<(bool, bool)>(), prop_oneof![Just(None), Just(Some(25_000)), Just(Some(100_000))])
             .prop_map(|(port, up, mbps)| Step::Link(port, up, mbps)),
         1 => (0..3usize).prop_map(Step::Fail),
     ]
@@ -96,6 +97,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Debug, Clone)]
 struct Port {
     up: bool,
+    admin_up: bool,
     rate: Option<BitRate>,
     link: BitRate,
     queues: [EgressQueueConfig; 8],
@@ -117,6 +119,7 @@ impl Fakes {
     fn started(config: &Config, desired: &DerivedState) -> Fakes {
         let port = |port: &super::derived::PortState| Port {
             up: port.up,
+            admin_up: port.admin_up,
             rate: port.config.egress.rate,
             link: port.speeds.link,
             queues: port.config.egress.queues.clone(),
@@ -142,6 +145,7 @@ impl Fakes {
                 self.ports[port.index()].classifier = classifier;
             }
             WorkerCommand::Ecn { port, ecn } => self.ports[port.index()].ecn = ecn,
+            WorkerCommand::PortAdmin { port, up } => self.ports[port.index()].admin_up = up,
             WorkerCommand::LinkDown { port } => self.ports[port.index()].up = false,
             WorkerCommand::ConfigurePort { port, settings } => {
                 let held = &mut self.ports[port.index()];
@@ -194,6 +198,7 @@ fn links() -> Vec<ObservedLink> {
     let link = |n: u8| ObservedLink {
         mac: Mac([2, 0, 0, 0, 0, n]),
         up: true,
+        admin_up: true,
         mbps: None,
         pfc: PfcState {
             choice: BackendChoice {
@@ -307,9 +312,10 @@ impl Case {
                     self.now = self.before.take().unwrap();
                 }
             }
-            Step::Link(port, up, mbps) => {
+            Step::Link(port, (up, admin_up), mbps) => {
                 let mut links = self.links.clone();
-                links[port].up = up;
+                let up = up && admin_up;
+                (links[port].up, links[port].admin_up) = (up, admin_up);
                 if up {
                     links[port].mbps = mbps;
                 }

@@ -17,6 +17,8 @@ pub struct LinkState {
     pub up: bool,
     /// True if the operator allows it to be up.
     pub admin_up: bool,
+    /// True if the workers accept what the port receives: `admin_up` once it is applied.
+    pub receives: bool,
     /// Speeds of the link when it was last up.
     pub speeds: Speeds,
     /// Flow control settings, which follow the speeds.
@@ -36,6 +38,7 @@ impl LinkState {
         ObservedLink {
             mac,
             up: self.up,
+            admin_up: self.admin_up,
             mbps: self.speeds.reported_mbps(),
             pfc: self.pfc.clone(),
         }

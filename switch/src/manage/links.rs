@@ -69,7 +69,9 @@ impl Management {
                 if let Some(state) = self.view.links.lock().get_mut(index) {
                     state.reason = reported.reason;
                 }
-                return;
+                if state.receives == state.admin_up {
+                    return;
+                }
             }
             self.down.set(port_id(index), true);
         }
@@ -93,7 +95,8 @@ impl Management {
         }
         let mut targets = self.targets(routes);
         // If a worker timed out, the next poll tries again.
-        if running.apply_links(&links, &mut targets).is_ok() {
+        let applied = running.apply_links(&links, &mut targets).is_ok();
+        if applied && (reported.up || state.up) {
             self.publish_link(index, reported, &state, running);
         }
     }

@@ -85,6 +85,7 @@ impl LiveTargets<'_> {
             .zip(to.ports.iter().zip(&to.pfc))
         {
             (state.speeds, state.pfc) = (port.speeds, pfc.clone());
+            state.receives = port.admin_up;
         }
         Ok(())
     }

@@ -297,6 +297,7 @@ fn links_of(ports: &[OpenPort], ports_pfc: Vec<PfcState>) -> Links {
     let state = |(port, pfc): (&OpenPort, PfcState)| LinkState {
         up: port.up,
         admin_up: true,
+        receives: true,
         speeds: port.speeds,
         pfc,
         since: SystemTime::now(),

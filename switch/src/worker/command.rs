@@ -15,8 +15,8 @@ use npcc_pipeline::punt::PuntPort;
 use npcc_pipeline::units::{BitRate, PortId, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// Capacity of a worker's ring: more than the largest change has, which is eleven commands for each of 32 ports (eight queues, classifier, ECN,
-/// link).
+/// Capacity of a worker's ring: more than the largest change has, which is twelve commands for each of 32 ports (eight queues, classifier, ECN,
+/// administrative state, link).
 const RING: usize = 512;
 /// Longest wait for a worker whose ring is full.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -58,6 +58,13 @@ pub enum WorkerCommand {
     },
     /// Capture frames by this order from now on; `None` ends the capture.
     Capture(Option<Box<CaptureOrder>>),
+    /// Drop what a port receives, as it is administratively down, or accept it again.
+    PortAdmin {
+        /// Port that receives.
+        port: PortId,
+        /// True if it is administratively up.
+        up: bool,
+    },
     /// Report that a port's link is down.
     LinkDown {
         /// Port of the link.

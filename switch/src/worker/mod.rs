@@ -153,6 +153,7 @@ impl<P: Probe> Worker<P> {
                     self.path.set_punt_port(port, *interfaces);
                 }
                 WorkerCommand::Capture(order) => self.path.set_capture(order),
+                WorkerCommand::PortAdmin { port, up } => self.path.set_admin(port, up),
                 WorkerCommand::LinkDown { port } => self.link_down(port, now),
                 WorkerCommand::ConfigurePort { port, settings } => {
                     self.configure_port(port, &settings)
