@@ -54,6 +54,7 @@ const FUNCTIONS: &[&str] = &[
     "rte_eth_dev_priority_flow_ctrl_(set|queue_configure|queue_info_get)",
     "rte_eth_dev_rx_intr_(ctl_q_get_fd|disable|enable)",
     "rte_eth_dev_set_link_(down|up)",
+    "rte_eth_dev_set_mtu",
     "rte_eth_dev_socket_id",
     "rte_eth_dev_start",
     "rte_eth_dev_stop",
@@ -183,6 +184,7 @@ fn build() -> Result<(), BuildError> {
         "csrc/shim.h",
         "csrc/shim.c",
         "csrc/capabilities.c",
+        "csrc/interface_mtu.c",
         "csrc/one_by_one.c",
     ] {
         println!("cargo::rerun-if-changed={file}");
@@ -204,6 +206,7 @@ fn build() -> Result<(), BuildError> {
     let mut shim = cc::Build::new();
     shim.file(root.join("csrc/shim.c"))
         .file(root.join("csrc/capabilities.c"))
+        .file(root.join("csrc/interface_mtu.c"))
         .file(root.join("csrc/one_by_one.c"))
         .include(root.join("csrc"))
         .warnings(true);

@@ -109,6 +109,30 @@ fn slow_links_with_times_warn_of_empty_zones() {
     assert_eq!((warnings[0].line(), warnings[0].column()), (1, 57));
 }
 
+/// Drivers of PCI cards count the room of a buffer in whole units, so frames beyond come in pieces.
+#[test]
+fn a_written_buffer_that_cuts_frames_of_a_pci_card_is_warned_of() {
+    let warnings = |device: &str, mbuf: &str| {
+        let text = format!(
+            "ports: [{{ name: a, device: '{device}', mtu: 9100 }}]\nbuffer: {{ mbuf: {mbuf} }}\nqos: {{ profile: lossy }}\n"
+        );
+        parse("t", &text).unwrap().warnings
+    };
+    let [warning] = &warnings("0000:01:00.0", "9280")[..] else {
+        panic!("one warning");
+    };
+    assert!(warning.to_string().contains("9344B"), "{warning}");
+    for (device, mbuf) in [
+        ("0000:01:00.0", "9344"),
+        ("0000:01:00.0", "10368"),
+        ("0000:01:00.0", "auto"),
+        ("net_null0", "9280"),
+    ] {
+        let found = warnings(device, mbuf);
+        assert!(found.is_empty(), "{device} {mbuf}: {found:?}");
+    }
+}
+
 #[test]
 fn files_that_cannot_be_read_are_reported() {
     let folder = tempfile::tempdir().unwrap();

@@ -93,6 +93,20 @@ int npcc_eth_link(uint16_t port, uint32_t *speed_mbps, bool *up)
 	return 0;
 }
 
+bool npcc_rx_scatters(uint16_t port, uint16_t queue)
+{
+	struct rte_eth_rxq_info info = {0};
+
+	return rte_eth_rx_queue_info_get(port, queue, &info) == 0 && info.scattered_rx;
+}
+
+void npcc_join_chains(struct rte_mbuf **mbufs, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (mbufs[i]->nb_segs > 1)
+			(void)rte_pktmbuf_linearize(mbufs[i]);
+}
+
 bool npcc_is_packet_socket(int fd)
 {
 	int domain = 0;

@@ -33,6 +33,12 @@ uint32_t npcc_ring_count(const struct rte_ring *ring);
 /* Link state without waiting: 0, or a negative errno. The speed is in Mb/s. */
 int npcc_eth_link(uint16_t port, uint32_t *speed_mbps, bool *up);
 
+/* Whether the queue's driver may spread a frame over several buffers. */
+bool npcc_rx_scatters(uint16_t port, uint16_t queue);
+
+/* Moves each chain among n frames into its first buffer, where there is room for it. */
+void npcc_join_chains(struct rte_mbuf **mbufs, uint32_t n);
+
 /* Whether the descriptor is a packet socket or an AF_XDP socket. */
 bool npcc_is_packet_socket(int fd);
 
@@ -44,6 +50,9 @@ int npcc_keep_out_of_cores(void);
 
 /* All threads give all capabilities away but these (a bit each, by the kernel's numbers): 0, or a negative errno. */
 int npcc_keep_capabilities(uint64_t keep);
+
+/* IP MTU of the kernel interface with this index, in the network namespace of the calling thread; or a negative errno. */
+int npcc_interface_mtu(uint32_t index);
 
 /*
  * Has the kernel hand over the frames that come by this veth one by one, none larger than the MTU: a descriptor that keeps it so until it is

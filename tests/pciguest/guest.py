@@ -17,6 +17,8 @@ MODELS = {
     # Options required behind an IOMMU.
     "virtio": "virtio-net-pci,disable-legacy=on,iommu_platform=on",
 }
+# MTU of the ports of each model; vmxnet3 takes no more.
+MTU = {"e1000e": 9100, "vmxnet3": 9000, "virtio": 9100}
 # Driver arguments that the switch passes after the address.
 ARGUMENTS = {"virtio": ",speed=25000"}
 HUGEPAGES = 400
@@ -139,7 +141,7 @@ class Switch:
     def __init__(self, guest, left, right):
         self.guest = guest
         ports = "".join(f"""
-  - {{ name: {name}, device: "{card.address}{ARGUMENTS.get(card.model, '')}", mtu: 1500, addresses: [10.0.{host}.1/24] }}"""
+  - {{ name: {name}, device: "{card.address}{ARGUMENTS.get(card.model, '')}", mtu: {MTU[card.model]}, addresses: [10.0.{host}.1/24] }}"""
                         for name, host, card in (("left", 1, left), ("right", 2, right)))
         neighbors = "".join(f"""
   - {{ address: 10.0.{host}.2, port: {name}, mac: "{neighbor(host).hex(':')}" }}"""

@@ -1,8 +1,9 @@
 //! Checks of the packet buffer: its size, and that of an mbuf.
 
 use super::Check;
-use crate::model::MbufSize;
-use crate::sizing::{LINK_HEADERS, smallest_data_room};
+use crate::model::{MbufSize, Port};
+use crate::resolved::Device;
+use crate::sizing::{LINK_HEADERS, MBUF_HEADROOM, PCI_ROOM, pci_room, smallest_data_room};
 use crate::tree::Path;
 use crate::units::{Bytes, Nanos};
 
@@ -10,6 +11,12 @@ use crate::units::{Bytes, Nanos};
 const FRAMES: u64 = 64;
 /// Maximum size of the pool, 256 GiB: no machine the switch runs on has more memory.
 const MAX_POOL: Bytes = Bytes(256 << 30);
+
+/// Returns true if a port's device is a PCI card.
+fn has_pci(ports: &[Port]) -> bool {
+    let mut devices = ports.iter().map(|port| Device::parse(&port.device));
+    devices.any(|device| device.is_some_and(|device| !device.is_virtual()))
+}
 
 pub(super) fn check(check: &mut Check<'_>) {
     let file = check.file;
@@ -62,6 +69,15 @@ pub(super) fn check(check: &mut Check<'_>) {
                 message,
                 format!("write auto, or {least}B to 65535B"),
             );
+        } else if has_pci(&file.ports)
+            && (size.0 < MBUF_HEADROOM + pci_room(mtu)
+                || !(size.0 - MBUF_HEADROOM).is_multiple_of(PCI_ROOM))
+        {
+            let message = format!(
+                "a buffer of {size} may cut frames of mtu {mtu} in pieces: drivers of PCI cards count its room less {MBUF_HEADROOM} in whole {PCI_ROOM} B"
+            );
+            let hint = format!("write auto, or {}B", MBUF_HEADROOM + pci_room(mtu));
+            check.warn(&path("mbuf"), message, hint);
         }
     }
 }

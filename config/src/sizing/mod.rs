@@ -178,6 +178,11 @@ pub fn ring(config: &Config, port: &Port) -> u16 {
 
 /// Smallest packet buffer that every PCI driver accepts: `min_rx_bufsize` of vmxnet3, the largest there is.
 const LEAST_BUFFER: u64 = 1646;
+/// Unit in which PCI drivers count the room for a frame: the coarsest, that of ixgbe and e1000. They cut off what is beyond a whole unit, and
+/// a longer frame would come in pieces.
+pub const PCI_ROOM: u64 = 1024;
+/// FCS of a frame, for which some PCI drivers want room in the buffer.
+const FCS: u64 = 4;
 
 /// Returns the configured data room, or the smallest into which the largest frame of any port fits.
 fn data_room(config: &Config) -> u64 {
@@ -193,10 +198,25 @@ fn data_room(config: &Config) -> u64 {
                 .max()
                 .map_or(0, |frame| MBUF_HEADROOM + frame.saturating_sub(32));
             let pci = config.ports.iter().any(|port| !port.device.is_virtual());
-            let driver = if pci { MBUF_HEADROOM + LEAST_BUFFER } else { 0 };
-            smallest_data_room(config.max_mtu()).max(ring.max(driver).next_multiple_of(64))
+            let driver = if pci {
+                MBUF_HEADROOM + pci_room(config.max_mtu()).max(LEAST_BUFFER)
+            } else {
+                0
+            };
+            let room = smallest_data_room(config.max_mtu()).max(ring.max(driver));
+            if pci {
+                MBUF_HEADROOM + (room - MBUF_HEADROOM).next_multiple_of(PCI_ROOM)
+            } else {
+                room.next_multiple_of(64)
+            }
         }
     }
+}
+
+/// Returns the room for a frame, in bytes, with which every PCI driver receives IP packets of `mtu` bytes in one piece.
+#[must_use]
+pub fn pci_room(mtu: u16) -> u64 {
+    (u64::from(mtu) + LINK_HEADERS + FCS).next_multiple_of(PCI_ROOM)
 }
 
 /// Returns the smallest data room, a multiple of 64, for frames with IP packets of `mtu` bytes.
@@ -233,8 +253,32 @@ mod tests {
             let text = format!("version: 1\nports: [ {port} ]\n");
             Sizing::of(&config(&text)).mbuf_data_room
         };
-        assert!(room("0000:01:00.0") >= MBUF_HEADROOM + 1646);
+        assert_eq!(room("0000:01:00.0"), MBUF_HEADROOM + 2_048);
         assert_eq!(room("net_null0"), smallest_data_room(1500));
+    }
+
+    /// Earlier defect: 9,152 bytes became 8,192 with ixgbe and e1000 and 9,088 with i40e, ice and iavf, and longer frames came in pieces.
+    #[test]
+    fn a_pci_port_has_room_in_whole_units_for_frames_of_the_largest_mtu_of_all() {
+        for mtu in 576..=9_198u16 {
+            let room = pci_room(mtu);
+            assert!(room >= u64::from(mtu) + 26 && room < u64::from(mtu) + 26 + 1_024);
+            assert!(room.is_multiple_of(1_024));
+        }
+        let room = |first: &str, second: &str| {
+            let port = |name: &str, device: &str, mtu: u16, net: u8| {
+                format!(
+                    "{{ name: {name}, device: \"{device}\", mtu: {mtu}, speed: 10G, addresses: [10.0.{net}.1/24] }}"
+                )
+            };
+            let (a, b) = (port("a", first, 1_500, 1), port("b", second, 9_100, 2));
+            Sizing::of(&config(&format!("version: 1\nports: [ {a}, {b} ]\n"))).mbuf_data_room
+        };
+        assert_eq!(room("0000:01:00.0", "net_null0"), MBUF_HEADROOM + 9_216);
+        assert_eq!(room("0000:01:00.0", "0000:02:00.0"), MBUF_HEADROOM + 9_216);
+        assert_eq!(room("net_null0", "net_null1"), smallest_data_room(9_100));
+        let ring = "net_af_packet0,iface=veth0,framesz=16384,blocksz=65536";
+        assert_eq!(room("0000:01:00.0", ring), MBUF_HEADROOM + 16_384);
     }
 
     #[test]

@@ -107,6 +107,9 @@ pub(super) fn apply(
         )
     };
     Errno::check(rc).map_err(port.failed(Operation::Configure))?;
+    if !port.vdev {
+        set_mtu(port, config.mtu, info.if_index)?;
+    }
     let (rx_descriptors, descriptors) = set_up_queues(port, config, &info, pool)?;
     promiscuous(port, config.promiscuous)?;
     let fast_free = conf.txmode.offloads & dpdk_sys::NPCC_TX_FAST_FREE != 0;
@@ -114,6 +117,38 @@ pub(super) fn apply(
         rx_descriptors,
         descriptors,
         fast_free: fast_free.then(|| FastFree::of(pool)),
+    })
+}
+
+/// Sets the MTU of a PCI device: the configuration alone does not reach the card with mlx5 and ena. A virtual device is not asked, because
+/// net_af_packet and net_tap would change the kernel's interface. `interface` is the index of the kernel's interface of the same card; 0
+/// where there is none.
+fn set_mtu(port: &PortCore, mtu: u16, interface: u32) -> Result<(), PortError> {
+    // SAFETY: an existing port that is configured and does not run.
+    let rc = unsafe { dpdk_sys::rte_eth_dev_set_mtu(port.id, mtu) };
+    match Errno::check(rc) {
+        Err(errno) if !errno.is_unsupported() => return Err(port.failed(Operation::SetMtu)(errno)),
+        _ => {}
+    }
+    if interface == 0 {
+        return Ok(());
+    }
+    // SAFETY: takes a number, and opens and closes its own socket.
+    let found = unsafe { dpdk_sys::npcc_interface_mtu(interface) };
+    check_interface(&port.name, mtu, (interface, found))
+}
+
+/// Compares the MTU of the kernel's interface `index` with the port's. A negative `found` is an interface that cannot be read, as one in
+/// another network namespace: the driver's answer stands.
+fn check_interface(device: &str, wanted: u16, (index, found): (u32, i32)) -> Result<(), PortError> {
+    if found < 0 || found >= i32::from(wanted) {
+        return Ok(());
+    }
+    Err(PortError::InterfaceMtu {
+        device: device.to_owned(),
+        index,
+        found,
+        wanted,
     })
 }
 
@@ -307,6 +342,28 @@ mod tests {
             check("d", &mtu, &info(), 16384),
             Err(PortError::BadMtu { .. })
         ));
+    }
+
+    /// ConnectX drops frames above the MTU of its kernel interface at the port.
+    #[test]
+    fn a_shared_interface_with_a_smaller_mtu_refuses_the_port() {
+        // SAFETY: takes a number, and opens and closes its own socket.
+        let (loopback, none) = unsafe {
+            (
+                dpdk_sys::npcc_interface_mtu(1),
+                dpdk_sys::npcc_interface_mtu(u32::MAX >> 1),
+            )
+        };
+        assert_eq!((loopback, none), (65_536, -dpdk_sys::ENODEV));
+        assert_eq!(check_interface("d", 9_100, (1, loopback)), Ok(()));
+        assert_eq!(check_interface("d", 9_100, (7, none)), Ok(()));
+        assert_eq!(check_interface("d", 1_500, (7, 1_500)), Ok(()));
+        let error = check_interface("0000:01:00.0", 9_100, (7, 1_500)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "device \"0000:01:00.0\": the kernel's interface of this card (index 7) has an MTU of 1500, below 9100: ip link set dev \
+             INTERFACE mtu 9100"
+        );
     }
 
     #[test]

@@ -57,6 +57,9 @@ pub enum Operation {
     /// Reading the mapping of queues to traffic classes.
     #[display("tell which queue serves which traffic class")]
     ReadClasses,
+    /// Setting the device's MTU.
+    #[display("set its MTU")]
+    SetMtu,
     /// Setting the link up or down.
     #[display("take its link up or down")]
     SetLink,
@@ -188,6 +191,21 @@ pub enum PortError {
         min: u16,
         /// Maximum MTU in bytes.
         max: u16,
+    },
+    /// The kernel interface that the device shares takes smaller packets.
+    #[error(
+        "device \"{device}\": the kernel's interface of this card (index {index}) has an MTU of {found}, \
+         below {wanted}: ip link set dev INTERFACE mtu {wanted}"
+    )]
+    InterfaceMtu {
+        /// Device as given.
+        device: String,
+        /// Index of the interface.
+        index: u32,
+        /// MTU of the interface in bytes.
+        found: i32,
+        /// Requested MTU in bytes.
+        wanted: u16,
     },
     /// A frame of the MTU does not fit one buffer.
     #[error(

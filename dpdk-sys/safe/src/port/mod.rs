@@ -11,6 +11,7 @@
 //! ```
 
 mod attach;
+mod chains;
 mod config;
 mod device;
 mod error;

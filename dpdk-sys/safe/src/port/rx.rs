@@ -11,6 +11,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use super::chains;
 use super::fast_path::{fast_path, load};
 use super::shared::PortCore;
 use super::state::Direction;
@@ -25,6 +26,8 @@ pub struct RxQueue {
     ops: *const dpdk_sys::rte_eth_fp_ops,
     queue: u16,
     descriptors: u16,
+    /// True if the driver may receive a frame in several buffers.
+    scatters: bool,
 }
 
 // SAFETY: the pointer is to a static table; a queue may be polled from any one thread at a time,
@@ -36,6 +39,7 @@ impl RxQueue {
     pub(super) fn new(core: Arc<PortCore>, queue: u16, descriptors: u16) -> Self {
         Self {
             ops: fast_path(core.id),
+            scatters: chains::scatters(core.id, queue),
             core,
             queue,
             descriptors,
@@ -83,6 +87,10 @@ impl RxQueue {
                 self.callbacks(slots, received, room, callback)
             }
         };
+        if self.scatters {
+            // SAFETY: the driver wrote that many buffers and handed them over.
+            unsafe { chains::join(slots, received) };
+        }
         // SAFETY: the driver wrote that many buffers, each with one reference, and handed them
         // over.
         unsafe { row.grow(usize::from(received)) };
