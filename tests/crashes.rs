@@ -18,8 +18,10 @@ use std::path::Path;
 use std::process::Command;
 
 use common::crash::{Crash, Victim, children, descriptors, eal_files, signal_until_dead};
-use common::net::{run, two_hosts};
+use common::fifty;
+use common::net::{Net, python, run, two_hosts};
 use common::{Lab, NULL_PORTS, Running, alone, assert_success};
+use npcc_testkit::wait;
 use serde_json::Value;
 
 fn victim() -> Victim {
@@ -47,6 +49,79 @@ fn recorder(victim: &Victim, more: &[&str]) -> Value {
     let output = command.arg(socket).args(more).output().unwrap();
     assert_success(&output);
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Mount of a file system on a file, unmounted at the end.
+struct Disk(std::path::PathBuf);
+
+impl Disk {
+    fn mounted(lab: &Lab) -> Disk {
+        let (image, folder) = (lab.path("disk.img"), lab.path("disk"));
+        fs::create_dir(&folder).unwrap();
+        fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        let (image, place) = (image.display(), folder.display());
+        run(&format!("mkfs.ext4 -q {image}"));
+        run(&format!("mount -o loop {image} {place}"));
+        Disk(folder)
+    }
+
+    fn freeze(&self) -> Frozen<'_> {
+        run(&format!("fsfreeze -f {}", self.0.display()));
+        Frozen(self)
+    }
+}
+
+/// Frozen file system: a killed process ends only once this is dropped.
+struct Frozen<'a>(&'a Disk);
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        run(&format!("fsfreeze -u {}", self.0.0.display()));
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+/// Earlier defect: with the socket on a disk the recorder was mapped from there, and one malformed frame stopped a worker for as long as the
+/// file system was frozen, as it is while a snapshot is taken.
+#[test]
+fn a_frozen_file_system_under_the_socket_stops_no_worker() {
+    let _alone = alone();
+    let net = Net::of(&["sw"], &[]);
+    let space = net.space("sw");
+    let lab = fifty::lab(&space);
+    let disk = Disk::mounted(&lab);
+    let socket = disk.0.join("switch.sock");
+    let config = format!("telemetry: {{ socket: {} }}\n", socket.display());
+    lab.config(&(fifty::CONFIG.to_owned() + &config));
+    let mut switch = lab.start(&[]);
+    let ask = |words: &[&str]| lab.ask_by(socket.to_str().unwrap(), words);
+    wait::until("an answer", wait::LONG, || {
+        ask(&["show", "ports"]).status.success()
+    });
+    assert_eq!(fifty::passed(&space), 50);
+    let frozen = disk.freeze();
+    for _ in 0..3 {
+        // An IPv4 packet whose header is longer than it.
+        let send = "import socket; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('hdc', 0)); \
+                    s.send(bytes.fromhex('020000000101020000000103' + '0800' + '4f') + bytes(45))";
+        assert_success(&python(&space, send).output().unwrap());
+        assert_eq!(fifty::passed(&space), 50, "with a malformed frame recorded");
+    }
+    assert!(ask(&["show", "ports"]).status.success());
+    drop(frozen);
+    let recorder = ask(&["recorder"]);
+    assert_success(&recorder);
+    let text = String::from_utf8_lossy(&recorder.stdout).into_owned();
+    assert!(text.matches("ip_header").count() >= 3, "{text}");
+    terminate(&mut switch);
+    let after = ask(&["recorder"]);
+    assert!(String::from_utf8_lossy(&after.stdout).contains("ended in order"));
+    assert!(disk.0.join("switch.recorder").exists(), "beside the socket");
 }
 
 /// Asserts that the recorder explains a crash.

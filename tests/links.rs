@@ -14,6 +14,7 @@ mod common;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use common::fifty;
 use common::net::{Net, python, run};
 use common::switch::Switch;
 use common::{Lab, alone, assert_success, root};
@@ -225,78 +226,27 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
     switch.stop();
 }
 
-/// Sends 50 frames into one interface, and prints how many come out of another within a second and the frames' way back.
-const FIFTY: &str = "
-import socket, sys, time
-into, out, frame = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3])
-ends = []
-for name in (into, out):
-    end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
-    end.bind((name, 0))
-    ends.append(end)
-for _ in range(50):
-    ends[0].send(frame)
-    time.sleep(0.001)
-came, deadline = 0, time.monotonic() + 1
-while (left := deadline - time.monotonic()) > 0 and came < 50:
-    ends[1].settimeout(left)
-    try:
-        data, address = ends[1].recvfrom(2048)
-    except TimeoutError:
-        break
-    came += address[2] != socket.PACKET_OUTGOING and data[14:] == frame[14:22] + bytes([frame[22] - 1]) + data[23:26] + frame[26:]
-print(came)
-";
-
 /// Earlier defect: a port that was taken down forwarded what arrived on it, with a device that goes on receiving.
 #[test]
 fn a_port_that_is_down_forwards_nothing_that_arrives_on_it() {
     let _alone = alone();
     let net = Net::of(&["sw"], &[]);
     let space = net.space("sw");
-    // The kernel's own frames would be counted as ours.
-    run(&format!(
-        "ip netns exec {space} sysctl -qw net.ipv6.conf.default.disable_ipv6=1"
-    ));
-    for (port, host) in [("dc0", "hdc"), ("wan0", "hwan")] {
-        run(&format!(
-            "ip -n {space} link add {port} type veth peer name {host}"
-        ));
-        for end in [port, host] {
-            run(&format!("ip -n {space} link set {end} up"));
-        }
-    }
-    let lab = Lab::inside(space.clone());
-    lab.config(
-        "version: 1
-ports:
-  - { name: dc0, device: 'net_af_packet0,iface=dc0', mac: '02:00:00:00:01:01', mtu: 1500, addresses: [10.0.1.1/24], speed: 10G }
-  - { name: wan0, device: 'net_af_packet1,iface=wan0', mac: '02:00:00:00:01:02', mtu: 1500, addresses: [10.0.2.1/24], speed: 10G }
-neighbors:
-  - { address: 10.0.2.3, port: wan0, mac: '02:00:00:00:02:03' }
-dpdk: { eal_args: [--in-memory, --no-pci], link_wait: 2s }
-buffer: { pool: 16MB }
-",
-    );
+    let lab = fifty::lab(&space);
+    lab.config(fifty::CONFIG);
     let mut switch = Switch::start(lab);
-    let passed = || {
-        let mut command = python(&space, FIFTY);
-        let output = command.args(["hdc", "hwan", &hex(&flow_frame(0))]).output();
-        let output = output.unwrap();
-        assert_success(&output);
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
+    let passed = || fifty::passed(&space);
     let down = |snapshot: &Snapshot| snapshot.ports[0].counts.drops[DropReason::LinkDown.index()];
-    assert_eq!(passed(), "50");
+    assert_eq!(passed(), 50);
     switch.done(&["port", "dc0", "down"]);
     let before = switch.wait("dc0", false);
-    assert_eq!(passed(), "0");
+    assert_eq!(passed(), 0);
     let after = switch.snapshot();
     assert_eq!(down(&after) - down(&before), 50);
     assert_eq!(after.ports[0].down_reason, "admin");
     switch.done(&["port", "dc0", "up"]);
     switch.wait("dc0", true);
-    assert_eq!(passed(), "50");
+    assert_eq!(passed(), 50);
     // The account of all frames closes.
     switch.stop();
 }

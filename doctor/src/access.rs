@@ -22,6 +22,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
             "telemetry.read_only_group",
         ),
     ];
+    examine_recorder(host, Path::new(&telemetry.socket), found);
     let mut folders = Vec::new();
     for socket in sockets {
         let folder = Path::new(socket.0).parent().map(Path::to_owned);
@@ -46,6 +47,44 @@ fn examine_folder(host: &Host, folder: &Path, found: &mut Vec<Finding>) {
         what: "the folder of the management socket does not exist: the switch does not start"
             .to_owned(),
         mend: Mend::Now(format!("mkdir -p {}", folder.display())),
+    });
+}
+
+/// Returns the type of the file system of a folder, if the host reports it and it is not one in memory.
+fn on_disk(host: &Host, folder: &str) -> Option<String> {
+    let found = host.ask(&["stat", "-f", "-c", "%T", folder])?;
+    let found = found.trim();
+    (!["tmpfs", "ramfs"].contains(&found)).then(|| found.to_owned())
+}
+
+/// Checks where the flight recorder of a running switch lies: workers write it as memory, so never on a disk.
+fn examine_recorder(host: &Host, socket: &Path, found: &mut Vec<Finding>) {
+    let folder = socket.parent().filter(|folder| folder.is_absolute());
+    let Some(folder) = folder.map(|folder| folder.display().to_string()) else {
+        return;
+    };
+    let Some(disk) = on_disk(host, &folder) else {
+        return;
+    };
+    let (severity, consequence) = match on_disk(host, "/dev/shm") {
+        None => (
+            Severity::Note,
+            "the flight recorder of a running switch is in /dev/shm",
+        ),
+        Some(_) => (
+            Severity::Warning,
+            "and /dev/shm is no tmpfs, so the flight recorder is in the process's memory: without a service manager a report after \
+             SIGKILL is lost",
+        ),
+    };
+    found.push(Finding {
+        check: Check::RecorderMemory,
+        severity,
+        place: folder.clone(),
+        what: format!(
+            "the folder of the management socket is on {disk} and not on a tmpfs: {consequence}"
+        ),
+        mend: Mend::ByHand(format!("findmnt -T {folder}")),
     });
 }
 

@@ -89,6 +89,8 @@ npcc_config::named! {
         GroupMissing = "group-missing",
         /// The sockets' folder exists.
         SocketFolder = "socket-folder",
+        /// The flight recorder lies beside the management socket, in memory.
+        RecorderMemory = "recorder-memory",
         /// No socket of a dead switch is left.
         SocketLeftover = "socket-leftover",
         /// The sockets' permissions admit their groups.

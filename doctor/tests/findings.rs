@@ -343,6 +343,10 @@ fn break_system(check: Check, tree: &mut Tree) {
         }
         Check::GroupMissing => tree.file("etc/group", "root:x:0:\nnpcc:x:997:\n"),
         Check::SocketFolder => tree.remove("run"),
+        Check::RecorderMemory => {
+            tree.answer("stat -f -c %T /run", "ext2/ext3\n");
+            tree.answer("stat -f -c %T /dev/shm", "tmpfs\n");
+        }
         Check::SocketLeftover => {
             tree.listening("/run/npcc-switch.sock");
             tree.file(
@@ -361,6 +365,24 @@ fn a_host_as_it_should_be_has_no_findings() {
     assert_eq!(diagnosis.findings, []);
     assert!(diagnosis.is_well() && diagnosis.configured);
     assert_eq!(diagnosis.to_string(), "0 errors, 0 warnings, 0 notes\n");
+}
+
+#[test]
+fn a_recorder_that_a_kill_would_lose_is_warned_of() {
+    let mut tree = Tree::healthy();
+    tree.answer("stat -f -c %T /run", "tmpfs\n");
+    assert_eq!(tree.diagnosis().findings, []);
+    tree.answer("stat -f -c %T /run", "overlayfs\n");
+    tree.answer("stat -f -c %T /dev/shm", "overlayfs\n");
+    let diagnosis = tree.diagnosis();
+    let [finding] = &diagnosis.findings[..] else {
+        panic!("{diagnosis}");
+    };
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(
+        finding.what.contains("after SIGKILL is lost"),
+        "{diagnosis}"
+    );
 }
 
 #[test]

@@ -34,7 +34,7 @@ const FILES: [(&str, &str); 4] = [
         "Management socket. Another one is named by --socket, or by the variable NPCC_SOCKET.",
     ),
     (
-        "/run/npcc-switch.recorder",
+        "/run/npcc-switch.recorder, /dev/shm/npcc-switch-*.recorder",
         "Flight recorder of the running switch; .previous is that of the last run.",
     ),
     (

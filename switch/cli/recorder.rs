@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use npcc_appliance::recorder::{self, read};
+use npcc_appliance::recorder::{place, read};
 
 use super::socket::SocketArg;
 use super::{Failure, say};
@@ -25,13 +25,19 @@ pub(super) struct RecorderArgs {
 }
 
 pub(super) fn run(args: &RecorderArgs) -> Result<(), Failure> {
-    let beside = if args.previous {
-        recorder::previous(&args.socket.path)
-    } else {
-        recorder::path(&args.socket.path)
+    let socket = &args.socket.path;
+    let (path, reading) = match &args.file {
+        Some(file) => (file.clone(), read::file(file)),
+        None if args.previous => {
+            let path = place::previous(socket);
+            let reading = place::read_own(&path);
+            (path, reading)
+        }
+        None => {
+            let found = place::find(socket).map(|(_, reading)| reading);
+            (place::beside(socket), found)
+        }
     };
-    let path = args.file.as_ref().unwrap_or(&beside);
-    let reading = read::file(path);
     let reading = reading.with_context(|| format!("cannot read {}", path.display()))?;
     if !args.json {
         return say(&reading.to_string());

@@ -13,8 +13,8 @@ use anyhow::Context;
 use clap::Args;
 use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::tables;
-use npcc_appliance::recorder;
-use npcc_appliance::recorder::read::{self, Reading};
+use npcc_appliance::recorder::place;
+use npcc_appliance::recorder::read::Reading;
 use npcc_config::regular;
 use npcc_doctor::Host;
 
@@ -199,12 +199,24 @@ fn keep(written: &Path, path: &Path) -> anyhow::Result<()> {
 /// The flight recorders of this run and the last, and the last one's core.
 fn add_recorders(bundle: &mut Bundle, socket: &Path) -> anyhow::Result<()> {
     let mut crashed = None;
+    let previous = place::previous(socket);
+    let kept = place::read_own(&previous);
     let both = [
-        ("recorder", recorder::path(socket)),
-        ("recorder-previous", recorder::previous(socket)),
+        ("recorder", place::beside(socket), place::find(socket)),
+        (
+            "recorder-previous",
+            previous.clone(),
+            kept.map(|reading| (previous, reading)),
+        ),
     ];
-    for (name, path) in both {
-        let reading = read::file(&path).map_err(|error| format!("{}: {error}", path.display()));
+    for (name, path, found) in both {
+        let (path, reading) = match found {
+            Ok((found, reading)) => (found, Ok(reading)),
+            Err(error) => {
+                let why = format!("{}: {error}", path.display());
+                (path, Err(why))
+            }
+        };
         let json = reading.as_ref().map_err(Clone::clone).and_then(|reading| {
             serde_json::to_string_pretty(reading).map_err(|error| error.to_string())
         });
@@ -212,7 +224,8 @@ fn add_recorders(bundle: &mut Bundle, socket: &Path) -> anyhow::Result<()> {
         let text = reading.as_ref().map(ToString::to_string);
         bundle.add(&format!("{name}.txt"), text.map_err(Clone::clone))?;
         // Another version reads its own.
-        bundle.add_file(&format!("{name}.bin"), Ok(path))?;
+        let file = reading.as_ref().map(|_| path).map_err(Clone::clone);
+        bundle.add_file(&format!("{name}.bin"), file)?;
         // The one that runs has left no core.
         let runs = |reading: &Reading| Path::new("/proc").join(reading.pid.to_string()).exists();
         crashed = crashed.or_else(|| reading.ok().filter(|reading| !runs(reading)));

@@ -4,6 +4,7 @@
 
 pub mod busy;
 pub mod crash;
+pub mod fifty;
 pub mod forge;
 pub mod frr;
 pub mod http;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use npcc_appliance::recorder::place;
 use npcc_appliance::report::model::Snapshot;
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -98,10 +100,34 @@ impl Drop for Running {
     }
 }
 
+/// A folder that is removed at the end, with the recorders that killed switches left in `/dev/shm`.
+pub struct Folder(TempDir);
+
+impl Deref for Folder {
+    type Target = TempDir;
+
+    fn deref(&self) -> &TempDir {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let all = std::fs::read_dir("/dev/shm").into_iter().flatten();
+        for path in all.flatten().map(|entry| entry.path()) {
+            let ours = place::read_own(&path)
+                .is_ok_and(|recorder| recorder.folder == self.0.path().to_string_lossy());
+            if ours {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
 /// A folder with a configuration in it, which is removed with the last copy of this.
 #[derive(Clone)]
 pub struct Lab {
-    pub dir: Arc<TempDir>,
+    pub dir: Arc<Folder>,
     /// Network namespace its commands run in; `None` for this process's own.
     space: Option<String>,
 }
@@ -109,7 +135,7 @@ pub struct Lab {
 impl Lab {
     pub fn new() -> Lab {
         Lab {
-            dir: Arc::new(tempfile::tempdir().unwrap()),
+            dir: Arc::new(Folder(tempfile::tempdir().unwrap())),
             space: None,
         }
     }

@@ -134,6 +134,11 @@ pub fn file(path: &Path) -> Result<Reading, ReadError> {
     Reading::of(&records::words_of(&octets).collect::<Vec<u64>>())
 }
 
+/// Wraps an error of the operating system.
+pub(super) fn file_error(error: std::io::Error) -> ReadError {
+    ReadError::File(error.into())
+}
+
 impl Reading {
     /// Decodes the words of a recorder.
     ///

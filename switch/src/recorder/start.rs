@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use npcc_cnp::log::DecisionLog;
 use npcc_heap::mark::Mark;
-use npcc_heap::records::{Place, Ring, Words};
+use npcc_heap::records::{self, Place, Ring, Words};
 use npcc_heap::shared::SharedWords;
 use npcc_pipeline::capture::Standing;
 use npcc_pipeline::num::{real, whole};
@@ -18,15 +19,24 @@ use super::beats::{Beat, wall};
 use super::layout::{
     FOLDER, Head, MAGIC, NAME, PORTS, PROGRAM, TEXT, VERSION, hash, rings, words_of,
 };
-use super::read::{self, Ending};
+use super::place;
+use super::read::{Ending, Reading};
 use super::said::Messages;
 use crate::clock::Clock;
 use crate::log::note;
+use crate::saved::store::Store;
+
+/// Name of the memory in the service manager's descriptor store.
+const STORED: &str = "recorder";
 
 /// Recorder of this run, open for writing.
 #[derive(Debug)]
 pub struct Recorder {
     memory: Arc<SharedWords>,
+    /// File in which it lies while the switch runs; `None` for a memfd.
+    file: Option<PathBuf>,
+    /// File beside the socket, in which it lies once the run has ended.
+    beside: PathBuf,
     /// Places of the workers' rings of malformed frames.
     frames: Vec<Place>,
     /// Places of the rings of CNPs and of refusals.
@@ -46,12 +56,43 @@ pub struct About<'a> {
     pub time_scale: f64,
 }
 
-/// Renames the recorder of the last run, so that it is kept. Returns the ending of that run, if it had a recorder; where another version
-/// wrote it, a note says that its records are not read. Call it when no other switch runs on this socket.
-pub fn keep_previous(socket: &Path) -> Option<Ending> {
-    let (path, kept) = (super::path(socket), super::previous(socket));
-    let reading = read::file(&path).ok();
-    fs::rename(&path, kept).ok()?;
+/// Keeps the recorder of the last run as `.recorder.previous` beside the socket. Returns the ending of that run, if it had a recorder; where
+/// another version wrote it, a note says that its records are not read. Call it when no other switch runs on this socket.
+pub fn keep_previous(socket: &Path, store: &Store) -> Option<Ending> {
+    let (beside, shared) = (place::beside(socket), place::shared(socket));
+    let previous = place::previous(socket);
+    let in_file = place::find(socket).ok();
+    let stored = stored(store);
+    let newer = |(_, reading): &(Vec<u8>, Reading)| {
+        let found = in_file.as_ref();
+        found.is_none_or(|(_, found)| reading.begun > found.begun)
+    };
+    let (kept, reading) = match (stored.filter(newer), in_file) {
+        (Some((octets, reading)), _) => (place::write(&previous, &octets), Some(reading)),
+        (None, Some((path, reading))) if path == shared => {
+            let copied = fs::read(&path).and_then(|octets| place::write(&previous, &octets));
+            (copied, Some(reading))
+        }
+        (None, found) => {
+            let renamed = fs::rename(&beside, &previous);
+            // There is nothing to keep where there is no file at all.
+            let renamed = renamed.or_else(|error| match found {
+                None if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            });
+            (renamed, found.map(|(_, reading)| reading))
+        }
+    };
+    if let Err(error) = kept {
+        let path = previous.display();
+        note(&format!(
+            "note: the recorder of the last run is not kept: cannot write {path}: {error}"
+        ));
+    }
+    for old in [&beside, &shared] {
+        // Usually there is none any more.
+        let _ = fs::remove_file(old);
+    }
     let reading = reading?;
     if let Some(why) = reading.unread {
         note(&format!("note: the recorder of the last run: {why}"));
@@ -59,22 +100,73 @@ pub fn keep_previous(socket: &Path) -> Option<Ending> {
     Some(reading.ending)
 }
 
+/// Takes the recorder that the last run left in the service manager's store.
+fn stored(store: &Store) -> Option<(Vec<u8>, Reading)> {
+    let memory = SharedWords::of(store.take(STORED)?).ok()?;
+    // A manager that went away keeps nothing anyway.
+    let _ = store.forget(STORED);
+    let words: Vec<u64> = memory
+        .words()
+        .iter()
+        .map(|word| word.load(Ordering::Acquire))
+        .collect();
+    Some((records::octets_of(&words), Reading::of(&words).ok()?))
+}
+
+/// Makes the memory of a recorder in the best place that there is; returns its file, if it has one.
+fn memory(
+    socket: &Path,
+    words: usize,
+    store: &Store,
+) -> io::Result<(SharedWords, Option<PathBuf>)> {
+    let files = [place::beside(socket), place::shared(socket)];
+    for path in files.iter().filter(|path| place::is_in_memory(path)) {
+        match SharedWords::in_file(path, words) {
+            Ok(memory) => return Ok((memory, Some(path.clone()))),
+            Err(error) => {
+                let path = path.display();
+                note(&format!(
+                    "note: the flight recorder is not {path}: cannot make it: {error}"
+                ));
+            }
+        }
+    }
+    let memory = SharedWords::new("npcc-recorder", words)?;
+    let has_store = Store::listens() && store.save(STORED, memory.as_fd()).is_ok();
+    let (where_to, lost) = if has_store {
+        ("the service manager's descriptor store", "")
+    } else {
+        (
+            "the memory of this process",
+            ": a report after SIGKILL is lost",
+        )
+    };
+    let folder = socket.parent().unwrap_or(socket).display();
+    note(&format!(
+        "note: neither {folder} nor /dev/shm is a tmpfs with room for the flight recorder, so it is in {where_to}{lost}"
+    ));
+    Ok((memory, None))
+}
+
 impl Recorder {
-    /// Creates the recorder's file, writes its head, and begins to record messages and panics.
+    /// Creates the recorder, writes its head, and begins to record messages and panics.
     ///
     /// # Errors
-    /// The file cannot be made.
-    pub fn begin(socket: &Path, about: &About<'_>) -> io::Result<Recorder> {
+    /// There is no memory for it.
+    pub fn begin(socket: &Path, about: &About<'_>, store: &Store) -> io::Result<Recorder> {
         let places: Vec<Place> = rings(about.workers).map(|(_, place)| place).collect();
         let [said, cnps, refusals, frames @ ..] = places.as_slice() else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let last = frames.last().unwrap_or(refusals);
         let words = last.first + last.words();
-        let memory = Arc::new(SharedWords::in_file(&super::path(socket), words)?);
+        let (memory, file) = memory(socket, words, store)?;
+        let memory = Arc::new(memory);
         describe(&memory, about, frames.len());
         let recorder = Recorder {
             memory,
+            file,
+            beside: place::beside(socket),
             frames: frames.to_vec(),
             decisions: [*cnps, *refusals],
         };
@@ -126,6 +218,26 @@ impl Recorder {
         self.put(Head::Ended, wall());
     }
 
+    /// Leaves the recorder of a run that ends beside the socket.
+    fn leave(&self) {
+        let words = self.memory.words().iter();
+        let words: Vec<u64> = words.map(|word| word.load(Ordering::Acquire)).collect();
+        match place::write(&self.beside, &records::octets_of(&words)) {
+            Ok(()) => {
+                if let Some(file) = &self.file {
+                    // The next start removes one that stays.
+                    let _ = fs::remove_file(file);
+                }
+            }
+            Err(error) => {
+                let path = self.beside.display();
+                note(&format!(
+                    "note: the flight recorder is not kept: cannot write {path}: {error}"
+                ));
+            }
+        }
+    }
+
     fn put(&self, head: Head, word: u64) {
         store(&self.memory, head as usize, [word]);
     }
@@ -136,6 +248,9 @@ impl Drop for Recorder {
         // A run that could not come up ends here; its error was reported already.
         if !std::thread::panicking() {
             self.end();
+        }
+        if self.file.as_ref() != Some(&self.beside) {
+            self.leave();
         }
     }
 }

@@ -46,8 +46,8 @@ pub(super) fn look_back(
 ) -> Option<Recorder> {
     let config = &source.loaded.config;
     let socket = Path::new(&config.telemetry.socket);
-    let last = keep_previous(socket);
-    let recorder = begin(source, config, socket);
+    let last = keep_previous(socket, &options.store);
+    let recorder = begin(source, (config, options), socket);
     if let Some(recorder) = &recorder {
         recorder.note_signal(signal);
     }
@@ -62,7 +62,11 @@ pub(super) fn look_back(
     recorder
 }
 
-fn begin(source: &Source, config: &Config, socket: &Path) -> Option<Recorder> {
+fn begin(
+    source: &Source,
+    (config, options): (&Config, &Options),
+    socket: &Path,
+) -> Option<Recorder> {
     let ports: Vec<String> = config.ports.iter().map(|port| port.name.clone()).collect();
     let about = About {
         version: &source.version,
@@ -70,14 +74,8 @@ fn begin(source: &Source, config: &Config, socket: &Path) -> Option<Recorder> {
         workers: config.cores.workers.len(),
         time_scale: config.time_scale,
     };
-    let begun = Recorder::begin(socket, &about);
-    let refused = begun.map_err(|error| {
-        let path = crate::recorder::path(socket);
-        let path = path.display();
-        note(&format!(
-            "note: no flight recorder: cannot make {path}: {error}"
-        ));
-    });
+    let begun = Recorder::begin(socket, &about, &options.store);
+    let refused = begun.map_err(|error| note(&format!("note: no flight recorder: {error}")));
     refused.ok()
 }
 
