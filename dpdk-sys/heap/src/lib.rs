@@ -1,5 +1,5 @@
 //! Memory of a program: a heap whose large allocations lie in huge pages where the kernel has them ([`HugeHeap`]); resources that outlive
-//! a process: memory ([`shared`], [`mark`]) and descriptors ([`inherited`], [`tap`]);
+//! a process: memory ([`shared`], [`mark`]) and descriptors ([`inherited`], [`tap`]); text that is written before its end ([`unwritten`]);
 //! and rings of records in either ([`records`]).
 //!
 //! Route images, flow caches and ledgers are read at random. In pages of 4 KiB nearly every such read also misses the TLB, and
@@ -23,6 +23,7 @@ pub mod records;
 pub mod shared;
 pub mod sync;
 pub mod tap;
+pub mod unwritten;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroUsize;
