@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* CPU_COUNT */
+#define _GNU_SOURCE /* CPU_COUNT, fopencookie */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -37,6 +37,26 @@ int npcc_eal_init(int argc, char **argv)
 	if (nothing != NULL)
 		fclose(nothing);
 	return rc;
+}
+
+static void (*log_sink)(const char *text, size_t length);
+
+/* Reports all as written: what becomes of a message is the sink's own business. */
+static ssize_t to_sink(void *unused, const char *text, size_t length)
+{
+	(void)unused;
+	log_sink(text, length);
+	return (ssize_t)length;
+}
+
+int npcc_log_to(void (*sink)(const char *text, size_t length))
+{
+	FILE *stream;
+
+	log_sink = sink;
+	stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = to_sink});
+	/* rte_log() flushes the stream after each message. */
+	return stream == NULL ? -ENOMEM : rte_openlog_stream(stream);
 }
 
 int npcc_errno(void)

@@ -7,6 +7,7 @@
 #define NPCC_DPDK_SHIM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct rte_mbuf;
@@ -41,6 +42,12 @@ void npcc_join_chains(struct rte_mbuf **mbufs, uint32_t n);
 
 /* Whether the descriptor is a packet socket or an AF_XDP socket. */
 bool npcc_is_packet_socket(int fd);
+
+/*
+ * DPDK's log goes to this function, a message a call, and neither to stderr nor to syslog: 0, or a negative errno. The function may be
+ * called by any thread, and before EAL is up.
+ */
+int npcc_log_to(void (*sink)(const char *text, size_t length));
 
 /* Keeps all memory of DPDK, what it has now and what it takes later, out of core dumps: 0, or a negative errno. */
 /* rte_eal_init() without the usage that it prints to stdout when it refuses an argument; its messages on stderr stay. */

@@ -39,6 +39,7 @@ pub use frames::{Frames, free_all};
 pub use hugepages::{
     HugepagePool, hugepages, hugepages_available, hugepages_mounted, hugepages_stale,
 };
+pub use log::log_to;
 pub use mbuf::{FillError, HEADROOM, Mbuf, Segments};
 pub use mempool::{AllocError, Mempool, MempoolConfig, PoolError};
 pub use one_by_one::OneByOne;
