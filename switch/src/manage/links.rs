@@ -95,20 +95,26 @@ impl Management {
         }
         let mut targets = self.targets(routes);
         // If a worker timed out, the next poll tries again.
+        let mut events = Vec::new();
         let applied = running.apply_links(&links, &mut targets).is_ok();
         if applied && (reported.up || state.up) {
-            self.publish_link(index, reported, &state, running);
+            events = self.publish_link(index, reported, &state, running);
+        }
+        // Events are noted and logged once others may change something again.
+        drop(live);
+        for (kind, mbps) in events {
+            self.view.link_event(index, kind, mbps);
         }
     }
 
-    /// Publishes that a link came up, went down, or changed its speed.
+    /// Publishes that a link came up, went down, or changed its speed. Returns the events of that, each with the link's speed in Mb/s.
     fn publish_link(
         &self,
         index: usize,
         reported: LinkReport,
         before: &LinkState,
         running: &RunningConfig,
-    ) {
+    ) -> Vec<(Kind, u64)> {
         let now = running.current();
         if let Some(state) = self.view.links.lock().get_mut(index) {
             if reported.up != before.up {
@@ -118,18 +124,16 @@ impl Management {
             (state.up, state.reason) = (reported.up, reported.reason);
         }
         if !reported.up {
-            self.view.link_event(index, Kind::LinkDown, 0);
-            return;
+            return vec![(Kind::LinkDown, 0)];
         }
         let config = &running.effective().config;
         let links: Vec<BitRate> = now.ports.iter().map(|port| port.speeds.link).collect();
         let shapers: Vec<_> = now.ports.iter().map(|port| port.speeds.shaper).collect();
-        if wiring::pfc::marks_in_time(config, &links, &shapers, &now.pfc).is_err() {
-            self.view.link_event(index, Kind::MarkingLate, 0);
-        }
+        let late = wiring::pfc::marks_in_time(config, &links, &shapers, &now.pfc).is_err();
         self.down.set(port_id(index), false);
         let mbps = links.get(index).map_or(0, |link| link.0 / 1_000_000);
-        self.view.link_event(index, Kind::LinkUp, mbps);
+        let late = late.then_some((Kind::MarkingLate, 0));
+        late.into_iter().chain([(Kind::LinkUp, mbps)]).collect()
     }
 
     /// Takes a port up or down for the operator. The device's link follows where the driver can, so that the peer sees it.

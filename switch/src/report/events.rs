@@ -159,7 +159,7 @@ impl Event {
     }
 
     /// Logs the event, at level info if it is good news and at level warn otherwise.
-    pub(super) fn log(&self) {
+    pub fn log(&self) {
         let (port, count) = (self.port.as_str(), self.count);
         let priority = self.priority.map(u64::from);
         let kind = self.kind.name();
@@ -263,7 +263,7 @@ mod tests {
         let (mut watch, mut journal) = (Watch::default(), Journal::default());
         let mut look = |journal: &mut Journal, now| {
             let found = watch.port((1, "wan0"), sum([&port]), now);
-            found.for_each(|event| journal.event(event));
+            found.for_each(|event| _ = journal.event(event));
         };
         look(&mut journal, ms(1));
         assert!(journal.events().is_empty());

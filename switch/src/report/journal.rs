@@ -107,8 +107,9 @@ impl Journal {
         self.entries().filter_map(change).collect()
     }
 
-    /// Notes an event and logs it, unless it is counted with an equal one of the last second.
-    pub fn event(&mut self, event: Event) {
+    /// Notes an event. Returns it if it is a new entry, and `None` if it is counted with an equal one of the last second. The caller logs
+    /// new ones, once no lock is held.
+    pub fn event(&mut self, event: Event) -> Option<Event> {
         let now = Nanos(event.time_us.saturating_mul(1_000));
         let same = self.entries.iter_mut().rev().find_map(|(entry, until)| {
             let Entry::Event(earlier) = entry else {
@@ -121,14 +122,14 @@ impl Journal {
             && now < until
         {
             earlier.count_in(&event);
-            return;
+            return None;
         }
         let event = Event {
             wall: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
             ..event
         };
-        event.log();
-        self.push(Entry::Event(event), now + TOGETHER);
+        self.push(Entry::Event(event.clone()), now + TOGETHER);
+        Some(event)
     }
 
     /// Notes a change made at `now`. Returns true if it is a new entry, and false if it is counted with the last change.
@@ -233,7 +234,7 @@ mod tests {
         let mut journal = Journal::default();
         journal.change(change("reload"), ms(0));
         for n in 1..1_000 {
-            journal.event(Event {
+            let _ = journal.event(Event {
                 time_us: 2_000_000 * n,
                 kind: Kind::LateRefresh,
                 port: "dc0".to_owned(),

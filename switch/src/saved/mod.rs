@@ -99,7 +99,9 @@ impl SavedState {
         let mut facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new = facts.now.clone();
         change(&mut new);
-        if let Err(error) = facts.leave(new) {
+        let left = facts.leave(new);
+        drop(facts);
+        if let Err(error) = left {
             note(&format!(
                 "note: the next start will not know of a change: {error}"
             ));

@@ -222,19 +222,23 @@ impl View {
         self.timings().take_in();
         let (mut watch, mut journal) = (lock(&self.events), self.journal());
         let now = self.clock.now();
+        let mut new = Vec::new();
         for (index, facts) in self.ports.iter().enumerate() {
             let found = watch.port((index, &facts.name), self.counts(index), now);
-            found.for_each(|event| journal.event(event));
+            new.extend(found.filter_map(|event| journal.event(event)));
         }
         let slow = watch.turn(Nanos(self.longest_turn()), self.buffer.turn, now);
-        slow.into_iter().for_each(|event| journal.event(event));
+        new.extend(slow.and_then(|event| journal.event(event)));
+        drop((watch, journal));
+        new.iter().for_each(Event::log);
     }
 
     /// Records a link event of a port; `mbps` is its speed.
     pub fn link_event(&self, index: usize, kind: Kind, mbps: u64) {
         if let Some(facts) = self.ports.get(index) {
             let event = Event::link(&facts.name, kind, mbps, self.clock.now());
-            self.journal().event(event);
+            let new = self.journal().event(event);
+            new.iter().for_each(Event::log);
         }
     }
 
