@@ -11,10 +11,13 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::manager::{Manager, fields};
 use common::net::Space;
+use common::switch::Switch;
 use common::{Lab, NULL_PORTS, Running, alone, assert_success, http};
 use npcc_testkit::wait;
 
@@ -198,24 +201,52 @@ fn a_checkpoint_thread_that_is_stuck_is_named_and_keep_alives_go_on() {
     is_named_only("keeping-stuck", "keeping thread");
 }
 
-/// Parses the fields of an entry as the journal's socket takes them.
-fn fields(mut entry: &[u8]) -> BTreeMap<String, String> {
-    let mut fields = BTreeMap::new();
-    while let Some(end) = entry.iter().position(|byte| *byte == b'\n') {
-        let line = String::from_utf8_lossy(&entry[..end]).into_owned();
-        entry = &entry[end + 1..];
-        if let Some((name, value)) = line.split_once('=') {
-            fields.insert(name.to_owned(), value.to_owned());
-            continue;
-        }
-        // A value of several lines is preceded by its length.
-        let length = u64::from_le_bytes(entry[..8].try_into().unwrap());
-        let length = usize::try_from(length).unwrap();
-        let value = String::from_utf8_lossy(&entry[8..8 + length]).into_owned();
-        fields.insert(line, value);
-        entry = &entry[8 + length + 1..];
-    }
-    fields
+/// Sends to a service manager's socket until it takes no more.
+fn fill(socket: &Path) {
+    let full = UnixDatagram::unbound().unwrap();
+    full.set_nonblocking(true).unwrap();
+    full.connect(socket).unwrap();
+    while full.send(b"X_FULL=1\n").is_ok() {}
+}
+
+/// Earlier defect: the start waited for the manager, and once it ran, clients and signals did.
+#[test]
+fn a_service_manager_that_does_not_read_stops_nothing_and_gets_each_descriptor_when_it_reads() {
+    let _alone = alone();
+    let lab = Lab::with(NULL_PORTS);
+    let mut command = Command::new("sh");
+    let waits = "until [ -e go ]; do sleep 0.01; done; exec \"$0\" run -c switch.yaml";
+    command.args(["-c", waits, env!("CARGO_BIN_EXE_npcc-switch")]);
+    let mut manager = Manager::start(lab.dir.path(), &command);
+    manager.signal("STOP");
+    fill(&lab.path("notify"));
+    std::fs::write(lab.path("go"), "").unwrap();
+    lab.answers();
+    lab.done(&["port", "wan0", "down"]);
+    manager.signal("CONT");
+    wait::until("each descriptor is in the store", wait::LONG, || {
+        manager.names() == ["audit", "counters", "facts", "pairs"]
+    });
+    manager.restart();
+    lab.answers();
+    let audit = lab.done(&["show", "audit"]);
+    assert!(audit.contains("port wan0 down"), "{audit}");
+    manager.stop();
+}
+
+#[test]
+fn a_switch_whose_service_manager_never_reads_ends_and_names_what_it_could_not_leave() {
+    let _alone = alone();
+    let lab = Lab::with(NULL_PORTS);
+    let _manager = UnixDatagram::bind(lab.path("notify")).unwrap();
+    fill(&lab.path("notify"));
+    let notify = lab.path("notify");
+    let mut switch = Switch::start_with(lab, &[("NOTIFY_SOCKET", notify.to_str().unwrap())]);
+    switch.signal("TERM");
+    let status = switch.ended(wait::LONG);
+    assert!(status.success(), "{status}: {}", switch.log());
+    let left = "did not take what the next start continues with: counters, facts, pairs, audit\n";
+    assert!(switch.log().ends_with(left), "{}", switch.log());
 }
 
 /// Guards the journal entry of a change, in a mount namespace of its own, whose /run is the test's.

@@ -159,7 +159,7 @@ fn main() -> ExitCode {
     let result = catch_unwind(AssertUnwindSafe(|| carry_out(command, handed)));
     let result = result
         .unwrap_or_else(|_| Err(anyhow!("a panic: this is a defect, please report it").into()));
-    match result {
+    let code = match result {
         Ok(code) => code,
         Err(Failure::Config(message)) => {
             say_error(message.trim_end());
@@ -170,7 +170,9 @@ fn main() -> ExitCode {
             say_error(&format!("error: {error:#}"));
             ExitCode::from(1)
         }
-    }
+    };
+    npcc_appliance::run::finish();
+    code
 }
 
 /// Does what was asked for; `handed` are the descriptors a service manager gave.

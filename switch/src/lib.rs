@@ -24,6 +24,7 @@ pub mod fault;
 pub mod linux_io;
 pub mod log;
 pub mod manage;
+pub mod notify;
 pub mod recorder;
 pub mod report;
 pub mod run;

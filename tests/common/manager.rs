@@ -1,5 +1,6 @@
-//! A service manager of the test's own, with a descriptor store: `tests/manager/manager.py`.
+//! A service manager of the test's own, with a descriptor store: `tests/manager/manager.py`. Entries of its journal.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
@@ -13,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Service manager with a descriptor store. When it is dropped, it and the command it runs end at once.
 pub struct Manager {
-    _python: Running,
+    python: Running,
     orders: ChildStdin,
     lines: Receiver<String>,
     /// ID of the process that runs.
@@ -47,7 +48,7 @@ impl Manager {
             }
         });
         let mut manager = Manager {
-            _python: Running::of(python),
+            python: Running::of(python),
             orders,
             lines: signalled,
             pid: 0,
@@ -74,6 +75,11 @@ impl Manager {
 
     fn started(&self) -> u32 {
         self.line("started ").parse().unwrap()
+    }
+
+    /// Sends the manager itself a signal, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        self.python.signal(name);
     }
 
     /// Kills the process and waits until the next is started.
@@ -122,4 +128,24 @@ impl Manager {
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.said).unwrap_or_default()
     }
+}
+
+/// Parses the fields of an entry as the journal's socket takes them.
+pub fn fields(mut entry: &[u8]) -> BTreeMap<String, String> {
+    let mut fields = BTreeMap::new();
+    while let Some(end) = entry.iter().position(|byte| *byte == b'\n') {
+        let line = String::from_utf8_lossy(&entry[..end]).into_owned();
+        entry = &entry[end + 1..];
+        if let Some((name, value)) = line.split_once('=') {
+            fields.insert(name.to_owned(), value.to_owned());
+            continue;
+        }
+        // A value of several lines is preceded by its length.
+        let length = u64::from_le_bytes(entry[..8].try_into().unwrap());
+        let length = usize::try_from(length).unwrap();
+        let value = String::from_utf8_lossy(&entry[8..8 + length]).into_owned();
+        fields.insert(line, value);
+        entry = &entry[8 + length + 1..];
+    }
+    fields
 }

@@ -34,6 +34,7 @@ use crate::log;
 use crate::manage::access::Access;
 use crate::manage::server::{Server, SocketError};
 use crate::report::model::Snapshot;
+use crate::notify;
 use crate::sandbox;
 use crate::saved::SavedState;
 use crate::telemetry::http::Listener;
@@ -123,6 +124,17 @@ pub fn run<P: Probe>(
     aftermath::ends_in_order(recorder.as_deref());
     // Taking the last snapshot saves it like every other.
     Ok(management.view.snapshot())
+}
+
+/// Waits, at the end of the process, until the service manager has taken what it is owed: a second at most.
+pub fn finish() {
+    let left = notify::finish();
+    if !left.is_empty() {
+        log::note(&format!(
+            "note: the service manager did not take what the next start continues with: {}",
+            left.join(", ")
+        ));
+    }
 }
 
 /// Starts EAL, reserves the memory of the packets, and opens the ports.

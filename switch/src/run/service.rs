@@ -1,4 +1,4 @@
-//! Notifications to the service manager, by systemd's protocol; none are sent where no manager listens.
+//! Notifications to the service manager ([`crate::notify`]): start, readiness, status, keep-alives, stop.
 //!
 //! Law: the keep-alive is sent only while every essential thread makes progress ([`crate::threads`]). The management thread sends it, so
 //! that thread is watched too. An auxiliary thread that is stuck is logged only: a restart would cost frames.
@@ -9,6 +9,7 @@ use sd_notify::NotifyState;
 
 use crate::log::note;
 use crate::manage::view::View;
+use crate::notify::{self, tell};
 use crate::threads::{Role, Watchdog};
 
 /// Interval between status lines.
@@ -26,11 +27,6 @@ pub(super) struct Service {
     status_due: Instant,
 }
 
-/// Sends a notification; a send that fails is ignored, as the service manager may be gone.
-fn tell(state: &[NotifyState<'_>]) {
-    let _ = sd_notify::notify(state);
-}
-
 /// Reports the step that the start waits for.
 pub(super) fn starting(text: &str) {
     tell(&[NotifyState::Status(text)]);
@@ -38,14 +34,14 @@ pub(super) fn starting(text: &str) {
 
 /// Reports that the switch stops on purpose.
 pub(super) fn stopping() {
-    tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
+    notify::owe(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
 }
 
 impl Service {
     /// Reads the service manager's socket and watchdog timeout from the environment.
     pub(super) fn new(now: Instant) -> Service {
         Service {
-            listens: std::env::var_os("NOTIFY_SOCKET").is_some(),
+            listens: notify::listens(),
             patience: sd_notify::watchdog_enabled().map(|time| time / 2),
             is_ready: false,
             keep_alive_due: now,
@@ -58,10 +54,11 @@ impl Service {
         if !self.listens {
             return;
         }
+        notify::retry();
         if !self.is_ready {
             self.is_ready = true;
             watchdog.begin(now);
-            tell(&[NotifyState::Ready]);
+            notify::owe(&[NotifyState::Ready]);
         }
         if now >= self.status_due {
             self.status_due = now + STATUS;

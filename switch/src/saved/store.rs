@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sd_notify::NotifyState;
+use crate::notify;
 
 /// Descriptors handed over by the service manager and not yet taken.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl Store {
     /// Returns true if there is a service manager to leave descriptors with.
     #[must_use]
     pub fn listens() -> bool {
-        std::env::var_os("NOTIFY_SOCKET").is_some()
+        notify::listens()
     }
 
     /// Takes the descriptor of this name that the process before left.
@@ -62,11 +62,10 @@ impl Store {
     /// Leaves a descriptor for the next process under this name, in place of an earlier one of the name.
     ///
     /// # Errors
-    /// The service manager cannot be notified. It does not report whether it has room (`FileDescriptorStoreMax=`).
+    /// The service manager cannot be notified. It does not report whether it has room (`FileDescriptorStoreMax=`). One that does not read
+    /// at the moment gets the descriptor later.
     pub fn save(&self, name: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.forget(name)?;
-        let state = [NotifyState::FdStore, NotifyState::FdName(name)];
-        sd_notify::notify_with_fds(&state, &[fd])
+        notify::store(name, Some(fd))
     }
 
     /// Removes the descriptor of this name from the store.
@@ -74,7 +73,7 @@ impl Store {
     /// # Errors
     /// The service manager cannot be notified.
     pub fn forget(&self, name: &str) -> io::Result<()> {
-        sd_notify::notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)])
+        notify::store(name, None)
     }
 
     /// Closes the descriptors that were not taken, here and in the store; returns their names.
