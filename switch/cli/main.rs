@@ -41,6 +41,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use npcc_appliance::log;
 
 /// DPDK switch that tells RoCEv2 senders about congestion itself (NPCC), before the far receiver can.
 #[derive(Debug, Parser)]
@@ -207,8 +208,7 @@ fn carry_out(command: Command, handed: Vec<(String, OwnedFd)>) -> Result<ExitCod
 }
 
 fn say_error(message: &str) {
-    // Nothing is left to do when stderr is gone.
-    let _ = writeln!(std::io::stderr(), "{message}");
+    log::print_error(message);
 }
 
 /// The reader of our output went away, as `head` does.

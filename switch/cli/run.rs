@@ -1,12 +1,15 @@
 //! `npcc-switch run -c FILE`
 
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::{Failure, RunArgs, load, reports, say};
+use super::{Failure, RunArgs, load, reports};
+use npcc_appliance::log;
 use npcc_appliance::report::model::Snapshot;
 use npcc_appliance::report::ports_table;
 use npcc_appliance::run::{Options, Source, run as run_switch};
@@ -16,6 +19,10 @@ use npcc_lab::prefixes;
 use npcc_lab::template::Templates;
 
 pub(super) fn run(args: &RunArgs, handed: Vec<(String, OwnedFd)>) -> Result<(), Failure> {
+    // Standard output is still a file by its path.
+    let stats = args.stats_json.as_deref().map(create).transpose()?;
+    // From here on nothing that is said waits for its reader.
+    log::init()?;
     let loaded = load(&args.config)?;
     let path = &args.config;
     let source = Source {
@@ -24,11 +31,6 @@ pub(super) fn run(args: &RunArgs, handed: Vec<(String, OwnedFd)>) -> Result<(), 
         path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
         loaded,
     };
-    if let Some(path) = &args.stats_json {
-        // Found out now, not after the run.
-        std::fs::write(path, "")
-            .with_context(|| format!("cannot write --stats-json {}", path.display()))?;
-    }
     let prefixes = match &args.routes {
         Some(file) => {
             prefixes::read(file).map_err(|error| Failure::Config(format!("error: {error}")))?
@@ -50,15 +52,22 @@ pub(super) fn run(args: &RunArgs, handed: Vec<(String, OwnedFd)>) -> Result<(), 
     } else {
         run_switch(&source, &options, std::convert::identity)?
     };
-    if let Some(path) = &args.stats_json {
-        write_json(path, &snapshot)?;
+    log::print(&ports_table::totals(&snapshot));
+    if let Some((file, path)) = stats.zip(args.stats_json.as_deref()) {
+        write_json(file, path, &snapshot)?;
     }
-    say(&ports_table::totals(&snapshot))
+    Ok(())
 }
 
-fn write_json(path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {
+/// Creates the file of the totals: whether that is possible is found out before the run.
+fn create(path: &Path) -> Result<File, Failure> {
+    let file = File::create(path);
+    Ok(file.with_context(|| format!("cannot write --stats-json {}", path.display()))?)
+}
+
+fn write_json(mut file: File, path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(snapshot).context("cannot encode the totals")?;
-    std::fs::write(path, text + "\n")
+    file.write_all((text + "\n").as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(())
 }

@@ -11,6 +11,7 @@
 //! | kernel, where it is integrated | as management | `npcc_linux`: routes, neighbours, links |
 //! | HTTP, where configured | as management | [`telemetry`]: metrics and the page |
 //! | clients, at most 16 a socket | as management | [`manage`]: one request each, a reload included |
+//! | log | as management | [`log`]: writes all text of the process |
 //! | reload, at most one | as management | [`run`]: the reload of a SIGHUP, the rollback of a reload that was not committed in time |
 //!
 //! [`run`] brings them up and takes them down; [`threads`] names, joins and watches them; [`wiring`] makes the parts from a configuration;

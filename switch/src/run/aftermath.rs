@@ -13,7 +13,7 @@ use npcc_dpdk::Eal;
 use npcc_heap::mark::Mark;
 
 use super::source::{Options, Source};
-use crate::log::note;
+use crate::log::{self, note};
 use crate::recorder::read::Ending;
 use crate::recorder::start::{About, Recorder, keep_previous};
 
@@ -121,5 +121,9 @@ fn run_to_end(command: &[OsString]) -> std::io::Result<ExitStatus> {
         .ok_or(std::io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
     command.args(arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).status()
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log::stderr())
+        .status()
 }

@@ -1,6 +1,6 @@
 //! Threads beside the workers: links, state that outlives the process, HTTP, Linux, and management, which watches all.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::checkpoint;
 use super::service::Service;
 use crate::fault;
 use crate::linux_io::LinuxIo;
-use crate::log::note;
+use crate::log::{self, note};
 use crate::manage::management::Management;
 use crate::manage::server::{self, Server};
 use crate::manage::thread_limit::ThreadLimit;
@@ -115,7 +115,7 @@ fn manage(
     (own, mut watchdog): (&Heartbeat, Watchdog),
     (hangup, ready): (&AtomicBool, &AtomicBool),
 ) {
-    let terminal = std::io::stderr().is_terminal();
+    let terminal = log::is_terminal();
     let mut due = Instant::now();
     // A reload may take seconds: events are watched meanwhile.
     let mut reloads = ThreadLimit::new("npcc-reload", 1, 1);
@@ -143,11 +143,8 @@ fn manage(
         }
         if terminal && Instant::now() >= due {
             due = Instant::now() + Duration::from_secs(1);
-            let _ = write!(
-                std::io::stderr(),
-                "\r\x1b[K{}",
-                progress(&management.view.snapshot())
-            );
+            let line = format!("\r\x1b[K{}", progress(&management.view.snapshot()));
+            let _ = std::io::stderr().write_all(line.as_bytes());
         }
     });
     reloads.wait(Duration::from_secs(2));

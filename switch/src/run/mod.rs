@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use core_affinity::CoreId;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal};
 
@@ -33,8 +34,8 @@ use crate::fault;
 use crate::log;
 use crate::manage::access::Access;
 use crate::manage::server::{Server, SocketError};
-use crate::report::model::Snapshot;
 use crate::notify;
+use crate::report::model::Snapshot;
 use crate::sandbox;
 use crate::saved::SavedState;
 use crate::telemetry::http::Listener;
@@ -54,7 +55,6 @@ pub fn run<P: Probe>(
     options: &Options,
     probe: impl FnMut(Telemetry) -> P,
 ) -> anyhow::Result<Snapshot> {
-    log::init();
     // The start takes longer than calibrating the clock: it begins here.
     let begin = Calibration::now();
     let config = &source.loaded.config;
@@ -65,6 +65,10 @@ pub fn run<P: Probe>(
     let servers = servers(config)?;
     // Read before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
+    let control = CoreId {
+        id: config.cores.control,
+    };
+    log::move_to(spare_core.unwrap_or(control));
     // The sockets are ours: no other process writes the recorder.
     let recorder = aftermath::look_back(source, options, spare_core, &caught.second);
     let http = config.telemetry.http.map(Listener::bind).transpose()?;
@@ -126,7 +130,8 @@ pub fn run<P: Probe>(
     Ok(management.view.snapshot())
 }
 
-/// Waits, at the end of the process, until the service manager has taken what it is owed: a second at most.
+/// Waits, at the end of the process, until the service manager has taken what it is owed, and until all that was said is written: a second
+/// each at most.
 pub fn finish() {
     let left = notify::finish();
     if !left.is_empty() {
@@ -135,6 +140,7 @@ pub fn finish() {
             left.join(", ")
         ));
     }
+    log::finish();
 }
 
 /// Starts EAL, reserves the memory of the packets, and opens the ports.
@@ -217,13 +223,12 @@ fn launch<P: Probe>(
 }
 
 /// Returns a core for all other threads: the configured one, or one that neither control nor workers use, if there is any.
-fn spare_core(config: &Config) -> Option<core_affinity::CoreId> {
+fn spare_core(config: &Config) -> Option<CoreId> {
     if let Some(id) = config.cores.housekeeping {
-        return Some(core_affinity::CoreId { id });
+        return Some(CoreId { id });
     }
-    let used = |core: &core_affinity::CoreId| {
-        core.id == config.cores.control || config.cores.workers.contains(&core.id)
-    };
+    let used =
+        |core: &CoreId| core.id == config.cores.control || config.cores.workers.contains(&core.id);
     core_affinity::get_core_ids()?
         .into_iter()
         .find(|core| !used(core))
