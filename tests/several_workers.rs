@@ -1,18 +1,26 @@
 //! Two workers as one switch: real soft-RoCE data into one worker's port and out of the other's, on two cores that the control
-//! thread shares with a wide tick.
+//! thread shares with a wide tick; and a flood into a full channel between them.
+//!
+//! `NPCC_SECONDS` makes the flood last longer, which needs root and touches only a namespace of its own.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "a test says what is wrong by panicking"
 )]
 
 mod common;
 
+use std::time::Duration;
+
+use common::net::{Space, run};
 use common::switch::Switch;
-use common::{Lab, alone, root};
+use common::{Lab, alone, root, seconds};
 use npcc_appliance::report::model::Snapshot;
-use npcc_testkit::capture;
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::units::Mac;
+use npcc_testkit::capture::{self, Captured};
 
 const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");
 const RECEIVER: (&str, &str) = ("10.0.1.2", "02:00:00:00:01:02");
@@ -222,4 +230,61 @@ fn a_port_with_two_queues_is_shared() {
         "all that core 1 receives leaves by core 0's port"
     );
     assert_eq!(snapshot.ports[1].tx.packets, 2 * each);
+}
+
+/// Starts a switch that receives 64 equal frames of 74 bytes without end on one worker, and sends them by a TAP of the other worker.
+fn flooded(space: &Space, (classes, idle, pfc): (&str, &str, &str)) -> Switch {
+    let lab = Lab::inside(space.0.clone());
+    let (sender, receiver) = ([10, 0, 3, 2].into(), [10, 0, 4, 2].into());
+    let flood = Craft {
+        dst_mac: Mac([2, 0, 0, 0, 3, 1]),
+        ..Craft::roce(sender, receiver, 0x0a, 0x11, 16)
+    };
+    let frame = flood.frame();
+    assert_eq!(frame.len(), 74);
+    let equal = vec![Captured { time: 0, frame }; 64];
+    capture::write(&lab.path("flood.pcap"), equal.iter(), 1).unwrap();
+    lab.config(&format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+cores: {{ control: 0, workers: [1, 0], idle: {idle} }}
+ports:
+  - {{ name: flood, device: \"net_pcap0,rx_pcap=flood.pcap,infinite_rx=1,tx_pcap=/dev/null\", mac: \"02:00:00:00:03:01\", mtu: 1500, addresses: [10.0.3.1/24], speed: 10G, pfc: {pfc}, worker: 1 }}
+  - {{ name: wan0, device: \"net_tap1,iface=wan0\", mac: \"02:00:00:00:04:01\", mtu: 1500, addresses: [10.0.4.1/24], speed: 10G, pfc: off, worker: 0 }}
+neighbors:
+  - {{ address: 10.0.4.2, port: wan0, mac: \"02:00:00:00:04:02\" }}
+qos: {{ {classes} }}
+buffer: {{ pool: 32MB }}
+npcc: {{ tick: 2ms, recovery: 4ms }}
+"
+    ));
+    Switch::start(lab)
+}
+
+/// Regression: a worker that found the channel to another full, and looked again when that one had taken frames out, panicked and ended the process.
+#[test]
+fn a_flood_into_a_full_channel_ends_no_worker() {
+    let _alone = alone();
+    for (settings, is_lossless) in [
+        (("profile: lossy", "adaptive", "off"), false),
+        (("dscp_to_priority: { 0: 3 }", "poll", "send"), true),
+    ] {
+        let space = Space::of("flood");
+        run(&format!("ip netns add {}", space.0));
+        let mut switch = flooded(&space, settings);
+        std::thread::sleep(Duration::from_secs(seconds(3)));
+        let snapshot = switch.stop();
+        let [from, to] = &snapshot.workers[..] else {
+            panic!("two workers: {:?}", snapshot.workers);
+        };
+        let lost = snapshot.ports[1].drops.named("xring_full");
+        println!(
+            "{settings:?}: {} received, {} handed over, {} stalls, {lost:?} dropped for want of room",
+            snapshot.ports[0].rx.packets, from.handoff.handed_over, from.handoff.stalls
+        );
+        assert_eq!(from.handoff.handed_over, to.handoff.taken_over);
+        // The channel was full: a lossless class waits then, a lossy one is dropped.
+        assert_eq!(from.handoff.stalls > 1_000, is_lossless);
+        assert_eq!(lost > Some(&1_000), !is_lossless);
+    }
 }

@@ -3,9 +3,9 @@
 //! Law: a head is written after the frames it announces, so announced frames are there, in the order in which they were handed
 //! over.
 
-use rtrb::{Consumer, Producer, RingBuffer};
-
 use super::Relay;
+use super::ring::chunks::ChunkError;
+use super::ring::{Consumer, Producer, RingBuffer};
 use crate::burst::{QueueKey, Record, Run, RunHead};
 use crate::frame::{FlowSlot, MetaFlags};
 use crate::units::BURST;
@@ -106,11 +106,10 @@ impl<B> Outward<B> {
     #[inline]
     pub(super) fn send(&mut self, run: &mut Run<B>) -> usize {
         let count = run.frames.len();
-        let (count, head) = if self.frames.write_chunk_uninit(count).is_ok() {
-            (count, run.head)
-        } else {
-            let room = self.frames.slots().min(self.heads.slots());
-            (room, run.head_of(room))
+        // The room is read once: the reader makes more at any time, and a second look may find room for more frames than the run has.
+        let (count, head) = match self.frames.write_chunk_uninit(count) {
+            Ok(_) => (count, run.head),
+            Err(ChunkError::TooFewSlots(room)) => (room, run.head_of(room)),
         };
         if count == 0 {
             return 0;
@@ -153,3 +152,7 @@ impl<B> Inward<B> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "channel_tests.rs"]
+mod tests;

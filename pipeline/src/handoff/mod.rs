@@ -11,6 +11,11 @@
 mod channel;
 mod channels;
 mod mesh;
+#[cfg(loom)]
+#[path = "ring_model.rs"]
+mod ring;
+#[cfg(not(loom))]
+use rtrb as ring;
 
 pub(crate) use channels::Channels;
 pub use mesh::{HANDOFF_RING, WorkerLinks, WorkerPlan, links};
