@@ -4,10 +4,13 @@
 //! A frame is found again whichever worker holds it, so all workers read one table. It is written only while frames are
 //! followed, once when one is chosen and once when nothing more happens to it.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 
 /// Most frames that are followed at a time.
+#[cfg(not(loom))]
 const PLACES: usize = 16;
+#[cfg(loom)]
+const PLACES: usize = 2;
 
 /// Table of the frames that are followed.
 #[derive(Debug, Default)]
@@ -49,9 +52,17 @@ impl Tracked {
             done.is_ok()
         };
         let place = self.places.iter().find(free)?;
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
-        place.number.store(number, Ordering::Relaxed);
-        Some(number)
+        // Another worker may have followed the last frame since.
+        let more = |numbers| (numbers < self.most).then_some(numbers + 1);
+        let taken = self
+            .numbers
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let Ok(before) = taken else {
+            place.buffer.store(0, Ordering::Relaxed);
+            return None;
+        };
+        place.number.store(before + 1, Ordering::Relaxed);
+        Some(before + 1)
     }
 
     /// Returns the number of a frame that is followed. A worker that was handed a frame sees what was written before.
@@ -94,5 +105,24 @@ mod tests {
             );
         }
         assert_eq!(tracked.follow(3 * 64), None, "so many and no more");
+    }
+}
+
+#[cfg(test)]
+#[cfg(loom)]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+
+    /// Regression: two workers that looked at the count at the same time followed one frame more than was requested.
+    #[test]
+    fn two_workers_together_follow_no_more_than_requested() {
+        loom::model(|| {
+            let tracked = Arc::new(Tracked::new(1));
+            let other = Arc::clone(&tracked);
+            let worker = loom::thread::spawn(move || other.follow(64));
+            let numbers = [tracked.follow(128), worker.join().unwrap()];
+            assert_eq!(numbers.iter().flatten().collect::<Vec<_>>(), [&1]);
+        });
     }
 }
