@@ -41,7 +41,8 @@ impl Woken {
     pub(super) fn note(&self, slot: u32) {
         let written = self.written.load(Ordering::Relaxed);
         if let Some(place) = self.slots.get(place(written)) {
-            place.store(slot, Ordering::Relaxed);
+            // Whoever sees it sees too that those before it are written.
+            place.store(slot, Ordering::Release);
         }
         self.written
             .store(written.wrapping_add(1), Ordering::Release);
@@ -49,19 +50,20 @@ impl Woken {
 
     /// Takes the entry after the first `taken`, and advances `taken`; entries that were overwritten before are added to `lost`.
     pub(super) fn take(&self, taken: &mut u32, lost: &mut u64) -> Option<u32> {
-        let written = self.written.load(Ordering::Acquire);
-        let waiting = written.wrapping_sub(*taken);
-        if waiting as usize > LENGTH {
-            // The oldest entries that are left may be overwritten while they are read: an eighth of the ring is skipped too.
+        while self.written.load(Ordering::Acquire) != *taken {
+            let slot = self.slots.get(place(*taken))?.load(Ordering::Acquire);
+            // Looked at after the entry: while as many wait as the ring has, the next one takes the place of the oldest.
+            let waiting = self.written.load(Ordering::Relaxed).wrapping_sub(*taken);
+            if waiting < LENGTH_32 {
+                *taken = taken.wrapping_add(1);
+                return Some(slot);
+            }
+            // The oldest entries that are left will soon be overwritten: an eighth of the ring is skipped too.
             let skipped = waiting - LENGTH_32 / 8 * 7;
             *taken = taken.wrapping_add(skipped);
             *lost += u64::from(skipped);
-        } else if waiting == 0 {
-            return None;
         }
-        let slot = self.slots.get(place(*taken))?.load(Ordering::Relaxed);
-        *taken = taken.wrapping_add(1);
-        Some(slot)
+        None
     }
 }
 
@@ -121,6 +123,28 @@ mod loom_tests {
                 seen.push(slot);
             }
             assert_eq!((seen, lost), (vec![5, 6], 0));
+        });
+    }
+
+    /// Regression: a number that was overwritten while it was read was not counted as lost, and the one in its place was taken twice.
+    #[test]
+    fn a_number_that_is_overwritten_is_counted() {
+        loom::model(|| {
+            let ring = Arc::new(Woken::new());
+            (1..LENGTH_32).for_each(|slot| ring.note(slot));
+            let worker = Arc::clone(&ring);
+            let thread = loom::thread::spawn(move || {
+                (LENGTH_32..LENGTH_32 + 2).for_each(|slot| worker.note(slot));
+            });
+            let (mut taken, mut lost) = (0, 0);
+            let mut seen = Vec::new();
+            seen.extend(ring.take(&mut taken, &mut lost));
+            thread.join().unwrap();
+            while let Some(slot) = ring.take(&mut taken, &mut lost) {
+                seen.push(slot);
+            }
+            assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
+            assert_eq!(seen.len() as u64 + lost, u64::from(LENGTH_32) + 1);
         });
     }
 }
