@@ -1,6 +1,8 @@
 //! Floods of made-up flows and requests, with right ICRCs: a new connection that comes by another port, or from another source by the
 //! same port, is signalled as if they did not come. Work is counted, not timed.
 
+use std::collections::BTreeSet;
+
 use npcc_pipeline::frame::HeapFrame;
 use npcc_pipeline::units::{Nanos, PortId};
 
@@ -174,13 +176,19 @@ fn request(from: [u8; 4], id: u32, qpn: u32) -> HeapFrame {
     )
 }
 
+/// The REP to connection `n`, whose REQ has this number.
+fn grant(n: u32, id: u32) -> HeapFrame {
+    let (a, b) = (data(n).src, data(n).dst);
+    let granted = [(0, 9 + n), (4, id), (12, (RECEIVER + n) << 8)];
+    message(b, a, 0x13, &granted, true)
+}
+
 /// Regression: a connection whose REP came 30 ms after its REQ was never paired while others sent 820,000 requests a second.
 #[test]
 fn a_flood_of_requests_pushes_out_no_request_of_another_port_or_source() {
     for (sources, port) in [(SOURCES, OTHER), (1, OTHER), (1, DC)] {
         let mut rig = flooded_rig();
-        let (a, b) = (data(0).src, data(0).dst);
-        rig.pass_frame(&request(a, 7, 0x8000), port, WAN);
+        rig.pass_frame(&request(data(0).src, 7, 0x8000), port, WAN);
         // 30 ms of them, 16 a tick.
         for tick in 0..1_500 {
             for n in tick * 16..(tick + 1) * 16 {
@@ -189,8 +197,7 @@ fn a_flood_of_requests_pushes_out_no_request_of_another_port_or_source() {
             }
             rig.tick(TICK, 0);
         }
-        let granted = [(0, 9), (4, 7), (12, RECEIVER << 8)];
-        rig.pass_frame(&message(b, a, 0x13, &granted, true), WAN, port);
+        rig.pass_frame(&grant(0, 7), WAN, port);
         rig.tick(TICK, 0);
         let labelled = Packet {
             port: 50_001,
@@ -207,4 +214,47 @@ fn a_flood_of_requests_pushes_out_no_request_of_another_port_or_source() {
             .collect();
         assert_eq!(signalled, [0x8000], "{sources} {port:?}");
     }
+}
+
+/// Regression: one ring held the messages of all ports, so a flood that filled it while the control core was away lost those of the others.
+#[test]
+fn a_flood_of_requests_while_the_control_core_is_away_takes_no_message_of_another_port() {
+    const CONNECTIONS: u32 = 50;
+    const FLOOD: u32 = 80;
+    let mut rig = flooded_rig();
+    // 5 ms without a tick, 800,000 requests a second by the flood's port.
+    for n in 0..CONNECTIONS {
+        for other in n * FLOOD..(n + 1) * FLOOD {
+            let from = made_up(SOURCES, other).src;
+            rig.pass_frame(&request(from, 0x1000 + other, 0x1000 + other), DC, WAN);
+        }
+        rig.pass_frame(&request(data(n).src, 7 + n, 0x8000 + n), OTHER, WAN);
+        rig.now += Nanos::from_micros(50);
+        rig.pass_frame(&grant(n, 7 + n), WAN, OTHER);
+        rig.now += Nanos::from_micros(50);
+    }
+    let lost = [DC, OTHER, WAN].map(|port| rig.messages_lost_by(port));
+    assert!(lost[0] > u64::from(CONNECTIONS * FLOOD) / 2, "{lost:?}");
+    assert_eq!(
+        lost[1..],
+        [0, 0],
+        "messages lost by the honest hosts' ports"
+    );
+    // All that wait are read within as many ticks, the oldest first.
+    for _ in 0..20 {
+        rig.tick(TICK, 0);
+    }
+    let labelled = |n| Packet {
+        port: 50_001,
+        ..data(n)
+    };
+    let mut signalled = BTreeSet::new();
+    for _ in 0..4 {
+        for n in 0..CONNECTIONS {
+            rig.pass(&labelled(n), OTHER, WAN);
+        }
+        rig.tick(TICK, 900_000);
+        signalled.extend(rig.sent.iter().map(|order| order.sender_qpn.get()));
+    }
+    assert_eq!(signalled, (0x8000..0x8000 + CONNECTIONS).collect());
 }

@@ -27,6 +27,8 @@ counters! {
         damaged: Counter => metric("npcc_cm_packets").tag("kind", "damaged"),
         /// QP1 packets of another class than connection management.
         foreign: Counter => metric("npcc_cm_packets").tag("kind", "foreign"),
+        /// Connections that made room for others: requests not granted, and idle ones.
+        displaced: Counter => no_metric(),
         /// Pairs taken back because something spoke against them.
         contradicted: Counter => metric("npcc_contradicted_pairs"),
     }

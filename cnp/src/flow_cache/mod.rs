@@ -38,6 +38,7 @@ use rtrb::{Producer, RingBuffer};
 
 use crate::cm::copy::CmCopy;
 use crate::key::{KeyHasher, low32};
+use crate::sample::PacketSample;
 use budget::Budget;
 use cache_key::{Addresses, CacheKey};
 use entry::{DETAILS_ANY, Entry};
@@ -57,7 +58,7 @@ use woken::Woken;
 const WAYS: usize = 8;
 /// A way seen this recently is not given to another flow.
 pub const BUSY: Nanos = Nanos::from_millis(10);
-/// Capacity of the ring of QP1 packets on their way to the control core, 400 bytes each.
+/// Capacity of each ingress port's ring of QP1 packets on their way to the control core, 400 bytes each.
 const MESSAGES: usize = 1_024;
 
 /// Number of packets of a run that may be shown or begin a flow while there are many flows: each costs as much as ten that are counted, so a run
@@ -86,8 +87,8 @@ pub struct FlowCache {
     /// Addresses of IPv6 flows.
     wide: Box<[Addresses]>,
     shared: Arc<CacheShared>,
-    rings: Rings,
-    messages: Producer<CmCopy>,
+    rings: Rings<PacketSample>,
+    messages: Rings<CmCopy>,
     owed_strikes: Producer<OwedStrike>,
     ports: u32,
     hasher: KeyHasher,
@@ -103,7 +104,7 @@ pub struct FlowCache {
 impl FlowCache {
     /// Makes a cache of at least `slots` flows for the ports in `ports`, and a ring of `ring` records (96 bytes each) for each ingress port.
     ///
-    /// `seed` should differ from start to start, so that nobody can aim at one set.
+    /// Messages have rings of their own, of [`MESSAGES`] each. `seed` should differ from start to start, so that nobody can aim at one set.
     #[must_use]
     pub fn new(slots: usize, ports: u32, ring: usize, seed: u64) -> (FlowCache, CacheReader) {
         let sets = slots.div_ceil(WAYS).next_power_of_two();
@@ -114,9 +115,10 @@ impl FlowCache {
             owing: AtomicU64::new(0),
             counters: CacheCounters::default(),
             damaged: Default::default(),
+            lost_messages: Default::default(),
         });
         let (rings, waiting) = Rings::new(ring);
-        let (messages, copies) = RingBuffer::new(MESSAGES);
+        let (messages, copies) = Rings::new(MESSAGES);
         let (debts, owed) = RingBuffer::new(OWED_STRIKES);
         let cache = FlowCache {
             tags: vec![0; sets].into_boxed_slice(),
@@ -250,7 +252,7 @@ const fn matching(tags: u64, tag: u64) -> u64 {
     differ.wrapping_sub(ONES) & !differ & (ONES << 7)
 }
 
-const _: () = assert!(size_of::<crate::sample::PacketSample>() <= 96);
+const _: () = assert!(size_of::<PacketSample>() <= 96);
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -21,7 +21,7 @@ counters! {
     pub struct SeenCounters => SeenCount {
         /// QP1 packets given to the control core.
         messages: Counter => no_metric(),
-        /// QP1 packets lost because the ring was full or the budget of their source was used up.
+        /// QP1 packets lost because the ring of their port was full or the budget of their source was used up.
         message_drops: Counter => metric("npcc_cm_packets").tag("kind", "dropped"),
         /// Packets of XRC, RD and vendors' own transports: forwarded, never signalled.
         unsupported: Counter => no_metric(),
@@ -56,6 +56,7 @@ pub struct CacheShared {
     /// Counters of the worker.
     pub counters: CacheCounters,
     pub(super) damaged: [Counter; MAX_PORTS],
+    pub(super) lost_messages: [Counter; MAX_PORTS],
 }
 
 impl CacheShared {
@@ -65,13 +66,19 @@ impl CacheShared {
     pub fn damaged_by(&self, port: PortId) -> u64 {
         self.damaged.get(port.index()).map_or(0, Counter::get)
     }
+
+    /// Number of QP1 packets that came in by this port and were lost on the way to the control core.
+    #[must_use]
+    pub fn messages_lost_by(&self, port: PortId) -> u64 {
+        self.lost_messages.get(port.index()).map_or(0, Counter::get)
+    }
 }
 
 /// The control core's side of a worker's flow cache.
 #[derive(Debug)]
 pub struct CacheReader {
-    pub(super) waiting: Waiting,
-    pub(super) messages: Consumer<CmCopy>,
+    pub(super) waiting: Waiting<PacketSample>,
+    pub(super) messages: Waiting<CmCopy>,
     pub(super) owed_strikes: Consumer<OwedStrike>,
     /// Number of entries taken from the ring of flows that send again, modulo 2^32.
     pub(super) woken: u32,
@@ -98,10 +105,9 @@ impl CacheReader {
         self.waiting.pop_together(most, quotas)
     }
 
-    /// Takes the next QP1 packet.
-    #[inline]
-    pub fn pop_message(&mut self) -> Option<CmCopy> {
-        self.messages.pop().ok()
+    /// Takes the next QP1 packets of all ports in the order of time, up to `N` of them.
+    pub(crate) fn pop_messages<const N: usize>(&mut self) -> ArrayVec<CmCopy, N> {
+        self.messages.pop_together(N, &[N; MAX_PORTS])
     }
 
     /// Number of slots.

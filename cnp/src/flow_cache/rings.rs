@@ -1,4 +1,5 @@
-//! Rings of records from a worker to the control core, one per ingress port: a flood at a port fills its own ring, and delays no other's records.
+//! Rings from a worker to the control core, one per ingress port, for records and for messages of the connection manager: a flood at a port
+//! fills its own ring and takes no place of another's.
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, PortId};
@@ -6,12 +7,41 @@ use rtrb::chunks::ReadChunk;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::{RING_TURN, stamp};
+use crate::cm::copy::CmCopy;
 use crate::sample::PacketSample;
+
+/// Entry of the rings, made of one packet.
+pub(super) trait Entry: Copy {
+    /// Port by which the packet came in.
+    fn ingress(&self) -> PortId;
+    /// Time at which it was enqueued.
+    fn time(&self) -> Nanos;
+}
+
+impl Entry for PacketSample {
+    fn ingress(&self) -> PortId {
+        self.ingress
+    }
+
+    fn time(&self) -> Nanos {
+        self.time
+    }
+}
+
+impl Entry for CmCopy {
+    fn ingress(&self) -> PortId {
+        self.ingress
+    }
+
+    fn time(&self) -> Nanos {
+        self.time
+    }
+}
 
 /// Producer of one ring.
 #[derive(Debug)]
-struct Ring {
-    records: Producer<PacketSample>,
+struct Ring<T> {
+    entries: Producer<T>,
     /// Turn of 16 age units ([`RING_TURN`]) in which the ring was last found full.
     full_in: u32,
 }
@@ -22,15 +52,15 @@ const fn turn(now: Nanos) -> u32 {
 
 /// Producers of all rings: the worker's end.
 #[derive(Debug)]
-pub(super) struct Rings(Box<[Ring]>);
+pub(super) struct Rings<T>(Box<[Ring<T>]>);
 
-impl Rings {
-    /// Makes rings of `records` each; returns both ends.
-    pub(super) fn new(records: usize) -> (Rings, Waiting) {
-        let pairs = (0..MAX_PORTS).map(|_| RingBuffer::new(records.max(1)));
+impl<T: Entry> Rings<T> {
+    /// Makes rings of `entries` each; returns both ends.
+    pub(super) fn new(entries: usize) -> (Rings<T>, Waiting<T>) {
+        let pairs = (0..MAX_PORTS).map(|_| RingBuffer::new(entries.max(1)));
         let (producers, consumers): (Vec<_>, Vec<_>) = pairs.unzip();
-        let ring = |records| Ring {
-            records,
+        let ring = |entries| Ring {
+            entries,
             full_in: u32::MAX,
         };
         let rings = producers.into_iter().map(ring).collect();
@@ -45,12 +75,12 @@ impl Rings {
         ring.is_none_or(|ring| ring.full_in == turn(now))
     }
 
-    /// Puts a record into its port's ring; returns false if that is full.
-    pub(super) fn push(&mut self, record: PacketSample, now: Nanos) -> bool {
-        let Some(ring) = self.0.get_mut(record.ingress.index()) else {
+    /// Puts an entry into its port's ring; returns false if that is full.
+    pub(super) fn push(&mut self, entry: T, now: Nanos) -> bool {
+        let Some(ring) = self.0.get_mut(entry.ingress().index()) else {
             return false;
         };
-        let is_pushed = ring.records.push(record).is_ok();
+        let is_pushed = ring.entries.push(entry).is_ok();
         if !is_pushed {
             ring.full_in = turn(now);
         }
@@ -58,27 +88,27 @@ impl Rings {
     }
 }
 
-/// Maximum number of records of each port that are taken at once.
+/// Maximum number of entries of each port that are taken at once.
 pub(crate) type Quotas = [usize; MAX_PORTS];
 
 /// Consumers of all rings: the control core's end.
 #[derive(Debug)]
-pub(super) struct Waiting(Box<[Consumer<PacketSample>]>);
+pub(super) struct Waiting<T>(Box<[Consumer<T>]>);
 
-impl Waiting {
-    /// Number of ports with waiting records.
+impl<T: Entry> Waiting<T> {
+    /// Number of ports with waiting entries.
     pub(super) fn ports(&self) -> usize {
         let waiting = self.0.iter().filter(|ring| !ring.is_empty());
         waiting.count()
     }
 
-    /// Takes the next records of all ports in the order of time, up to `most` of them and `N`; of a port that has more than its quota, the
+    /// Takes the next entries of all ports in the order of time, up to `most` of them and `N`; of a port that has more than its quota, the
     /// rest comes later.
     pub(super) fn pop_together<const N: usize>(
         &mut self,
         most: usize,
         quotas: &Quotas,
-    ) -> ArrayVec<PacketSample, N> {
+    ) -> ArrayVec<T, N> {
         let most = most.min(N);
         let ports = self.0.iter_mut().zip(quotas);
         let chunks = ports.filter_map(|(ring, quota)| {
@@ -87,34 +117,34 @@ impl Waiting {
         });
         let mut ports: ArrayVec<_, MAX_PORTS> =
             chunks.map(|chunk| Merged { chunk, taken: 0 }).collect();
-        let mut records = ArrayVec::new();
-        while records.len() < most {
+        let mut entries = ArrayVec::new();
+        while entries.len() < most {
             let heads = ports
                 .iter_mut()
-                .filter_map(|port| Some((port.head()?, port)));
-            let Some((head, port)) = heads.min_by_key(|(head, _)| head.time) else {
+                .filter_map(|port| Some((port.head()?.time(), port)));
+            let Some((_, port)) = heads.min_by_key(|(time, _)| *time) else {
                 break;
             };
+            entries.extend(port.head().copied());
             port.taken += 1;
-            records.push(head);
         }
         for port in ports {
             port.chunk.commit(port.taken);
         }
-        records
+        entries
     }
 }
 
-/// Waiting records of one port, and the number taken of them.
-struct Merged<'a> {
-    chunk: ReadChunk<'a, PacketSample>,
+/// Waiting entries of one port, and the number taken of them.
+struct Merged<'a, T> {
+    chunk: ReadChunk<'a, T>,
     taken: usize,
 }
 
-impl Merged<'_> {
-    fn head(&self) -> Option<PacketSample> {
+impl<T> Merged<'_, T> {
+    fn head(&self) -> Option<&T> {
         let (first, second) = self.chunk.as_slices();
         let rest = || second.get(self.taken - first.len());
-        first.get(self.taken).or_else(rest).copied()
+        first.get(self.taken).or_else(rest)
     }
 }

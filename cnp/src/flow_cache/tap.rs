@@ -210,10 +210,14 @@ impl FlowCache {
         };
         let from = (copy.ingress, Source::of_words(copy.key.src));
         let counters = &self.shared.counters.seen;
-        if self.budget.admits_message(from, sighting.now) && self.messages.push(copy).is_ok() {
+        if self.budget.admits_message(from, sighting.now) && self.messages.push(copy, sighting.now)
+        {
             counters.messages.add(1);
-        } else {
-            counters.message_drops.add(1);
+            return;
+        }
+        counters.message_drops.add(1);
+        if let Some(lost) = self.shared.lost_messages.get(copy.ingress.index()) {
+            lost.add(1);
         }
     }
 

@@ -55,6 +55,8 @@ pub(crate) struct CmTable {
     most_requested: usize,
     /// Number of pairs doubted or taken back because something spoke against them.
     pub(crate) contradicted: u64,
+    /// Number of connections that made room for others.
+    pub(crate) displaced: u64,
     /// Number of messages refused because every entry was in use.
     pub(crate) refused: u64,
 }
@@ -68,6 +70,7 @@ impl CmTable {
             requested: Holdings::new(seed),
             most_requested: (connections / REQUESTED_SHARE).max(1),
             contradicted: 0,
+            displaced: 0,
             refused: 0,
         }
     }

@@ -296,6 +296,11 @@ impl ConnectionTable {
         self.cm.contradicted
     }
 
+    /// Number of the connection manager's connections that made room for others.
+    pub(crate) const fn cm_displaced(&self) -> u64 {
+        self.cm.displaced
+    }
+
     /// Finds the endpoint with this key.
     #[must_use]
     pub fn find(&self, key: &FlowKey) -> Option<EndpointId> {

@@ -17,6 +17,7 @@ impl FlowTracker {
         status.ends.set(self.connections.len() as u64);
         status.ends_refused.set(self.connections.refused());
         status.ends_displaced.set(self.connections.displaced());
+        status.cm.displaced.publish(self.connections.cm_displaced());
         status
             .cm
             .contradicted

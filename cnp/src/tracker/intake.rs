@@ -18,6 +18,8 @@ use crate::uncounted::Uncounted;
 
 /// Maximum number of QP1 packets processed per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;
+/// Number of QP1 packets processed between two looks at the clock.
+const MESSAGES_TOGETHER: usize = 8;
 /// Maximum number of new endpoints per tick and worker, in equal parts for the ports that have records: entering one costs several times what the
 /// record of a known one does.
 const NEW_PER_TICK: usize = 64;
@@ -36,19 +38,7 @@ impl FlowTracker {
         let first = (self.first_reader + 1) % readers.max(1);
         self.first_reader = first;
         for reader in (0..readers).map(|next| (first + next) % readers) {
-            for _ in 0..MESSAGES_PER_TICK {
-                let message = self
-                    .readers
-                    .get_mut(reader)
-                    .and_then(CacheReader::pop_message);
-                let Some(message) = message else {
-                    break;
-                };
-                self.observe_message(&message, now);
-                if deadline.is_over() {
-                    break;
-                }
-            }
+            self.observe_messages(reader, now, deadline);
             // A flood of new flows must not hold up those that are to be signalled, nor new ones of other ports.
             let ports = self
                 .readers
@@ -97,8 +87,24 @@ impl FlowTracker {
         reader.map_or_else(ArrayVec::new, |reader| reader.pop_together(most, quotas))
     }
 
-    /// Processes messages of the connection manager.
-    pub(super) fn observe_message(&mut self, copy: &CmCopy, now: Nanos) {
+    /// Processes messages that a worker passed on, a limited number, until the deadline.
+    fn observe_messages(&mut self, reader: usize, now: Nanos, deadline: &Deadline<'_>) {
+        for _ in 0..MESSAGES_PER_TICK / MESSAGES_TOGETHER {
+            let Some(reader) = self.readers.get_mut(reader) else {
+                return;
+            };
+            let messages = reader.pop_messages::<MESSAGES_TOGETHER>();
+            for message in &messages {
+                self.observe_message(message, now);
+            }
+            if messages.is_empty() || deadline.is_over() {
+                return;
+            }
+        }
+    }
+
+    /// Processes a message of the connection manager.
+    fn observe_message(&mut self, copy: &CmCopy, now: Nanos) {
         let status = &self.status;
         status.cm.heard.add(1);
         if !self.settings.trusts(copy.ingress) {

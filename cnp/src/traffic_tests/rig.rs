@@ -142,6 +142,11 @@ impl Rig {
         self.seen.damaged_by(port)
     }
 
+    /// Number of QP1 packets that came in by this port and were lost on the way to the control core.
+    pub(crate) fn messages_lost_by(&self, port: PortId) -> u64 {
+        self.seen.messages_lost_by(port)
+    }
+
     /// Changes the control core's settings.
     pub(crate) fn configure(&mut self, change: impl FnOnce(&mut Settings)) -> Result<(), Refused> {
         let mut settings = self.core.settings().clone();

@@ -41,6 +41,7 @@ impl CmTable {
             return false;
         };
         self.close(id, None);
+        self.displaced += 1;
         true
     }
 

@@ -105,7 +105,7 @@ impl Flow {
             meta: &Meta::of(frame.data().len(), ingress, egress, QUEUE),
             now: ms(self.now),
         });
-        while let Some(copy) = self.reader.pop_message() {
+        for copy in self.reader.pop_messages::<1>() {
             let message = copy.message().unwrap();
             self.book
                 .observe_message((&copy.key, copy.ingress), &message, copy.time);

@@ -54,6 +54,10 @@ impl View {
                 let damaged = self.workers.caches.iter().map(|cache| cache.damaged_by(id));
                 damaged.sum()
             }),
+            message_drops_ports: self.by_port(|id| {
+                let caches = self.workers.caches.iter();
+                caches.map(|cache| cache.messages_lost_by(id)).sum()
+            }),
         }
     }
 

@@ -48,6 +48,8 @@ pub struct Npcc {
     pub uncounted_ports: BTreeMap<String, u64>,
     /// Packets not learned from because their ICRC was wrong, by ingress port.
     pub damaged_ports: BTreeMap<String, u64>,
+    /// QP1 packets lost on the way to the control core, by ingress port.
+    pub message_drops_ports: BTreeMap<String, u64>,
 }
 
 impl Npcc {
@@ -68,6 +70,7 @@ impl Npcc {
             for (name, by_port) in [
                 ("uncounted_ports", &mut self.uncounted_ports),
                 ("damaged_ports", &mut self.damaged_ports),
+                ("message_drops_ports", &mut self.message_drops_ports),
             ] {
                 let mut count = by_port.remove(port).unwrap_or_default();
                 show(path.then(name).then(port), &mut count);
