@@ -1,4 +1,4 @@
-//! The switch as a service: its notifications to the service manager, its journal entries, and the support archive.
+//! The switch as a service: its units, its notifications to the service manager, its journal entries, and the support archive.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use common::manager::{Manager, fields};
 use common::net::Space;
 use common::switch::Switch;
-use common::{Lab, NULL_PORTS, Running, alone, assert_success, http};
+use common::{Lab, NULL_PORTS, Running, alone, assert_success, http, root};
 use npcc_testkit::wait;
 
 /// A running switch; the test acts as its service manager.
@@ -403,4 +403,58 @@ fn techsupport_has_every_table_the_configuration_and_the_doctors_findings() {
         parts["MANIFEST"]
     );
     assert!(parts.contains_key("doctor.txt"));
+}
+
+/// Returns the value of a key in a section of a unit; the last one counts.
+fn setting(unit: &str, section: &str, key: &str) -> Option<String> {
+    let heading = format!("[{section}]");
+    let lines = unit.lines().skip_while(|line| *line != heading).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    let values = lines.filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    values.last().map(str::to_owned)
+}
+
+/// Regression: a device that came a few seconds late left the unit failed for good, as systemd gives up after five starts in ten seconds.
+#[test]
+fn every_unit_that_restarts_after_a_failure_does_so_however_often() {
+    let mut checked = Vec::new();
+    for folder in ["packaging/systemd", "packaging/feed"] {
+        for file in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = file.unwrap().path();
+            let unit = std::fs::read_to_string(&path).unwrap();
+            if setting(&unit, "Service", "Restart").as_deref() != Some("on-failure") {
+                continue;
+            }
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            // The default of 100 ms restarts it ten times a second.
+            let pause = setting(&unit, "Service", "RestartSec").unwrap_or_else(|| panic!("{name}"));
+            let pause: u32 = pause.parse().unwrap();
+            let limit = setting(&unit, "Unit", "StartLimitIntervalSec");
+            assert!(pause >= 1, "{name}: RestartSec={pause}");
+            assert!(
+                limit.as_deref() == Some("0") || 5 * pause > 10,
+                "{name}: {limit:?}"
+            );
+            checked.push(name);
+        }
+    }
+    checked.sort();
+    assert_eq!(
+        checked,
+        [
+            "npcc-agent.service",
+            "npcc-feed.service",
+            "npcc-lldpd@.service",
+            "npcc-switch.service"
+        ]
+    );
+}
+
+/// Guards the switch against the memory of others: without this it is the largest process of the host, and the kernel's first choice.
+#[test]
+fn the_switch_is_not_the_first_that_the_kernel_ends_for_memory() {
+    let unit = root().join("packaging/systemd/npcc-switch.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    let adjust = setting(&unit, "Service", "OOMScoreAdjust");
+    assert_eq!(adjust.as_deref(), Some("-900"));
 }
