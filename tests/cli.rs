@@ -361,3 +361,40 @@ fn bench_measures_how_soon_cnps_answer_a_crossing() {
         assert_eq!(line["questions"].as_u64() > Some(0), requested, "{line}");
     }
 }
+
+/// Regression: bash completed the first word and nothing below it.
+#[test]
+fn bash_completes_every_word() {
+    let lab = Lab::new();
+    assert_success(&lab.command(&["generate", "made"]).output().unwrap());
+    // As bash calls what the script registers: the program, the word to complete, and the one before.
+    let script = "source made/npcc-switch.bash
+        COMP_WORDS=(npcc-switch \"$@\") COMP_CWORD=$#
+        [[ $(complete -p npcc-switch) =~ -F\\ ([^\\ ]+) ]]
+        ${BASH_REMATCH[1]} npcc-switch \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD-1]}\"
+        echo \"${COMPREPLY[@]}\"";
+    let completed = |words: &[&str]| {
+        let mut bash = std::process::Command::new("bash");
+        bash.current_dir(lab.dir.path())
+            .args(["-ec", script, "bash"]);
+        let output = bash.args(words).output().unwrap();
+        assert_success(&output);
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    for (words, found) in [
+        (&["sho"][..], "show"),
+        (&["show", "ro"], "routes"),
+        (&["show", "--out"], "--outcome"),
+        (&["port", "wan0", "do"], "down"),
+        (&["pair", "dis"], "distrust"),
+        (&["pair", "suggest", "--pe"], "--peer"),
+        (&["show", "routes", "--di"], "--diff"),
+    ] {
+        assert_eq!(completed(words), found, "{words:?}");
+    }
+    let options = completed(&["show", "--"]);
+    assert!(
+        options.split(' ').any(|option| option == "--json"),
+        "{options}"
+    );
+}
