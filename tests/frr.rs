@@ -73,6 +73,9 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
             installed(prefix)
         });
     }
+    // The router advertisement that BGP finds its unnumbered neighbour by is read by zebra alone: it is no default route.
+    assert_eq!(rack.space.says("ip -6 route show default"), "");
+    assert!(!installed("::/0"), "{:#}", rack.show("routes"));
     for (side, from, to) in [
         ("dc", "10.101.0.1", "10.102.0.1"),
         ("wan", "2001:db8:102::1", "2001:db8:101::1"),

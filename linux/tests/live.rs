@@ -14,6 +14,7 @@ mod common;
 #[path = "common/live.rs"]
 mod live;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use live::{Live, host_mac, port_mac};
@@ -100,6 +101,45 @@ fn a_next_hop_is_asked_for_and_a_change_of_its_mac_address_followed() {
         ),
     );
     live.equal("at the end");
+}
+
+/// A TAP is an interface of a router from the moment it is made, and stays one.
+#[test]
+fn a_router_takes_nothing_from_hosts_and_what_somebody_changes_is_set_back() {
+    let live = Live::open("router");
+    let all = [
+        "ipv6/conf/p0.7/accept_ra",
+        "ipv6/conf/p0.7/autoconf",
+        "ipv6/conf/p0.7/accept_redirects",
+        "ipv6/conf/p0.7/proxy_ndp",
+        "ipv4/conf/p0.7/accept_redirects",
+        "ipv4/conf/p0.7/send_redirects",
+        "ipv4/conf/p0.7/proxy_arp",
+        "ipv4/conf/all/accept_redirects",
+        "ipv4/conf/all/send_redirects",
+    ];
+    for sysctl in all {
+        assert_eq!(live.sysctl_of(sysctl), "0", "{sysctl}");
+    }
+    let set_back = || {
+        let notices = live.notices.lock().unwrap();
+        let reports = notices.iter().filter_map(|one| match one {
+            Notice::Compared(report) => Some(report.set_back.clone()),
+            _ => None,
+        });
+        reports.flatten().collect::<BTreeSet<String>>()
+    };
+    live.equal("at the start");
+    assert_eq!(set_back(), BTreeSet::new());
+    for sysctl in all {
+        live.sysctl(sysctl, "1");
+    }
+    live.equal("after the change");
+    let words = all.map(|sysctl| format!("sysctl net/{sysctl} was 1, set back to 0"));
+    assert_eq!(set_back(), BTreeSet::from(words));
+    for sysctl in all {
+        assert_eq!(live.sysctl_of(sysctl), "0", "{sysctl}");
+    }
 }
 
 /// Trap 1: the kernel does not notify of the routes that disappear with a link that is set down.

@@ -30,6 +30,8 @@ pub struct Report {
     pub differences: usize,
     /// Descriptions of the first differences.
     pub examples: Vec<String>,
+    /// Sysctls of the TAPs and of their namespace that somebody changed, and that were set back.
+    pub set_back: Vec<String>,
     /// True if nothing changed in the kernel meanwhile, so that differences are real and not changes under way.
     pub settled: bool,
     /// True if every dump was complete; objects missing from an inconsistent dump were kept.
@@ -45,6 +47,7 @@ impl Report {
             compared: 0,
             differences: 0,
             examples: vec![],
+            set_back: vec![],
             settled: true,
             whole: true,
         }

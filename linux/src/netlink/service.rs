@@ -20,6 +20,7 @@ use super::report::{Reason, Report};
 use super::wants::{RefusedByLinux, Wants};
 use crate::fib::Fib;
 use crate::table::model::Model;
+use crate::tap::sysctl;
 use crate::wanted::members::hops;
 use crate::wanted::resolving::Ask;
 use crate::wire::request::{LinkSettings, Resolve, forget, resolve, set_link};
@@ -32,6 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SLEEP: Duration = Duration::from_millis(250);
 /// Minimum pause after a comparison, as a multiple of its duration: it takes at most a tenth of the time.
 const SHARE: u32 = 10;
+
+/// Number of TAPs whose sysctls are read, some 20 us each, before the stream is read again.
+const SYSCTLS_OF: usize = 64;
 
 /// Netlink thread's state, see the module's text.
 pub struct Service<F, N> {
@@ -158,14 +162,39 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     }
 
     fn compare(&mut self, reason: Reason) -> io::Result<Report> {
-        let (report, turn) = self.mirror.dump(reason, &mut self.fib)?;
+        let (mut report, turn) = self.mirror.dump(reason, &mut self.fib)?;
         let pause = self.every.max(report.took * SHARE);
         self.due = Instant::now() + pause;
         self.last = (Instant::now(), report.took);
         self.after(turn);
+        self.set_back(&mut report)?;
         self.tell_status(Some(&report));
         (self.notice)(Notice::Compared(report.clone()));
         Ok(report)
+    }
+
+    /// Sets back the sysctls that somebody changed. The stream is read meanwhile, as thousands of TAPs take some 100 ms.
+    fn set_back(&mut self, report: &mut Report) -> io::Result<()> {
+        let names: Vec<String> = self.wants.names().map(str::to_owned).collect();
+        let mut done: Vec<_> = sysctl::set_back_in_namespace().collect();
+        for some in names.chunks(SYSCTLS_OF) {
+            done.extend(
+                some.iter()
+                    .flat_map(|name| sysctl::set_back_on_device(name)),
+            );
+            let turn = self.mirror.turn(&mut self.fib)?;
+            self.after(turn);
+        }
+        for one in done {
+            match one {
+                Ok(words) => report.set_back.push(words),
+                Err(source) => (self.notice)(Notice::Refused(RefusedByLinux {
+                    what: "to set a sysctl back".to_owned(),
+                    source,
+                })),
+            }
+        }
+        Ok(())
     }
 
     /// Returns the earliest time of a dump for this reason.

@@ -104,6 +104,11 @@ impl Wants {
         self.links.insert(name.to_owned(), (index, own));
     }
 
+    /// Iterates over the names of the switch's links.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.links.keys().map(String::as_str)
+    }
+
     /// Installs the addresses and neighbours of a link; returns refusals.
     pub fn put_link(&self, index: u32, requests: &mut Requests) -> Vec<RefusedByLinux> {
         let mut asking = Asking {

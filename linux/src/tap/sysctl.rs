@@ -3,10 +3,20 @@
 use std::fs;
 use std::io;
 
+/// Sysctl below `/proc/sys/net`, and its value; `@` stands for the name of a device.
+type Sysctl = (&'static str, &'static str);
+
 /// Sysctls of the whole namespace.
 ///
 /// `nexthop_compat_mode` 0: one change of a next-hop object is one notification, not one for each route over it.
-const NAMESPACE: [(&str, &str); 1] = [("ipv4/nexthop_compat_mode", "0")];
+const NAMESPACE: [Sysctl; 1] = [("ipv4/nexthop_compat_mode", "0")];
+
+/// Sysctls of the whole namespace that are set back when somebody changes them: where `forwarding` is off, the value of `all` permits
+/// IPv4 redirects on every device, whatever the device's own is. Other devices of the namespace keep their own values.
+const NAMESPACE_OF_ROUTER: [Sysctl; 2] = [
+    ("ipv4/conf/all/accept_redirects", "0"),
+    ("ipv4/conf/all/send_redirects", "0"),
+];
 
 /// Sysctls of a TAP; `@` is its name.
 ///
@@ -15,7 +25,7 @@ const NAMESPACE: [(&str, &str); 1] = [("ipv4/nexthop_compat_mode", "0")];
 /// detect within half a minute that a MAC address changed: confirmed for 5 to 15 s, probed again within 5 s, by three probes
 /// to the old address and then by broadcast, a second each. One packet waits for an unresolved neighbour (RFC 1122, 2.3.2.2), not
 /// 100: all of them are charged to one socket, so that hosts that ping and do not answer ARP blocked ping for everybody.
-const DEVICE: [(&str, &str); 10] = [
+const DEVICE: [Sysctl; 10] = [
     ("ipv4/neigh/@/unres_qlen_bytes", "1"),
     ("ipv6/neigh/@/unres_qlen_bytes", "1"),
     ("ipv4/conf/@/rp_filter", "2"),
@@ -26,6 +36,19 @@ const DEVICE: [(&str, &str); 10] = [
     ("ipv6/neigh/@/delay_first_probe_time", "1"),
     ("ipv4/neigh/@/mcast_resolicit", "3"),
     ("ipv6/neigh/@/mcast_resolicit", "3"),
+];
+
+/// Sysctls of a TAP that are set back when somebody changes them: a TAP is an interface of a router, and a router takes no routes,
+/// addresses or parameters from hosts (RFC 4861, 6.2.7; RFC 1812, 5.2.7.2). One router advertisement of a host would otherwise give the
+/// switch a default route, or a route to a prefix behind another port. Linux answers for its own addresses only, and sends no redirects.
+const DEVICE_OF_ROUTER: [Sysctl; 7] = [
+    ("ipv6/conf/@/accept_ra", "0"),
+    ("ipv6/conf/@/autoconf", "0"),
+    ("ipv6/conf/@/accept_redirects", "0"),
+    ("ipv6/conf/@/proxy_ndp", "0"),
+    ("ipv4/conf/@/accept_redirects", "0"),
+    ("ipv4/conf/@/send_redirects", "0"),
+    ("ipv4/conf/@/proxy_arp", "0"),
 ];
 
 /// Capacity of the kernel's neighbour tables: as many as there are next-hop numbers.
@@ -55,6 +78,7 @@ pub fn room_for_neighbors() {
 pub fn of_namespace() -> io::Result<()> {
     NAMESPACE
         .iter()
+        .chain(&NAMESPACE_OF_ROUTER)
         .try_for_each(|(path, value)| set(path, value))
 }
 
@@ -63,7 +87,7 @@ pub fn of_namespace() -> io::Result<()> {
 /// # Errors
 /// The sysctl that could not be written; those of IPv6 need not exist.
 pub fn of_device(name: &str) -> io::Result<()> {
-    for (path, value) in DEVICE {
+    for (path, value) in DEVICE.iter().chain(&DEVICE_OF_ROUTER) {
         let done = set(&path.replace('@', name), value);
         let without = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         if done
@@ -74,6 +98,32 @@ pub fn of_device(name: &str) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Sets back the sysctls of a router that somebody changed in the namespace; yields a description of each, or why it could not be set.
+pub fn set_back_in_namespace() -> impl Iterator<Item = io::Result<String>> {
+    let all = NAMESPACE_OF_ROUTER.into_iter();
+    all.filter_map(|(path, value)| set_back(path, value).transpose())
+}
+
+/// Sets back the sysctls of a router that somebody changed on a device; yields a description of each, or why it could not be set.
+pub fn set_back_on_device(name: &str) -> impl Iterator<Item = io::Result<String>> {
+    let all = DEVICE_OF_ROUTER.into_iter();
+    all.filter_map(move |(path, value)| set_back(&path.replace('@', name), value).transpose())
+}
+
+/// Sets a sysctl back if it exists and has another value; returns a description if so.
+fn set_back(path: &str, value: &str) -> io::Result<Option<String>> {
+    let Ok(now) = fs::read_to_string(format!("/proc/sys/net/{path}")) else {
+        return Ok(None);
+    };
+    let now = now.trim();
+    if now == value {
+        return Ok(None);
+    }
+    set(path, value)?;
+    let words = format!("sysctl net/{path} was {now}, set back to {value}");
+    Ok(Some(words))
 }
 
 fn set(path: &str, value: &str) -> io::Result<()> {

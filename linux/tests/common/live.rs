@@ -295,6 +295,18 @@ impl Live {
             .status();
         assert!(done.unwrap().success(), "{path}");
     }
+
+    /// Returns the value of a sysctl under `/proc/sys/net` of the namespace.
+    pub fn sysctl_of(&self, path: &str) -> String {
+        let done = Command::new("ip")
+            .args(["netns", "exec", &self.name, "cat"])
+            .arg(format!("/proc/sys/net/{path}"))
+            .output();
+        String::from_utf8(done.unwrap().stdout)
+            .unwrap()
+            .trim()
+            .to_owned()
+    }
 }
 
 impl Live {

@@ -59,15 +59,19 @@ impl Management {
                 }
             }
             Notice::Addresses(port, interfaces) => self.address(port, &interfaces),
-            // At the start every route is new, so differences mean nothing.
-            Notice::Compared(report)
-                if !report.settled || report.differences == 0 || report.reason == Reason::Start => {
+            Notice::Compared(report) => {
+                for words in &report.set_back {
+                    self.note_of_linux(words);
+                }
+                // At the start every route is new, so differences mean nothing.
+                if report.settled && report.differences > 0 && report.reason != Reason::Start {
+                    self.note_of_linux(&format!(
+                        "{} differences between the kernel and what was known of it, mended: {}",
+                        report.differences,
+                        report.examples.join("; ")
+                    ));
+                }
             }
-            Notice::Compared(report) => self.note_of_linux(&format!(
-                "{} differences between the kernel and what was known of it, mended: {}",
-                report.differences,
-                report.examples.join("; ")
-            )),
             Notice::NoRoom(refused) => self.note_of_linux(&format!("no room: {refused}")),
             Notice::Refused(refused) => self.note_of_linux(&refused.to_string()),
             Notice::Ended(error) => self.note_of_linux(&format!(

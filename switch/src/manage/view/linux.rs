@@ -121,6 +121,7 @@ impl View {
         give: &mut dyn FnMut(&Route) -> io::Result<()>,
     ) -> Result<End, Unanswered> {
         let report = kernel.compare().ok_or_else(gone)?;
+        let mended = mended.chain(report.set_back);
         let wrong = kernel.verify().ok_or_else(gone)?;
         let mended = report.examples.into_iter().filter(|_| report.settled);
         let mended = mended.map(|example| (example, "mended"));
