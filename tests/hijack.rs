@@ -11,11 +11,12 @@
 
 mod common;
 
+use std::io::{BufRead as _, BufReader};
 use std::process::Command;
 
 use common::net::peer;
 use common::rack::Rack;
-use common::{alone, assert_success};
+use common::{Running, alone, assert_success};
 use serde_json::Value;
 
 /// Returns a command that plays the host of `dc` by `tests/peer/hijack.py`.
@@ -120,4 +121,90 @@ fn a_redirect_of_a_gateway_changes_no_route() {
     let way = rack.space.says("ip -6 route get 2001:db8:99::1");
     assert!(way.contains(&format!("via {gateway} dev dc0")), "{way}");
     rack.end();
+}
+
+/// Earlier defect: one ARP answer with such an address turned a flow of data into broadcasts, or into frames for the switch itself.
+#[test]
+fn an_answer_with_a_mac_address_that_is_no_other_hosts_is_not_forwarded_to() {
+    let _alone = alone();
+    let rack = Rack::new("claims", "");
+    rack.until("the hosts reach the switch", |rack| {
+        rack.pings("dc", "10.0.1.1") && rack.pings("wan", "10.0.2.1")
+    });
+    let host = "02:00:00:00:01:77";
+    let claims = [
+        ("10.0.1.60", host, Value::Null),
+        ("10.0.1.61", "01:00:5e:00:00:09", "group".into()),
+        ("10.0.1.62", "ff:ff:ff:ff:ff:ff", "broadcast".into()),
+        ("10.0.1.63", "00:00:00:00:00:00", "zero".into()),
+        ("10.0.1.64", "02:00:00:00:01:01", "own".into()),
+        // The address of the port that it is not behind.
+        ("10.0.1.65", "02:00:00:00:02:01", "own".into()),
+        ("2001:db8:1::66", "33:33:00:00:00:09", "group".into()),
+    ];
+    let words: Vec<String> = claims
+        .iter()
+        .map(|(address, mac, _)| format!("{address}={mac}"))
+        .collect();
+    let mut claimer = Running::of(
+        forger(&rack, &format!("claim {}", words.join(" ")))
+            .spawn()
+            .unwrap(),
+    );
+    let heard = BufReader::new(claimer.stdout.take().unwrap());
+    for (n, (address, _, _)) in (60u8..).zip(&claims) {
+        let command = if address.contains(':') {
+            format!("ip -6 route add 2001:db8:{n}::/48 via {address}")
+        } else {
+            format!("ip route add 10.{n}.0.0/16 via {address}")
+        };
+        assert_eq!(rack.space.says(&command), "", "{command}");
+    }
+    let row =
+        |rack: &Rack, address: &str| rack.show(&format!("neighbors --host {address}"))[0].clone();
+    for (address, mac, refused) in &claims {
+        rack.until(&format!("{address} has answered"), |rack| {
+            row(rack, address)["mac"] == *mac
+        });
+        assert_eq!(row(&rack, address)["refused"], *refused, "{address}");
+    }
+    for (n, (address, _, refused)) in (60u8..).zip(&claims) {
+        let prefix = if address.contains(':') {
+            format!("2001:db8:{n}::/48")
+        } else {
+            format!("10.{n}.0.0/16")
+        };
+        let kind = if refused.is_null() {
+            "forward"
+        } else {
+            "unresolved"
+        };
+        rack.until(&format!("{prefix} is {kind}"), |rack| {
+            rack.show(&format!("routes --host {prefix}"))[0]["next_hops"][0]["kind"] == kind
+        });
+    }
+    // Data to what is behind the claims, and to the claims themselves.
+    for n in (60..66).rev() {
+        for address in [format!("10.{n}.0.1"), format!("10.0.1.{n}")] {
+            let (answered, said) = rack.host("wan", &format!("ping -n -c 1 -W 0.2 {address}"));
+            assert!(!answered, "{said}");
+        }
+    }
+    let linux = rack.show("linux");
+    assert_eq!(linux["refused_neighbors"], 6, "{linux:#}");
+    rack.agrees("at the end");
+    let (_, stats) = rack.end();
+    let drops = stats["ports"][1]["drops"]["unresolved"].as_u64();
+    assert!(
+        drops.is_some_and(|drops| drops >= 10),
+        "{:#}",
+        stats["ports"]
+    );
+    claimer.kill().unwrap();
+    let to: Vec<String> = heard.lines().map_while(Result::ok).collect();
+    assert_eq!(
+        to,
+        [host, host],
+        "frames to the host, and none to the others"
+    );
 }

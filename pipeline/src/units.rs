@@ -185,6 +185,21 @@ impl Mac {
         self.0[0] & 1 == 1
     }
 
+    /// Returns the reason why no frame may be sent to this address as a neighbour's, where `own` are the addresses of the switch; `None`
+    /// for the address of another host.
+    #[must_use]
+    pub fn refused_as_neighbor(self, own: impl IntoIterator<Item = Mac>) -> Option<RefusedMac> {
+        match self {
+            Mac([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]) => Some(RefusedMac::Broadcast),
+            group if group.is_group() => Some(RefusedMac::Group),
+            Mac([0, 0, 0, 0, 0, 0]) => Some(RefusedMac::Zero),
+            host => own
+                .into_iter()
+                .any(|own| own == host)
+                .then_some(RefusedMac::Own),
+        }
+    }
+
     /// Returns the address as the low 48 bits of a word, first octet highest.
     #[must_use]
     pub const fn to_u64(self) -> u64 {
@@ -197,6 +212,20 @@ impl Mac {
     pub const fn from_u64(word: u64) -> Mac {
         let [_, _, a, b, c, d, e, f] = word.to_be_bytes();
         Mac([a, b, c, d, e, f])
+    }
+}
+
+crate::named! {
+    /// Reason why a MAC address cannot be a neighbour's: frames to it would reach all hosts of a segment, or none (RFC 1812, 3.3.2).
+    pub enum RefusedMac {
+        /// The broadcast address.
+        Broadcast = "broadcast",
+        /// A multicast address.
+        Group = "group",
+        /// All zero.
+        Zero = "zero",
+        /// The address of a port of the switch, any port: over a loop between two ports the switch would forward frames to itself.
+        Own = "own",
     }
 }
 

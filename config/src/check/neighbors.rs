@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::{Check, port_path};
 use crate::model::Neighbor;
 use crate::tree::Path;
-use crate::units::Mac;
+use crate::units::RefusedMac;
 
 pub(super) fn check(check: &mut Check<'_>) {
     let file = check.file;
@@ -48,8 +48,14 @@ pub(super) fn check(check: &mut Check<'_>) {
 
 fn mac(check: &mut Check<'_>, path: &Path, neighbor: &Neighbor) {
     let mac = neighbor.mac;
-    if mac.is_group() || mac == Mac::default() {
-        let message = format!("`{mac}` is not the address of one host");
+    // Without Linux, a port may have the address of a host behind another port, which it then stands in for.
+    let ports = check.file.ports.iter();
+    let own = ports.filter(|port| check.file.linux.integrate || port.name == neighbor.port);
+    if let Some(refused) = mac.refused_as_neighbor(own.filter_map(|port| port.mac)) {
+        let message = match refused {
+            RefusedMac::Own => format!("`{mac}` is the address of a port of this switch"),
+            _ => format!("`{mac}` is not the address of one host"),
+        };
         check.error(
             &path.key("mac"),
             message,

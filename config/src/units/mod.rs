@@ -19,7 +19,7 @@ mod written;
 pub use auto::Auto;
 pub use net::{Address, Interface, Prefix};
 pub use npcc_pipeline::quantity::UnitError;
-pub use npcc_pipeline::units::{BitRate, Bytes, Mac, Nanos};
+pub use npcc_pipeline::units::{BitRate, Bytes, Mac, Nanos, RefusedMac};
 pub use percent::Percent;
 pub use quantities::{Count, Length};
 pub use ranged::Ranged;

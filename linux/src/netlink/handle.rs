@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::route::prefix::Prefix;
-use npcc_pipeline::units::PortId;
+use npcc_pipeline::units::{PortId, RefusedMac};
 
 use super::report::{Counts, Report};
 use super::wants::{RefusedByLinux, Wanted};
@@ -63,6 +63,17 @@ pub struct RouteRow {
     pub origin: Option<(u8, u32)>,
 }
 
+/// Neighbour behind a port of the switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeighborRow {
+    /// The kernel's neighbour.
+    pub neighbor: Neighbor,
+    /// Port and VLAN.
+    pub place: Place,
+    /// Reason why no frame is sent to its MAC address.
+    pub refused: Option<RefusedMac>,
+}
+
 /// Returns the installed state of all prefixes, in their order.
 pub(super) fn rows(differ: &Differ, routes: &Routes) -> Vec<RouteRow> {
     let row = |(prefix, installed)| {
@@ -90,7 +101,7 @@ pub(super) enum Command {
     Carrier(PortId, bool),
     Speed(PortId, u32),
     Compare(Sender<Report>),
-    Neighbors(Sender<Vec<(Neighbor, Place)>>),
+    Neighbors(Sender<Vec<NeighborRow>>),
     Verify(Sender<Vec<Prefix>>),
     Stop,
 }
@@ -138,9 +149,9 @@ impl Handle {
         self.ask(Command::Compare)
     }
 
-    /// Returns all neighbours behind a port of the switch, with port and VLAN; `None` when the thread has ended.
+    /// Returns all neighbours behind a port of the switch; `None` when the thread has ended.
     #[must_use]
-    pub fn neighbors(&self) -> Option<Vec<(Neighbor, Place)>> {
+    pub fn neighbors(&self) -> Option<Vec<NeighborRow>> {
         self.ask(Command::Neighbors)
     }
 

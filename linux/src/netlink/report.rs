@@ -67,6 +67,8 @@ pub struct Counts {
     pub dumps: u64,
     /// Number of differences that dumps found while nothing changed, after the start and without an overrun: faults.
     pub faults: u64,
+    /// Number of neighbours whose MAC address came to be refused: it is a group's, broadcast, zero or a port's own.
+    pub refused_neighbors: u64,
     /// Number of routes set in the switch or removed.
     pub routes: u64,
     /// Number of groups set in the switch.

@@ -14,7 +14,7 @@ use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::PortId;
 
 use super::ethtool::Ethtool;
-use super::handle::{Command, Handle, Notice, Status, rows};
+use super::handle::{Command, Handle, NeighborRow, Notice, Status, rows};
 use super::mirror::{Mirror, Turn};
 use super::report::{Reason, Report};
 use super::wants::{RefusedByLinux, Wants};
@@ -318,7 +318,13 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                 Ok(Command::Neighbors(answer)) => {
                     let all = self.mirror.model().neighbors().iter();
                     let ports = self.mirror.differ().ports();
-                    let ours = all.filter_map(|one| Some((*one, ports.place(one.link)?)));
+                    let ours = all.filter_map(|one| {
+                        Some(NeighborRow {
+                            neighbor: *one,
+                            place: ports.place(one.link)?,
+                            refused: ports.refusal(one),
+                        })
+                    });
                     let _ = answer.send(ours.collect());
                 }
                 Ok(Command::Verify(answer)) => {

@@ -75,6 +75,7 @@ impl State {
     fn note(&mut self, done: Done, turn: &mut Turn) {
         self.counts.routes += done.routes as u64;
         self.counts.groups += done.groups as u64;
+        self.counts.refused_neighbors += done.refused_neighbors as u64;
         turn.done.routes += done.routes;
         turn.done.groups += done.groups;
         turn.done.refused = done.refused.or_else(|| turn.done.refused.take());

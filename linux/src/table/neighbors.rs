@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use npcc_pipeline::route::prefix::Prefix;
-use npcc_pipeline::units::Mac;
 
 use super::sweep::Epoch;
 use crate::wire::neighbor::Neighbor;
@@ -16,12 +15,6 @@ pub struct Neighbors {
 }
 
 impl Neighbors {
-    /// Returns the MAC address of a neighbour on a link, while the kernel uses one.
-    #[must_use]
-    pub fn mac(&self, link: u32, address: IpAddr) -> Option<Mac> {
-        self.get(link, address)?.mac
-    }
-
     /// Returns a neighbour on a link.
     #[must_use]
     pub fn get(&self, link: u32, address: IpAddr) -> Option<&Neighbor> {

@@ -70,14 +70,15 @@ fn link_of(model: &Model, entry: &Entry) -> u32 {
     hops.first().map_or(0, |hop| hop.link)
 }
 
-/// Returns the neighbour with a MAC address that a host prefix leads to, if the route there says that its link is attached.
+/// Returns the neighbour with a MAC address of a host that a host prefix leads to, if the route there says that its link is attached.
 #[must_use]
 pub fn attached<'a>(model: &'a Model, ports: &Ports, prefix: Prefix) -> Option<&'a Neighbor> {
     if prefix.len() != full(prefix.family()) {
         return None;
     }
     let mut found = model.neighbors().within(prefix);
-    let known = |one: &&Neighbor| one.mac.is_some() && ports.place(one.link).is_some();
+    let known =
+        |one: &&Neighbor| ports.destination(one).is_some() && ports.place(one.link).is_some();
     let first = found.find(known)?;
     let (_, entry) = model.routes().covering(prefix).next()?;
     let taken = model.ways().get(entry.way)?;

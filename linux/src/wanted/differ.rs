@@ -40,6 +40,8 @@ pub struct Done {
     pub refused: Option<Refused>,
     /// Requests for the kernel to resolve or forget neighbours.
     pub asks: Vec<Ask>,
+    /// Number of neighbours whose MAC address came to be refused.
+    pub refused_neighbors: usize,
 }
 
 /// Numbers of installed routes and groups.
@@ -62,6 +64,8 @@ pub struct Differ {
     groups: Groups,
     installed: Prefixes<Installed>,
     resolving: Resolving,
+    /// Neighbours behind a port whose MAC address is refused, so that each is counted once.
+    refused: BTreeSet<(u32, IpAddr)>,
     figures: Figures,
     /// Groups that no route uses, to be removed when all routes are done.
     idle: BTreeSet<NextHopGroupId>,
@@ -78,6 +82,7 @@ impl Differ {
             groups: Groups::default(),
             installed: Prefixes::default(),
             resolving: Resolving::default(),
+            refused: BTreeSet::new(),
             figures: Figures::default(),
             idle: BTreeSet::new(),
             unset: BTreeSet::new(),
@@ -127,6 +132,7 @@ impl Differ {
             changes.everything |= self.ports.refresh(model.links());
             changes.neighbors.extend(self.groups.neighbors());
         }
+        done.refused_neighbors = self.count_refused(model, &changes.neighbors);
         if changes.objects.iter().any(|id| self.attaches(model, *id)) {
             let all = model.neighbors().iter();
             changes
@@ -155,6 +161,21 @@ impl Differ {
         let views = (model, &self.ports, &self.groups);
         done.asks = self.resolving.asks(hung.into_iter(), views);
         done
+    }
+
+    /// Returns how many of these neighbours have a MAC address that is refused, and had none when they were last looked at.
+    fn count_refused(&mut self, model: &Model, neighbors: &BTreeSet<(u32, IpAddr)>) -> usize {
+        let mut count = 0;
+        for key @ (link, address) in neighbors {
+            let known = model.neighbors().get(*link, *address);
+            let ours = known.filter(|_| self.ports.place(*link).is_some());
+            if ours.and_then(|one| self.ports.refusal(one)).is_none() {
+                self.refused.remove(key);
+            } else {
+                count += usize::from(self.refused.insert(*key));
+            }
+        }
+        count
     }
 
     /// Returns the prefixes whose installed state is not the desired one, computed anew from all the state; refused ones are included.

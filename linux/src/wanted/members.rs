@@ -156,7 +156,8 @@ fn by_hops(model: &Model, ports: &Ports, hops: &[Hop]) -> Members {
         };
         if let Some(gateway) = hop.gateway {
             members.hangs_on.push((hop.link, gateway));
-            if let Some(mac) = model.neighbors().mac(hop.link, gateway) {
+            let neighbor = model.neighbors().get(hop.link, gateway);
+            if let Some(mac) = neighbor.and_then(|one| ports.destination(one)) {
                 adjacency.kind = Kind::Forward;
                 adjacency.dst = mac;
                 adjacency.src = place.mac;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use npcc_pipeline::units::{Mac, PortId};
+use npcc_pipeline::units::{Mac, PortId, RefusedMac};
 
 use crate::table::links::Links;
+use crate::wire::neighbor::Neighbor;
 
 /// Port and VLAN that a link stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,19 @@ impl Ports {
         let mut links = self.by_link.iter();
         let found = links.find(|(_, place)| (place.port, place.vlan) == (port, vlan));
         found.map(|(link, _)| *link)
+    }
+
+    /// Returns the reason why no frame is sent to a neighbour's MAC address; `None` if frames are sent, or if it has none.
+    #[must_use]
+    pub fn refusal(&self, neighbor: &Neighbor) -> Option<RefusedMac> {
+        let own = self.by_name.values().map(|place| place.mac);
+        neighbor.mac?.refused_as_neighbor(own)
+    }
+
+    /// Returns the MAC address to which frames for a neighbour are sent, while there is one.
+    #[must_use]
+    pub fn destination(&self, neighbor: &Neighbor) -> Option<Mac> {
+        neighbor.mac.filter(|_| self.refusal(neighbor).is_none())
     }
 
     /// Updates the mapping from the existing links; returns true if it changed.

@@ -162,13 +162,16 @@ pub struct Neighbor {
     pub port: String,
     /// VLAN on the port, 0 without a tag.
     pub vlan: u16,
-    /// MAC address of the neighbour, while there is one that is used.
+    /// MAC address of the neighbour, while the kernel uses one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
     /// Kernel's state of the neighbour, such as `reachable`, or `static` for one of the configuration.
     pub state: String,
     /// True if the kernel was asked to keep the neighbour resolved.
     pub kept: bool,
+    /// Reason why no frame is sent to the MAC address: `broadcast`, `group`, `zero`, or `own`, the address of a port of the switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// Returns the kernel's state of a neighbour by its name in `ip neighbour` (`NUD_*` of `linux/neighbour.h`).
@@ -190,7 +193,7 @@ pub const fn neighbor_state(nud: u16) -> &'static str {
 /// Renders `show neighbors`.
 #[must_use]
 pub fn neighbors(rows: &[Neighbor]) -> String {
-    table(6, &&Neighbor::default(), rows, |row| {
+    table(7, &&Neighbor::default(), rows, |row| {
         vec![
             word("ADDRESS", &row.address),
             word("PORT", &row.port),
@@ -198,6 +201,7 @@ pub fn neighbors(rows: &[Neighbor]) -> String {
             ("MAC", row.mac.clone().unwrap_or_default()),
             word("STATE", &row.state),
             word("KEPT", if row.kept { "yes" } else { "" }),
+            word("REFUSED", row.refused.as_deref().unwrap_or_default()),
         ]
     })
 }
@@ -238,6 +242,8 @@ pub struct Linux {
     pub comparisons: u64,
     /// Differences that a comparison found though no change was in progress: faults.
     pub faults: u64,
+    /// Number of times a neighbour's MAC address was refused as no host's: a group's, broadcast, zero, or of a port of the switch.
+    pub refused_neighbors: u64,
     /// Duration of the last comparison, in us.
     pub compared_us: u64,
     /// Differences the last comparison found.
@@ -265,6 +271,7 @@ impl Linux {
             overruns: counts.overruns,
             comparisons: counts.dumps,
             faults: counts.faults,
+            refused_neighbors: counts.refused_neighbors,
             compared_us: compared.map_or(0, |report| {
                 u64::try_from(report.took.as_micros()).unwrap_or(u64::MAX)
             }),
@@ -280,6 +287,7 @@ impl Linux {
         each("overruns", &mut self.overruns);
         each("comparisons", &mut self.comparisons);
         each("faults", &mut self.faults);
+        each("refused_neighbors", &mut self.refused_neighbors);
     }
 
     /// Renders `show linux`.
@@ -299,7 +307,8 @@ impl Linux {
             "{drained}kernel      {} IPv4 and {} IPv6 prefixes\n\
              switch      {} installed by {} groups, {} left out, {} refused\n\
              messages    {} read, {} malformed, {} overruns, receive buffer {} B\n\
-             comparisons {}, the last took {} and found {} differences; {} faults\n",
+             comparisons {}, the last took {} and found {} differences; {} faults\n\
+             neighbors   {} refused for a MAC address that is no host's\n",
             count(self.kernel_ipv4),
             count(self.kernel_ipv6),
             count(self.installed),
@@ -314,6 +323,7 @@ impl Linux {
             time(self.compared_us.saturating_mul(1_000)),
             count(self.differences),
             thousands(self.faults),
+            thousands(self.refused_neighbors),
         )
     }
 }

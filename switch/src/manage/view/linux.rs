@@ -5,9 +5,7 @@ use std::net::IpAddr;
 
 use npcc_config::ipnet::IpNet;
 use npcc_linux::fib::Member;
-use npcc_linux::netlink::handle::{Handle, RouteRow};
-use npcc_linux::wanted::ports::Place;
-use npcc_linux::wire::neighbor;
+use npcc_linux::netlink::handle::{Handle, NeighborRow, RouteRow};
 use npcc_pipeline::counters::Path;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
@@ -121,9 +119,9 @@ impl View {
         give: &mut dyn FnMut(&Route) -> io::Result<()>,
     ) -> Result<End, Unanswered> {
         let report = kernel.compare().ok_or_else(gone)?;
-        let mended = mended.chain(report.set_back);
         let wrong = kernel.verify().ok_or_else(gone)?;
         let mended = report.examples.into_iter().filter(|_| report.settled);
+        let mended = mended.chain(report.set_back);
         let mended = mended.map(|example| (example, "mended"));
         let wrong = wrong.iter().map(|prefix| (prefix.to_string(), "differs"));
         let row = |(prefix, state): (String, &str)| Route {
@@ -156,21 +154,23 @@ impl View {
                     mac: Some(path.dst.to_string()),
                     state: "static".to_owned(),
                     kept: false,
+                    refused: None,
                 })
             });
             return page(query, hosts.filter(port), |row| row, give);
         };
         let mut all = kernel.neighbors().ok_or_else(gone)?;
-        all.sort_by_key(|(one, place)| (one.address, place.port, place.vlan));
-        let row = |(one, place): &(neighbor::Neighbor, Place)| Neighbor {
-            address: one.address.to_string(),
-            port: self.port_name(place.port),
-            vlan: place.vlan,
-            mac: one.mac.map(|mac| mac.to_string()),
-            state: routes::neighbor_state(one.state).to_owned(),
-            kept: one.managed,
+        all.sort_by_key(|one| (one.neighbor.address, one.place.port, one.place.vlan));
+        let row = |one: &NeighborRow| Neighbor {
+            address: one.neighbor.address.to_string(),
+            port: self.port_name(one.place.port),
+            vlan: one.place.vlan,
+            mac: one.neighbor.mac.map(|mac| mac.to_string()),
+            state: routes::neighbor_state(one.neighbor.state).to_owned(),
+            kept: one.neighbor.managed,
+            refused: one.refused.map(|why| why.name().to_owned()),
         };
-        let rows = all.iter().filter(|(one, _)| wanted(one.address));
+        let rows = all.iter().filter(|one| wanted(one.neighbor.address));
         page(query, rows.map(row).filter(port), |row| row, give)
     }
 }

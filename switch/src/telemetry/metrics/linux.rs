@@ -64,6 +64,8 @@ families! {
         to.count(&[], all.linux.malformed);
     "npcc_linux_netlink_overruns" Counter "Times the kernel had to throw messages away; a comparison follows each." |all, to|
         to.count(&[], all.linux.overruns);
+    "npcc_linux_refused_neighbors" Counter "Times a neighbour's MAC address was refused as no host's: a group's, broadcast, zero, or of a port of ours." |all, to|
+        to.count(&[], all.linux.refused_neighbors);
     "npcc_linux_comparisons" Counter "Comparisons of the kernel's routes with the switch's." |all, to|
         to.count(&[], all.linux.comparisons);
     "npcc_linux_comparison_faults" Counter "Differences that a comparison found though nothing was under way, each mended at once." |all, to|
