@@ -36,11 +36,13 @@ fn net() -> Net {
         run(&format!(
             "ip -n {here} link add {end} type veth peer name {other_end} netns {there}"
         ));
-        for (space, end) in [(here, end), (there, other_end)] {
-            // Keep the kernel's own IPv6 traffic off the link.
-            run(&format!(
-                "ip netns exec {space} sysctl -qw net.ipv6.conf.{end}.disable_ipv6=1"
-            ));
+        for (space, end) in [(&here, &end), (&there, &other_end)] {
+            // Keep the host kernels' own IPv6 traffic off the link; the switches see to their ends.
+            if [net.space("near"), net.space("far")].contains(space) {
+                run(&format!(
+                    "ip netns exec {space} sysctl -qw net.ipv6.conf.{end}.disable_ipv6=1"
+                ));
+            }
             run(&format!("ip -n {space} link set {end} up"));
         }
     }

@@ -35,6 +35,14 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
     }
 }
 
+/// Returns true if a process listens on a socket; `None` if the host does not report it.
+pub(crate) fn listens(host: &Host, path: &str) -> Option<bool> {
+    // Every open Unix socket is listed there by its path.
+    let open = host.read("/proc/net/unix")?;
+    let mut lines = open.lines();
+    Some(lines.any(|line| line.split_whitespace().last() == Some(path)))
+}
+
 fn examine_folder(host: &Host, folder: &Path, found: &mut Vec<Finding>) {
     // A relative path is relative to the folder the switch is started in.
     if folder.as_os_str().is_empty() || host.exists(folder) {
@@ -114,13 +122,9 @@ fn examine_socket(
     let Ok(metadata) = std::fs::symlink_metadata(host.path(path)) else {
         return;
     };
-    // Every open Unix socket is listed there by its path.
-    let Some(open) = host.read("/proc/net/unix") else {
+    let Some(listens) = listens(host, path) else {
         return;
     };
-    let listens = open
-        .lines()
-        .any(|line| line.split_whitespace().last() == Some(path));
     if !listens {
         let is_socket = metadata.file_type().is_socket();
         found.push(Finding {

@@ -17,7 +17,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
     for port in &config.ports {
         let own: BTreeSet<String> = names(port).collect();
         for interface in &here {
-            let under = interfaces::under(&port.device) == Some(interface.name.as_str());
+            let under = port.device.kernel_interface() == Some(interface.name.as_str());
             let is_own = integrated && namespace.is_none() && own.contains(&interface.name);
             if !is_own {
                 mac(port, interface, under, found);

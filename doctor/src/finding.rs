@@ -75,6 +75,8 @@ npcc_config::named! {
         InterfaceMerges = "interface-merges",
         /// The interface passes frames on one by one (no TSO segments).
         InterfaceSegments = "interface-segments",
+        /// The kernel does not answer on the interface with the port's addresses.
+        InterfaceAnswers = "interface-answers",
         /// 802.3x pause of the whole link is off.
         LinkPause = "link-pause",
         /// The kernel's DCB configuration does what the port needs.

@@ -4,20 +4,12 @@ use std::net::IpAddr;
 
 use npcc_config::Config;
 use npcc_config::model::PortPfc;
-use npcc_config::resolved::{Device, Port};
+use npcc_config::resolved::Port;
 use serde::Deserialize;
 
+use crate::access;
 use crate::finding::{Check, Finding, Mend, Severity};
 use crate::host::Host;
-
-/// Returns the kernel interface under a virtual device, if there is one.
-pub(crate) fn under(device: &Device) -> Option<&str> {
-    let Device::Virtual { name, args } = device else {
-        return None;
-    };
-    let iface = args.split(',').find_map(|arg| arg.strip_prefix("iface="));
-    iface.filter(|_| name.starts_with("net_af_"))
-}
 
 /// IP address of an interface.
 #[derive(Debug, Clone)]
@@ -96,7 +88,7 @@ pub(crate) fn needs_pause(port: &Port) -> bool {
 
 pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
     for port in &config.ports {
-        let Some(name) = under(&port.device) else {
+        let Some(name) = port.device.kernel_interface() else {
             continue;
         };
         let place = format!("port {} ({name})", port.name);
@@ -136,6 +128,9 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
                 mend: Mend::Now(format!("ip link set dev {name} mtu {needed}")),
             });
         }
+        // The switch disables IPv6 there itself, while it runs.
+        let runs = access::listens(host, &config.telemetry.socket) == Some(true);
+        answers(host, port, (name, &place), runs, found);
         merging(host, (name, &place), found);
         if port.device.to_string().starts_with("net_af_packet") {
             segments(host, (name, &place), found);
@@ -165,6 +160,7 @@ pub(crate) fn shared(
     found: &mut Vec<Finding>,
 ) {
     let place = format!("port {} ({name})", port.name);
+    answers(host, port, (name, &place), true, found);
     queues(host, config, (name, &place), found);
     if !needs_pause(port) {
         return;
@@ -184,6 +180,54 @@ pub(crate) fn shared(
             what: format!("this card keeps priority pause to itself, and it is off there for the lossless priorities {missing:?}"),
             mend: Mend::Now(format!("dcb pfc set dev {name} prio-pfc {}", set.join(" "))),
         });
+    }
+}
+
+/// Checks that the kernel, which keeps its stack on the interface, does not answer there beside the switch: with IPv6 it has the link-local
+/// address of the port's MAC address. `ipv6` if it is a fault that IPv6 is on.
+fn answers(
+    host: &Host,
+    port: &Port,
+    (name, place): (&str, &str),
+    ipv6: bool,
+    found: &mut Vec<Finding>,
+) {
+    let interface = all(host, None).into_iter().find(|one| one.name == name);
+    let own = |mac: &str| port.mac.is_none_or(|own| own.to_string() == mac);
+    let Some(interface) = interface.filter(|one| own(&one.mac)) else {
+        return;
+    };
+    let mut report = |what: String, mend| {
+        found.push(Finding {
+            check: Check::InterfaceAnswers,
+            severity: Severity::Warning,
+            place: place.to_owned(),
+            what,
+            mend,
+        });
+    };
+    let off = format!("net/ipv6/conf/{name}/disable_ipv6");
+    if ipv6 && host.number(format!("/proc/sys/{off}")) == Some(0) {
+        report(
+            "the kernel has IPv6 on the interface, with the link-local address of the port's MAC address: it answers beside the switch, pings twice, and refuses BGP's connections".to_owned(),
+            Mend::Now(format!("sysctl -w {off}=1")),
+        );
+    }
+    let addresses = interface.addresses.iter();
+    let kept: Vec<String> = addresses
+        .filter(|one| one.ip.is_ipv4() || one.routed)
+        .map(|one| one.ip.to_string())
+        .collect();
+    if !kept.is_empty() {
+        let kept = kept.join(", ");
+        report(
+            format!(
+                "the interface has {kept} of its own: the kernel answers for it with the port's MAC address, and what hosts send there comes to the switch too"
+            ),
+            Mend::ByHand(format!(
+                "ip address show dev {name}   # then: ip address flush dev {name}"
+            )),
+        );
     }
 }
 

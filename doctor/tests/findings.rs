@@ -1,4 +1,4 @@
-//! Tests that reproduce each finding once, by one change of a host that has none.
+//! Tests that reproduce each finding once, by one change of a host that has none. The host and all changes of it are one file.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -151,9 +151,10 @@ impl Tree {
             "ip -j addr show",
             &[
                 ("eth0", "52:54:00:00:00:01", "192.0.2.7"),
-                ("eth1", "52:54:00:00:00:02", "192.0.2.8"),
+                ("eth1", "52:54:00:00:00:02", ""),
             ],
         );
+        tree.file("proc/sys/net/ipv6/conf/eth1/disable_ipv6", "0\n");
         tree.file("etc/group", "root:x:0:\nnpcc:x:997:\nnpcc-ro:x:996:\n");
         tree.file(
             "proc/net/unix",
@@ -217,19 +218,24 @@ impl Tree {
         ));
     }
 
-    /// Writes a command's output: name, MAC and IPv4 address of each interface.
+    /// Writes a command's output: name, MAC and IP address of each interface; those without have a link-local one alone.
     fn interfaces(&self, command: &str, all: &[(&str, &str, &str)]) {
         let one = |(name, mac, ip): &(&str, &str, &str)| {
+            let (ip, scope) = match *ip {
+                "" => ("fe80::1", "link"),
+                ip => (ip, "global"),
+            };
             format!(
-                "{{\"ifname\":\"{name}\",\"address\":\"{mac}\",\"addr_info\":[{{\"family\":\"inet\",\"local\":\"{ip}\",\"prefixlen\":24,\"scope\":\"global\"}}]}}"
+                "{{\"ifname\":\"{name}\",\"address\":\"{mac}\",\"addr_info\":[{{\"local\":\"{ip}\",\"prefixlen\":24,\"scope\":\"{scope}\"}}]}}"
             )
         };
         let all: Vec<String> = all.iter().map(one).collect();
         self.answer(command, &format!("[{}]", all.join(",")));
     }
 
-    /// Creates a socket on which a switch listens.
+    /// Creates a socket on which a switch listens, which has disabled IPv6 under its port.
     fn listening(&mut self, path: &str) {
+        self.file("proc/sys/net/ipv6/conf/eth1/disable_ipv6", "1\n");
         self.listeners
             .push(UnixListener::bind(self.path(path)).unwrap());
         self.file(
@@ -316,6 +322,10 @@ fn break_system(check: Check, tree: &mut Tree) {
         Check::InterfaceSegments => tree.answer(
             "ip -d -j link show dev eth1",
             "[{\"ifname\":\"eth1\",\"linkinfo\":{\"info_kind\":\"macvlan\"}}]",
+        ),
+        Check::InterfaceAnswers => tree.interfaces(
+            "ip -j addr show",
+            &[("eth1", "52:54:00:00:00:02", "192.0.2.8")],
         ),
         Check::LinkPause => tree.answer(
             "ethtool -a eth1",
@@ -516,6 +526,73 @@ fn a_card_that_the_kernel_shares_must_pause_there() {
         diagnosis.findings[0].mend.command(),
         "dcb pfc set dev eth7 prio-pfc 3:on"
     );
+}
+
+/// Returns what is found about an interface that answers beside the switch: its description and remedy.
+fn answering(tree: &Tree) -> Vec<(String, Mend)> {
+    let findings = tree.diagnosis().findings.into_iter();
+    let answers = findings.filter(|one| one.check == Check::InterfaceAnswers);
+    answers.map(|one| (one.what, one.mend)).collect()
+}
+
+/// The switch disables IPv6 under a port of `net_af_packet` as it starts: only a running one is disturbed by it.
+#[test]
+fn ipv6_under_a_port_is_found_while_the_switch_runs() {
+    let mut tree = Tree::healthy();
+    assert_eq!(answering(&tree), []);
+    tree.listening("/run/npcc-switch.sock");
+    assert_eq!(answering(&tree), []);
+    tree.file("proc/sys/net/ipv6/conf/eth1/disable_ipv6", "0\n");
+    let [(what, mend)] = &answering(&tree)[..] else {
+        panic!("{}", tree.diagnosis());
+    };
+    assert!(what.contains("IPv6"), "{what}");
+    let command = "sysctl -w net/ipv6/conf/eth1/disable_ipv6=1".to_owned();
+    assert_eq!(*mend, Mend::Now(command));
+    tree.file("proc/sys/net/ipv6/conf/eth1/disable_ipv6", "1\n");
+    assert_eq!(answering(&tree), []);
+    // Without IPv6 in the kernel there is no such file.
+    tree.remove("proc/sys/net/ipv6/conf/eth1/disable_ipv6");
+    assert_eq!(answering(&tree), []);
+}
+
+#[test]
+fn addresses_under_a_port_are_named_and_taken_by_hand() {
+    let mut tree = Tree::healthy();
+    let eth1 = |tree: &Tree, ip| {
+        let all = [("eth1", "52:54:00:00:00:02", ip)];
+        tree.interfaces("ip -j addr show", &all);
+    };
+    for ip in ["192.0.2.8", "2001:db8::8"] {
+        eth1(&tree, ip);
+        let [(what, mend)] = &answering(&tree)[..] else {
+            panic!("{}", tree.diagnosis());
+        };
+        assert!(what.contains(ip), "{what}");
+        assert!(matches!(mend, Mend::ByHand(command) if command.contains("flush dev eth1")));
+    }
+    // The kernel answers with another MAC address than the port's.
+    tree.edit(
+        "framecnt=512\",",
+        "framecnt=512\", mac: \"02:00:00:00:12:01\",",
+    );
+    assert_eq!(answering(&tree), []);
+}
+
+/// mlx5: the kernel keeps its stack on the card, and the switch does not change that.
+#[test]
+fn ipv6_of_a_card_that_the_kernel_shares_is_found_always() {
+    let tree = Tree::healthy();
+    let device = "sys/bus/pci/devices/0000:5e:00.0";
+    tree.link(&format!("{device}/driver"), "../../drivers/mlx5_core");
+    tree.folder(&format!("{device}/net/eth7"));
+    tree.interfaces("ip -j addr show", &[("eth7", "52:54:00:00:00:07", "")]);
+    tree.file("proc/sys/net/ipv6/conf/eth7/disable_ipv6", "0\n");
+    let [(_, mend)] = &answering(&tree)[..] else {
+        panic!("{}", tree.diagnosis());
+    };
+    let command = "sysctl -w net/ipv6/conf/eth7/disable_ipv6=1".to_owned();
+    assert_eq!(*mend, Mend::Now(command));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn no_frame_is_sent_to_a_neighbour_whose_mac_address_is_no_other_hosts() {
         let done = bench.neighbor(1, mac);
         assert_eq!(done.refused_neighbors, 1, "{mac}");
         let known = bench.model.neighbors().iter().find(|one| one.link == 1);
-        let why = bench.differ.ports().refusal(known.unwrap());
+        let why = bench.differ.ports().refused_mac(known.unwrap());
         assert_eq!(why, Some(refused), "{mac}");
         assert_eq!(bench.way("10.9.0.0/16"), unresolved(), "{mac}");
         assert_eq!(bench.way("10.0.1.3/32"), None, "{mac}");

@@ -75,7 +75,6 @@ class Demo:
         run("ip", "netns", "add", self.space)
         for link in self.links:
             run("ip", "link", "add", link, "type", "veth", "peer", "name", f"h{link}", "netns", self.space)
-            run("sysctl", "-qw", f"net.ipv6.conf.{link}.disable_ipv6=1")
             run("ip", "link", "set", link, "up")
             run("ip", "-n", self.space, "link", "set", f"h{link}", "up")
 

@@ -48,10 +48,7 @@ pub fn links(ends: &'static [&'static str]) -> Net {
         run(&format!(
             "ip link add {outside} index {index} type veth peer name {inside} netns {space}"
         ));
-        // Keep the kernel's own IPv6 traffic off the link.
-        run(&format!(
-            "sysctl -qw net.ipv6.conf.{outside}.disable_ipv6=1"
-        ));
+        // Keep the host kernel's own IPv6 traffic off the link; the switch sees to its end.
         run(&format!(
             "ip netns exec {space} sysctl -qw net.ipv6.conf.{inside}.disable_ipv6=1"
         ));

@@ -149,6 +149,16 @@ impl Device {
         })
     }
 
+    /// Returns the kernel interface under a virtual device (`net_af_packet`, `net_af_xdp`), if there is one.
+    #[must_use]
+    pub fn kernel_interface(&self) -> Option<&str> {
+        let Self::Virtual { name, args } = self else {
+            return None;
+        };
+        let iface = args.split(',').find_map(|arg| arg.strip_prefix("iface="));
+        iface.filter(|_| name.starts_with("net_af_"))
+    }
+
     /// Unique identifier of the device: its PCI address or its name.
     #[must_use]
     pub fn id(&self) -> &str {

@@ -322,7 +322,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                         Some(NeighborRow {
                             neighbor: *one,
                             place: ports.place(one.link)?,
-                            refused: ports.refusal(one),
+                            refused: ports.refused_mac(one),
                         })
                     });
                     let _ = answer.send(ours.collect());

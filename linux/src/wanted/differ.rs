@@ -169,7 +169,7 @@ impl Differ {
         for key @ (link, address) in neighbors {
             let known = model.neighbors().get(*link, *address);
             let ours = known.filter(|_| self.ports.place(*link).is_some());
-            if ours.and_then(|one| self.ports.refusal(one)).is_none() {
+            if ours.and_then(|one| self.ports.refused_mac(one)).is_none() {
                 self.refused.remove(key);
             } else {
                 count += usize::from(self.refused.insert(*key));

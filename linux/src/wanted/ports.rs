@@ -51,7 +51,7 @@ impl Ports {
 
     /// Returns the reason why no frame is sent to a neighbour's MAC address; `None` if frames are sent, or if it has none.
     #[must_use]
-    pub fn refusal(&self, neighbor: &Neighbor) -> Option<RefusedMac> {
+    pub fn refused_mac(&self, neighbor: &Neighbor) -> Option<RefusedMac> {
         let own = self.by_name.values().map(|place| place.mac);
         neighbor.mac?.refused_as_neighbor(own)
     }
@@ -59,7 +59,9 @@ impl Ports {
     /// Returns the MAC address to which frames for a neighbour are sent, while there is one.
     #[must_use]
     pub fn destination(&self, neighbor: &Neighbor) -> Option<Mac> {
-        neighbor.mac.filter(|_| self.refusal(neighbor).is_none())
+        neighbor
+            .mac
+            .filter(|_| self.refused_mac(neighbor).is_none())
     }
 
     /// Updates the mapping from the existing links; returns true if it changed.

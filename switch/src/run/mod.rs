@@ -40,6 +40,7 @@ use crate::sandbox;
 use crate::saved::SavedState;
 use crate::telemetry::http::Listener;
 use crate::threads::Threads;
+use crate::wiring::kernel_ipv6::Ipv6Off;
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
 use crate::worker::Worker;
 use crate::worker::probe::Probe;
@@ -75,6 +76,8 @@ pub fn run<P: Probe>(
 
     let ahead = wiring::hosts::read_ahead(config, &saved);
     steps.done("what was left");
+    // Dropped after the ports, however this ends.
+    let _ipv6_off = Ipv6Off::under_ports(config, &saved);
     let (eal, pools, ports) = devices(config, stop, &mut steps)?;
     let clock = npcc_dpdk::Clock::calibrated(&eal, &begin);
     let inputs = Inputs {

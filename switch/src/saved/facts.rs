@@ -1,5 +1,5 @@
 //! Facts that the next process has to know: the kernel objects that the file wanted, so that those it wants no more are removed, whether
-//! the switch was being drained, and the pause storms in progress.
+//! the switch was being drained, the pause storms in progress, and where the kernel's IPv6 is off.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,6 +27,8 @@ pub struct Facts {
     pub draining: Option<u64>,
     /// Pause storms that were in progress.
     pub storms: Vec<Storm>,
+    /// Interfaces under ports on which the switch disabled the kernel's IPv6, and has not enabled it again.
+    pub ipv6_off: Vec<String>,
 }
 
 /// Keys of addresses, neighbours and routes.
@@ -171,6 +173,7 @@ linux: { integrate: true }
                 priority: 3,
                 since_ms: 9,
             }],
+            ipv6_off: vec!["veth-a".to_owned()],
         };
         let back = read(&words(&facts).unwrap()).unwrap();
         assert_eq!(back, facts);

@@ -2,8 +2,9 @@
 //!
 //! The store ([`store`]) holds a second descriptor of each TAP, as the kernel removes a TAP, and the routes through it, with its last
 //! descriptor. It also holds sealed memory: counters ([`ledger`]), pairs, facts ([`facts`]: what the file wanted of Linux, whether the
-//! switch is being drained, pause storms) and changes. All but counters are rings of records ([`npcc_heap::records`]). A separate thread
-//! writes counters, pairs and storms; the workers and the control core are not involved. See `docs/restart.md`.
+//! switch is being drained, pause storms, where the kernel's IPv6 is off) and changes. All but counters are rings of records
+//! ([`npcc_heap::records`]). A separate thread writes counters, pairs and storms; the workers and the control core are not involved. See
+//! `docs/restart.md`.
 
 pub mod facts;
 pub mod ledger;

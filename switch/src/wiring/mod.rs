@@ -5,6 +5,7 @@ pub mod eal;
 pub mod hosts;
 pub mod kernel;
 pub mod kernel_fib;
+pub mod kernel_ipv6;
 pub mod live_routes;
 pub mod npcc;
 pub mod path;
