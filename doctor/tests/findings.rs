@@ -379,7 +379,7 @@ fn a_host_as_it_should_be_has_no_findings() {
 
 #[test]
 fn a_recorder_that_a_kill_would_lose_is_warned_of() {
-    let mut tree = Tree::healthy();
+    let tree = Tree::healthy();
     tree.answer("stat -f -c %T /run", "tmpfs\n");
     assert_eq!(tree.diagnosis().findings, []);
     tree.answer("stat -f -c %T /run", "overlayfs\n");

@@ -278,7 +278,7 @@ fn what_another_user_put_in_place_of_a_recorder_is_not_read() {
     assert!(!shared.exists() && !place::previous(&socket).exists());
 }
 
-/// Where there is no tmpfs, the service manager's store has the memory.
+/// The service manager's store has the memory where there is no tmpfs.
 #[test]
 fn a_recorder_in_the_store_is_kept_by_the_next_start() {
     let folder = in_memory();

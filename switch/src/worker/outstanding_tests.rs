@@ -142,8 +142,8 @@ impl RoundingRing {
     }
 
     fn holds(&self, frames: u16) -> Option<bool> {
-        let asked = self.tail + self.done.len() - usize::from(frames);
-        let rounded = asked.next_multiple_of(Self::REPORTS) % self.done.len();
+        let requested = self.tail + self.done.len() - usize::from(frames);
+        let rounded = requested.next_multiple_of(Self::REPORTS) % self.done.len();
         Some(!self.done[rounded])
     }
 }
@@ -216,7 +216,7 @@ fn a_link_that_resumes_after_the_answer_disproves_nothing() {
     for _ in 0..10 {
         // Held until the account is full; then the link resumes, and all frames leave.
         while outstanding.frames < 64 {
-            now = now + Nanos(10_000);
+            now += Nanos(10_000);
             outstanding.poll(now, |_| Some(true));
             for _ in 0..outstanding.admits(std::iter::repeat_n(1_500, 64), now) {
                 outstanding.add_sent(1_500, now);
@@ -229,7 +229,7 @@ fn a_link_that_resumes_after_the_answer_disproves_nothing() {
             BURST
         );
         outstanding.add_sent(1_500, now);
-        now = now + Nanos(1_000);
+        now += Nanos(1_000);
         outstanding.poll(now, |_| Some(false));
     }
     assert!(!outstanding.is_disproved());
@@ -267,14 +267,14 @@ proptest! {
         turns in prop::collection::vec(1_000u64..600_000, 1..16),
     ) {
         let mut outstanding = Outstanding::new(3_000, SLOW, descriptors);
-        let asked = std::cell::Cell::new(0);
+        let requested = std::cell::Cell::new(0);
         let (mut now, mut offered) = (Nanos(0), Nanos(0));
         for turn in 0..400 {
-            now = now + Nanos(turns[turn % turns.len()]);
+            now += Nanos(turns[turn % turns.len()]);
             let before = outstanding.frames;
             outstanding.poll(now, |_| {
-                asked.set(asked.get() + 1);
-                answers[asked.get() % answers.len()]
+                requested.set(requested.get() + 1);
+                answers[requested.get() % answers.len()]
             });
             let admitted = outstanding.admits(std::iter::repeat_n(1_500, BURST), now);
             let credit = outstanding.credit(now);
@@ -299,7 +299,7 @@ proptest! {
         let mut outstanding = Outstanding::new(3_000, SLOW, descriptors);
         let (mut held, mut now) = (0, Nanos(0));
         for (turn, leave) in steps {
-            now = now + Nanos(turn);
+            now += Nanos(turn);
             held -= leave.min(held);
             outstanding.poll(now, |frames| Some(held >= usize::from(frames)));
             prop_assert_eq!(outstanding.frames, held);
