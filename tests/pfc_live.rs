@@ -36,9 +36,9 @@ fn net() -> Net {
         run(&format!(
             "ip -n {here} link add {end} type veth peer name {other_end} netns {there}"
         ));
-        for (space, end) in [(&here, &end), (&there, &other_end)] {
-            // Keep the host kernels' own IPv6 traffic off the link; the switches see to their ends.
-            if [net.space("near"), net.space("far")].contains(space) {
+        for (space, end, faces) in [(&here, &end, &there), (&there, &other_end, &here)] {
+            // Keep the kernel's own IPv6 traffic from the switches; each keeps it off its own ends, but only while it runs itself.
+            if [net.space("a"), net.space("b")].contains(faces) {
                 run(&format!(
                     "ip netns exec {space} sysctl -qw net.ipv6.conf.{end}.disable_ipv6=1"
                 ));

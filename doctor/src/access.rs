@@ -60,8 +60,9 @@ fn examine_folder(host: &Host, folder: &Path, found: &mut Vec<Finding>) {
 
 /// Returns the type of the file system of a folder, if the host reports it and it is not one in memory.
 fn on_disk(host: &Host, folder: &str) -> Option<String> {
-    let found = host.ask(&["stat", "-f", "-c", "%T", folder])?;
-    let found = found.trim();
+    let found = host.ask(&["findmnt", "-n", "-o", "FSTYPE", "-T", folder])?;
+    // Of several mounts at one place the last one counts.
+    let found = found.lines().last()?.trim();
     (!["tmpfs", "ramfs"].contains(&found)).then(|| found.to_owned())
 }
 

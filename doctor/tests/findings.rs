@@ -354,8 +354,8 @@ fn break_system(check: Check, tree: &mut Tree) {
         Check::GroupMissing => tree.file("etc/group", "root:x:0:\nnpcc:x:997:\n"),
         Check::SocketFolder => tree.remove("run"),
         Check::RecorderMemory => {
-            tree.answer("stat -f -c %T /run", "ext2/ext3\n");
-            tree.answer("stat -f -c %T /dev/shm", "tmpfs\n");
+            tree.answer("findmnt -n -o FSTYPE -T /run", "ext4\n");
+            tree.answer("findmnt -n -o FSTYPE -T /dev/shm", "tmpfs\n");
         }
         Check::SocketLeftover => {
             tree.listening("/run/npcc-switch.sock");
@@ -380,10 +380,10 @@ fn a_host_as_it_should_be_has_no_findings() {
 #[test]
 fn a_recorder_that_a_kill_would_lose_is_warned_of() {
     let tree = Tree::healthy();
-    tree.answer("stat -f -c %T /run", "tmpfs\n");
+    tree.answer("findmnt -n -o FSTYPE -T /run", "ext4\ntmpfs\n");
     assert_eq!(tree.diagnosis().findings, []);
-    tree.answer("stat -f -c %T /run", "overlayfs\n");
-    tree.answer("stat -f -c %T /dev/shm", "overlayfs\n");
+    tree.answer("findmnt -n -o FSTYPE -T /run", "overlay\n");
+    tree.answer("findmnt -n -o FSTYPE -T /dev/shm", "overlay\n");
     let diagnosis = tree.diagnosis();
     let [finding] = &diagnosis.findings[..] else {
         panic!("{diagnosis}");

@@ -113,6 +113,8 @@ impl Deref for Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        // Usually there is none.
+        let _ = std::fs::remove_file(place::shared(&self.0.path().join("switch.sock")));
         let all = std::fs::read_dir("/dev/shm").into_iter().flatten();
         for path in all.flatten().map(|entry| entry.path()) {
             let ours = place::read_own(&path)

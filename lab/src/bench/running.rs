@@ -11,6 +11,7 @@ use anyhow::{Context, anyhow};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::manage::query::Query;
+use npcc_appliance::recorder::place;
 use npcc_appliance::report::model::Snapshot;
 
 /// Time limit for a switch to come up; loading a full table takes long.
@@ -102,6 +103,8 @@ impl Running {
         // A process already gone is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // The flight recorder of a killed switch stays for the next start, and there is none.
+        let _ = fs::remove_file(place::shared(&self.socket));
     }
 }
 

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use nix::ifaddrs::getifaddrs;
-use nix::net::if_::if_nametoindex;
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use npcc_config::Config;
 
 use crate::log::note;
@@ -82,8 +82,8 @@ fn key(interface: &str) -> String {
 /// Disables IPv6 on an interface; returns the file by which it is enabled again, `None` if it must not be. `ours` if it was a previous
 /// process that disabled it.
 fn disable(interface: &str, ours: bool) -> io::Result<Option<File>> {
-    // `all` and `default` are sysctls, and no interfaces.
-    if if_nametoindex(interface).is_err() {
+    // `all` and `default` are sysctls, and no interfaces; the loopback has no MAC address, and others need its ::1.
+    if if_nametoindex(interface).is_err() || is_loopback(interface) {
         return Ok(None);
     }
     let open = OpenOptions::new()
@@ -109,6 +109,13 @@ fn disable(interface: &str, ours: bool) -> io::Result<Option<File>> {
         ));
     }
     Ok(Some(file))
+}
+
+fn is_loopback(interface: &str) -> bool {
+    let mut all = getifaddrs().into_iter().flatten();
+    all.any(|one| {
+        one.interface_name == interface && one.flags.contains(InterfaceFlags::IFF_LOOPBACK)
+    })
 }
 
 /// Returns the IPv6 addresses of an interface that the kernel does not form again by itself.
