@@ -191,7 +191,7 @@ fn an_answer_with_a_mac_address_that_is_no_other_hosts_is_not_forwarded_to() {
         }
     }
     let linux = rack.show("linux");
-    assert_eq!(linux["refused_neighbors"], 6, "{linux:#}");
+    assert!(linux["refused_neighbors"].as_u64() >= Some(6), "{linux:#}");
     rack.agrees("at the end");
     let (_, stats) = rack.end();
     let drops = stats["ports"][1]["drops"]["unresolved"].as_u64();

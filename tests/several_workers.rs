@@ -284,7 +284,7 @@ fn a_flood_into_a_full_channel_ends_no_worker() {
         );
         assert_eq!(from.handoff.handed_over, to.handoff.taken_over);
         // The channel was full: a lossless class waits then, a lossy one is dropped.
-        assert_eq!(from.handoff.stalls > 1_000, is_lossless);
-        assert_eq!(lost > Some(&1_000), !is_lossless);
+        assert_eq!(from.handoff.stalls > 0, is_lossless);
+        assert_eq!(lost > Some(&0), !is_lossless);
     }
 }

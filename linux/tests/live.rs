@@ -115,6 +115,8 @@ fn a_router_takes_nothing_from_hosts_and_what_somebody_changes_is_set_back() {
         "ipv4/conf/p0.7/accept_redirects",
         "ipv4/conf/p0.7/send_redirects",
         "ipv4/conf/p0.7/proxy_arp",
+        "ipv4/conf/p0.7/forwarding",
+        "ipv6/conf/p0.7/forwarding",
         "ipv4/conf/all/accept_redirects",
         "ipv4/conf/all/send_redirects",
     ];

@@ -174,7 +174,7 @@ impl Priority {
 }
 
 /// An Ethernet address.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, derive_more::Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, derive_more::Debug)]
 #[debug("{self}")]
 pub struct Mac(pub [u8; 6]);
 
@@ -185,18 +185,15 @@ impl Mac {
         self.0[0] & 1 == 1
     }
 
-    /// Returns the reason why no frame may be sent to this address as a neighbour's, where `own` are the addresses of the switch; `None`
+    /// Returns the reason why no frame may be sent to this address as a neighbour's, where `is_own` tells the addresses of the switch; `None`
     /// for the address of another host.
     #[must_use]
-    pub fn refused_as_neighbor(self, own: impl IntoIterator<Item = Mac>) -> Option<RefusedMac> {
+    pub fn refused_as_neighbor(self, is_own: impl FnOnce(Mac) -> bool) -> Option<RefusedMac> {
         match self {
             Mac([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]) => Some(RefusedMac::Broadcast),
             group if group.is_group() => Some(RefusedMac::Group),
             Mac([0, 0, 0, 0, 0, 0]) => Some(RefusedMac::Zero),
-            host => own
-                .into_iter()
-                .any(|own| own == host)
-                .then_some(RefusedMac::Own),
+            host => is_own(host).then_some(RefusedMac::Own),
         }
     }
 

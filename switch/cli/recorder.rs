@@ -30,7 +30,7 @@ pub(super) fn run(args: &RecorderArgs) -> Result<(), Failure> {
         Some(file) => (file.clone(), read::file(file)),
         None if args.previous => {
             let path = place::previous(socket);
-            let reading = place::read_own(&path);
+            let reading = place::read(&path);
             (path, reading)
         }
         None => {
@@ -38,7 +38,11 @@ pub(super) fn run(args: &RecorderArgs) -> Result<(), Failure> {
             (place::beside(socket), found)
         }
     };
-    let reading = reading.with_context(|| format!("cannot read {}", path.display()))?;
+    let reading = reading.with_context(|| {
+        let path = path.display();
+        format!("cannot read {path} (one in a switch's own memory can be read once the switch has ended)")
+    });
+    let reading = reading?;
     if !args.json {
         return say(&reading.to_string());
     }

@@ -61,12 +61,16 @@ pub(super) fn run(args: &RunArgs, handed: Vec<(String, OwnedFd)>) -> Result<(), 
 
 /// Creates the file of the totals: whether that is possible is found out before the run.
 fn create(path: &Path) -> Result<File, Failure> {
-    let file = File::create(path);
+    // The totals of the last run stay until there are new ones.
+    let mut options = File::options();
+    let file = options.write(true).create(true).truncate(false).open(path);
     Ok(file.with_context(|| format!("cannot write --stats-json {}", path.display()))?)
 }
 
 fn write_json(mut file: File, path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(snapshot).context("cannot encode the totals")?;
+    // A pipe or a terminal has no length.
+    let _ = file.set_len(0);
     file.write_all((text + "\n").as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(())

@@ -200,7 +200,7 @@ fn keep(written: &Path, path: &Path) -> anyhow::Result<()> {
 fn add_recorders(bundle: &mut Bundle, socket: &Path) -> anyhow::Result<()> {
     let mut crashed = None;
     let previous = place::previous(socket);
-    let kept = place::read_own(&previous);
+    let kept = place::read(&previous);
     let both = [
         ("recorder", place::beside(socket), place::find(socket)),
         (
@@ -224,8 +224,7 @@ fn add_recorders(bundle: &mut Bundle, socket: &Path) -> anyhow::Result<()> {
         let text = reading.as_ref().map(ToString::to_string);
         bundle.add(&format!("{name}.txt"), text.map_err(Clone::clone))?;
         // Another version reads its own.
-        let file = reading.as_ref().map(|_| path).map_err(Clone::clone);
-        bundle.add_file(&format!("{name}.bin"), file)?;
+        bundle.add_file(&format!("{name}.bin"), Ok(path))?;
         // The one that runs has left no core.
         let runs = |reading: &Reading| Path::new("/proc").join(reading.pid.to_string()).exists();
         crashed = crashed.or_else(|| reading.ok().filter(|reading| !runs(reading)));

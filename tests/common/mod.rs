@@ -117,7 +117,7 @@ impl Drop for Folder {
         let _ = std::fs::remove_file(place::shared(&self.0.path().join("switch.sock")));
         let all = std::fs::read_dir("/dev/shm").into_iter().flatten();
         for path in all.flatten().map(|entry| entry.path()) {
-            let ours = place::read_own(&path)
+            let ours = place::read(&path)
                 .is_ok_and(|recorder| recorder.folder == self.0.path().to_string_lossy());
             if ours {
                 let _ = std::fs::remove_file(path);

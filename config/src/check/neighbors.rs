@@ -50,8 +50,9 @@ fn mac(check: &mut Check<'_>, path: &Path, neighbor: &Neighbor) {
     let mac = neighbor.mac;
     // Without Linux, a port may have the address of a host behind another port, which it then stands in for.
     let ports = check.file.ports.iter();
-    let own = ports.filter(|port| check.file.linux.integrate || port.name == neighbor.port);
-    if let Some(refused) = mac.refused_as_neighbor(own.filter_map(|port| port.mac)) {
+    let mut own = ports.filter(|port| check.file.linux.integrate || port.name == neighbor.port);
+    let is_own = |mac| own.any(|port| port.mac == Some(mac));
+    if let Some(refused) = mac.refused_as_neighbor(is_own) {
         let message = match refused {
             RefusedMac::Own => format!("`{mac}` is the address of a port of this switch"),
             _ => format!("`{mac}` is not the address of one host"),

@@ -91,7 +91,7 @@ impl SharedWords {
         SharedWords::map(memory)
     }
 
-    /// Creates a new file of `words` words, all zero. It is not removed.
+    /// Creates a new file of `words` words, all zero. It is not removed, except after an error.
     ///
     /// # Errors
     /// The name exists, `words` is zero or too large, or there is no space.
@@ -100,8 +100,10 @@ impl SharedWords {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = OwnedFd::from(options.open(path)?);
-        posix_fallocate(&file, 0, size)?;
-        SharedWords::map(file)
+        let allocated = posix_fallocate(&file, 0, size).map_err(io::Error::from);
+        allocated
+            .and_then(|()| SharedWords::map(file))
+            .inspect_err(|_| _ = std::fs::remove_file(path))
     }
 
     /// Maps all of a file whose size does not change.

@@ -41,7 +41,10 @@ const DEVICE: [Sysctl; 10] = [
 /// Sysctls of a TAP that are set back when somebody changes them: a TAP is an interface of a router, and a router takes no routes,
 /// addresses or parameters from hosts (RFC 4861, 6.2.7; RFC 1812, 5.2.7.2). One router advertisement of a host would otherwise give the
 /// switch a default route, or a route to a prefix behind another port. Linux answers for its own addresses only, and sends no redirects.
-const DEVICE_OF_ROUTER: [Sysctl; 7] = [
+/// It forwards nothing either: frames that it is given are for the switch itself, and the switch alone routes.
+const DEVICE_OF_ROUTER: [Sysctl; 9] = [
+    ("ipv4/conf/@/forwarding", "0"),
+    ("ipv6/conf/@/forwarding", "0"),
     ("ipv6/conf/@/accept_ra", "0"),
     ("ipv6/conf/@/autoconf", "0"),
     ("ipv6/conf/@/accept_redirects", "0"),

@@ -1,6 +1,6 @@
 //! Mapping of kernel links to ports of the switch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use npcc_pipeline::units::{Mac, PortId, RefusedMac};
 
@@ -23,6 +23,8 @@ pub struct Place {
 pub struct Ports {
     by_name: BTreeMap<String, Place>,
     by_link: BTreeMap<u32, Place>,
+    /// MAC addresses of all ports.
+    own: BTreeSet<Mac>,
 }
 
 impl Ports {
@@ -30,6 +32,7 @@ impl Ports {
     #[must_use]
     pub fn new(by_name: BTreeMap<String, Place>) -> Ports {
         Ports {
+            own: by_name.values().map(|place| place.mac).collect(),
             by_name,
             by_link: BTreeMap::new(),
         }
@@ -52,8 +55,9 @@ impl Ports {
     /// Returns the reason why no frame is sent to a neighbour's MAC address; `None` if frames are sent, or if it has none.
     #[must_use]
     pub fn refused_mac(&self, neighbor: &Neighbor) -> Option<RefusedMac> {
-        let own = self.by_name.values().map(|place| place.mac);
-        neighbor.mac?.refused_as_neighbor(own)
+        neighbor
+            .mac?
+            .refused_as_neighbor(|mac| self.own.contains(&mac))
     }
 
     /// Returns the MAC address to which frames for a neighbour are sent, while there is one.

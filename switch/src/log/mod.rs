@@ -66,6 +66,8 @@ pub fn init() -> anyhow::Result<()> {
         log.queue.write()
     });
     started.context("cannot start the log's thread")?;
+    // It can be moved from here on.
+    log.writer.wait();
     LOG.set(log)
         .map_err(|_| anyhow!("this process has a log already"))?;
     if let Some(inlet) = log.queue.inlet(Stream::Error) {

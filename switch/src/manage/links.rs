@@ -90,7 +90,7 @@ impl Management {
         let Some(speeds) = plans.map(|(resolved, link)| speeds::of(resolved, link.mbps)) else {
             return;
         };
-        if reported.up && state.up && speeds == state.speeds {
+        if reported.up && state.up && state.receives && speeds == state.speeds {
             return;
         }
         let mut targets = self.targets(routes);

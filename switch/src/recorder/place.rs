@@ -61,7 +61,7 @@ pub(super) fn is_in_memory(path: &Path) -> bool {
 /// There is none: the reason of the file beside the socket.
 pub fn find(socket: &Path) -> Result<(PathBuf, Reading), ReadError> {
     let all = [beside(socket), shared(socket)].map(|path| {
-        let reading = read_own(&path)?;
+        let reading = read(&path)?;
         Ok((path, reading))
     });
     let [first, second] = all;
@@ -76,15 +76,17 @@ pub fn find(socket: &Path) -> Result<(PathBuf, Reading), ReadError> {
     }
 }
 
-/// Reads a recorder from a regular file of this user or root, no link followed.
+/// Reads a recorder; one in `/dev/shm` only from a regular file of this user or root, no link followed.
 ///
 /// # Errors
 /// [`ReadError`].
-pub fn read_own(path: &Path) -> Result<Reading, ReadError> {
-    let metadata = fs::symlink_metadata(path).map_err(read::file_error)?;
-    let ours = [0, nix::unistd::geteuid().as_raw()].contains(&metadata.uid());
-    if metadata.is_symlink() || !ours {
-        return Err(ReadError::Foreign);
+pub fn read(path: &Path) -> Result<Reading, ReadError> {
+    if path.parent() == Some(Path::new(SHARED)) {
+        let metadata = fs::symlink_metadata(path).map_err(read::file_error)?;
+        let ours = [0, nix::unistd::geteuid().as_raw()].contains(&metadata.uid());
+        if metadata.is_symlink() || !ours {
+            return Err(ReadError::Foreign);
+        }
     }
     read::file(path)
 }
@@ -92,12 +94,17 @@ pub fn read_own(path: &Path) -> Result<Reading, ReadError> {
 /// Writes the octets of a recorder into a new file of this path, in place of an older one.
 ///
 /// # Errors
-/// The file cannot be written; the older one may be gone.
+/// The file cannot be written; the older one is as it was.
 pub(super) fn write(path: &Path, octets: &[u8]) -> io::Result<()> {
-    let new = path.with_extension("new");
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    // A process that was killed may have left one.
     let _ = fs::remove_file(&new);
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
-    options.open(&new)?.write_all(octets)?;
-    fs::rename(new, path)
+    let written = options
+        .open(&new)
+        .and_then(|mut file| file.write_all(octets))
+        .and_then(|()| fs::rename(&new, path));
+    written.inspect_err(|_| _ = fs::remove_file(&new))
 }

@@ -83,15 +83,19 @@ pub fn keep_previous(socket: &Path, store: &Store) -> Option<Ending> {
             (renamed, found.map(|(_, reading)| reading))
         }
     };
-    if let Err(error) = kept {
-        let path = previous.display();
-        note(&format!(
-            "note: the recorder of the last run is not kept: cannot write {path}: {error}"
-        ));
-    }
-    for old in [&beside, &shared] {
-        // Usually there is none any more.
-        let _ = fs::remove_file(old);
+    match kept {
+        Ok(()) => {
+            for old in [&beside, &shared] {
+                // Usually there is none any more.
+                let _ = fs::remove_file(old);
+            }
+        }
+        Err(error) => {
+            let path = previous.display();
+            note(&format!(
+                "note: the recorder of the last run stays where it is: cannot write {path}: {error}"
+            ));
+        }
     }
     let reading = reading?;
     if let Some(why) = reading.unread {
@@ -143,7 +147,7 @@ fn memory(
     };
     let folder = socket.parent().unwrap_or(socket).display();
     note(&format!(
-        "note: neither {folder} nor /dev/shm is a tmpfs with room for the flight recorder, so it is in {where_to}{lost}"
+        "note: neither {folder} nor /dev/shm has a place in memory for the flight recorder, so it is in {where_to}{lost}"
     ));
     Ok((memory, None))
 }

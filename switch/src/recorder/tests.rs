@@ -250,7 +250,7 @@ fn a_running_recorder_is_in_memory_and_an_ended_one_beside_the_socket() {
         }
         let kept = keep_previous(&socket, &Store::default());
         assert_eq!(kept, Some(Ending::Unknown));
-        let kept = place::read_own(&place::previous(&socket)).unwrap();
+        let kept = place::read(&place::previous(&socket)).unwrap();
         assert_eq!(kept.ending, Ending::Unknown);
         assert!(place::find(&socket).is_err(), "nothing else is left");
     }
@@ -294,7 +294,7 @@ fn a_recorder_in_the_store_is_kept_by_the_next_start() {
     let fd = std::os::fd::AsFd::as_fd(&memory).try_clone_to_owned();
     let store = Store::of(vec![("recorder".to_owned(), fd.unwrap())]);
     assert_eq!(keep_previous(&socket, &store), Some(Ending::Unknown));
-    let kept = place::read_own(&place::previous(&socket)).unwrap();
+    let kept = place::read(&place::previous(&socket)).unwrap();
     assert_eq!(kept.pid, u64::from(std::process::id()));
     assert!(store.close_rest().is_empty());
 }

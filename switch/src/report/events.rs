@@ -117,8 +117,8 @@ impl fmt::Display for Event {
             Kind::LinkUp => write!(f, "{port}: link up, {count} Mb/s"),
             Kind::TxUnbounded => write!(
                 f,
-                "{port}: the driver took frames while it called its transmit ring full; its answers are ignored from now on, and the \
-                 ring is not bounded by tx_outstanding"
+                "{port}: the driver took frames while it called its transmit ring full; its answers are ignored from now on, so pause frames \
+                 may wait behind a whole ring: with lossless priorities set tx_outstanding of the port to 1,024 full frames"
             ),
         }
     }

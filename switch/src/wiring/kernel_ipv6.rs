@@ -7,7 +7,7 @@
 //! Law: a value that somebody else set is not changed, at the end neither.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -48,6 +48,11 @@ impl Ipv6Off {
                     key(interface)
                 )),
             }
+        }
+        // An interface that no port uses any more is as it was before, at once.
+        for interface in before.iter().filter(|one| !held.contains_key(*one)) {
+            // It may have been deleted meanwhile.
+            let _ = fs::write(format!("/proc/sys/{}", key(interface)), "0");
         }
         saved.change(|facts| facts.ipv6_off = held.keys().cloned().collect());
         Ipv6Off {
