@@ -9,7 +9,7 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 # Debian packages: DPDK with its drivers, what bindgen and cc need, and the tools the tests compare with. A name that ends in `#`
 # goes on with the number of DPDK's ABI: 23 in Debian 12, 25 in Debian 13.
 packages=(build-essential pkg-config libclang-dev libdpdk-dev librte-net-pcap# librte-net-ring# librte-net-null#
-          librte-net-af-packet# librte-mempool-ring# iproute2 iputils-ping procps ethtool frr bird2 lldpd nats-server openssl tshark python3-venv lua5.3 valgrind shellcheck)
+          librte-net-af-packet# librte-mempool-ring# e2fsprogs iproute2 iputils-ping procps ethtool frr bird2 lldpd nats-server openssl tshark python3-venv lua5.3 valgrind shellcheck)
 
 # What reads metrics and shows the page in tests: promtool with Prometheus, and a browser without a screen.
 watch_packages=(prometheus chromium)
