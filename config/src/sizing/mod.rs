@@ -178,8 +178,8 @@ pub fn ring(config: &Config, port: &Port) -> u16 {
 
 /// Smallest packet buffer that every PCI driver accepts: `min_rx_bufsize` of vmxnet3, the largest there is.
 const LEAST_BUFFER: u64 = 1646;
-/// Unit in which PCI drivers count the room for a frame: the coarsest, that of ixgbe and e1000. They cut off what is beyond a whole unit, and
-/// a longer frame would come in pieces.
+/// Unit in which PCI drivers count the room for a frame, that of ixgbe. They ignore the rest of the room, and a longer frame comes in pieces.
+/// DPDK's e1000 counts in powers of two; the receive queue joins its pieces.
 pub const PCI_ROOM: u64 = 1024;
 /// FCS of a frame, for which some PCI drivers want room in the buffer.
 const FCS: u64 = 4;

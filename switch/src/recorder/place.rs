@@ -36,22 +36,24 @@ pub fn previous(socket: &Path) -> PathBuf {
 /// Returns the path of the recorder in `/dev/shm`, named after the socket's path.
 #[must_use]
 pub fn shared(socket: &Path) -> PathBuf {
-    let folder = socket
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or_else(|| Path::new("."));
+    let folder = folder(socket);
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let whole = folder.join(socket.file_name().unwrap_or_default());
     let number = Hash::ROOT.then(&whole.to_string_lossy()).number();
     Path::new(SHARED).join(format!("npcc-switch-{number:016x}.recorder"))
 }
 
-/// Returns true if a file of this path lies in memory.
-pub(super) fn is_in_memory(path: &Path) -> bool {
+/// Returns the folder of a file, the current one for a bare name.
+fn folder(path: &Path) -> &Path {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    let found = statfs(folder.unwrap_or_else(|| Path::new(".")));
+    folder.unwrap_or_else(|| Path::new("."))
+}
+
+/// Returns true if a file of this path lies in memory.
+pub(super) fn is_in_memory(path: &Path) -> bool {
+    let found = statfs(folder(path));
     found.is_ok_and(|found| [TMPFS_MAGIC, RAMFS_MAGIC].contains(&found.filesystem_type()))
 }
 

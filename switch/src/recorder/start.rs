@@ -109,12 +109,14 @@ fn stored(store: &Store) -> Option<(Vec<u8>, Reading)> {
     let memory = SharedWords::of(store.take(STORED)?).ok()?;
     // A manager that went away keeps nothing anyway.
     let _ = store.forget(STORED);
-    let words: Vec<u64> = memory
-        .words()
-        .iter()
-        .map(|word| word.load(Ordering::Acquire))
-        .collect();
+    let words = copy(&memory);
     Some((records::octets_of(&words), Reading::of(&words).ok()?))
+}
+
+/// Copies the words of a recorder out of its memory.
+fn copy(memory: &SharedWords) -> Vec<u64> {
+    let words = memory.words().iter();
+    words.map(|word| word.load(Ordering::Acquire)).collect()
 }
 
 /// Makes the memory of a recorder in the best place that there is; returns its file, if it has one.
@@ -224,9 +226,7 @@ impl Recorder {
 
     /// Leaves the recorder of a run that ends beside the socket.
     fn leave(&self) {
-        let words = self.memory.words().iter();
-        let words: Vec<u64> = words.map(|word| word.load(Ordering::Acquire)).collect();
-        match place::write(&self.beside, &records::octets_of(&words)) {
+        match place::write(&self.beside, &records::octets_of(&copy(&self.memory))) {
             Ok(()) => {
                 if let Some(file) = &self.file {
                     // The next start removes one that stays.
