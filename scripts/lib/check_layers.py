@@ -29,6 +29,8 @@ MAY = {
     # The library in switch/ knows neither what measures it nor the binary.
     "npcc-appliance": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-linux", "npcc-simd"},
     "npcc-lab": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-sim", "npcc-appliance"},
+    # Model of cards for tests; knows nothing of the switch.
+    "npcc-card": set(),
     "npcc-testkit": {"npcc-pipeline", "npcc-cnp", "npcc-simd"},
     # The binary, which puts everything together.
     "npcc-switch": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-doctor", "npcc-dpdk", "npcc-heap", "npcc-simd", "npcc-linux", "npcc-sim", "npcc-lab", "npcc-appliance"},
