@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 /// Style in which a driver answers `rte_eth_tx_descriptor_status`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The query is rounded up to a multiple of the reporting distance, which is one past the descriptor that requests the report: e1000,
     /// ixgbe, i40e, ice, iavf.
@@ -17,7 +18,8 @@ pub enum Status {
 }
 
 /// Requests of a driver for reports of sent frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reports {
     /// One for every frame.
     Each,
