@@ -42,8 +42,8 @@ choices! {
         Whole,
         /// Multiple, in bytes.
         Multiple(u16),
-        /// Power of two.
-        PowerOfTwo,
+        /// Power of two, at most this.
+        PowerOfTwo(u16),
     }
     /// Comparison by which scattered receive is chosen although nobody requested it.
     Scatter {
@@ -136,7 +136,7 @@ choices! {
         /// Verbs device of the kernel.
         Verbs,
     }
-    /// Field that a call about pauses checks.
+    /// Condition that a call about pauses refuses.
     Field {
         /// `mac_ctrl_frame_fwd` is not 0.
         MacCtrlFrameFwd,
@@ -154,8 +154,12 @@ choices! {
         SendXon,
         /// `high_water` is above the card's limit, or below `low_water`.
         WaterOrder,
-        /// The port is not configured for DCB.
-        NoDcb,
+        /// `high_water` is above the card's limit, or not above `low_water`.
+        WaterNotAbove,
+        /// PFC is on.
+        PfcOn,
+        /// 802.3x is on.
+        LinkPauseOn,
     }
 }
 
@@ -229,7 +233,7 @@ pub struct Need {
 pub struct Check {
     /// Call.
     pub call: Moment,
-    /// Field, and the condition for the error.
+    /// Condition.
     pub field: Field,
     /// Error.
     pub error: Outcome,

@@ -256,7 +256,7 @@ macro_rules! files {
     };
 }
 
-files! { "e1000e" "ice" "igb" "mlx5" }
+files! { "bnxt" "e1000e" "ena" "hns3" "i40e" "iavf" "ice" "igb" "ixgbe" "ixgbe_vf" "mlx5" "virtio" "vmxnet3" }
 
 #[cfg(test)]
 mod tests {
