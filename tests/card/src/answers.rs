@@ -261,6 +261,22 @@ pub struct PortDefaults {
     pub burst: u16,
 }
 
+/// Contents of `struct rte_eth_fc_conf`, in the driver's own units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseSettings {
+    /// `autoneg`.
+    pub autoneg: bool,
+    /// `pause_time`.
+    pub pause_time: u16,
+    /// `high_water`.
+    pub high_water: u32,
+    /// `low_water`.
+    pub low_water: u32,
+    /// `send_xon`.
+    pub send_xon: bool,
+}
+
 /// Contents of `rte_eth_dev_get_dcb_info`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! Answers of the drivers, one table: what each says of its card, and the line of DPDK's source that says so.
+//! Answers of the drivers, one table: what each says of its card, and the line of DPDK 22.11.11's source that says so.
 //!
 //! `profiles/` has a file for each driver. A row has a value, or in `either` the two values that hardware or firmware may choose between
 //! where DPDK's source does not say, and the quoted lines. `scripts/card-sources` compares the quotes with a tree of DPDK.
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::answers::{
     Check, Dcb, Floor, Frees, Honors, Limits, LinkDown, Moment, Mtu, Need, Outcome, Oversize,
-    PortDefaults, Received, Rss, RxOffload, Scatter, Sent, TxOffload,
+    PauseSettings, PortDefaults, Received, Rss, RxOffload, Scatter, Sent, TxOffload,
 };
 use crate::ring::{Reports, Status, TxProfile};
 
@@ -21,7 +21,8 @@ pub struct Row<T> {
     /// Quoted lines, each as `FILE:LINE: TEXT`.
     #[serde(default)]
     source: String,
-    /// Text that no file of a folder has, each as `FOLDER: TEXT`: an operation that the driver lacks.
+    /// Text that no file of a folder has, each as `FOLDER: TEXT`, or a file, or a block of it, as `FILE(FIRST LINE): TEXT`: an operation
+    /// that the driver lacks.
     #[serde(default)]
     absent: String,
 }
@@ -107,6 +108,12 @@ macro_rules! rows {
                 self
             }
 
+            /// Rows, each with its quoted lines and its absent texts.
+            #[must_use]
+            pub fn sources(&self) -> Vec<(&'static str, &str, &str)> {
+                vec![$((stringify!($row), &*self.$row.source, &*self.$row.absent),)+]
+            }
+
             fn faults(&self) -> Vec<String> {
                 let mut faults = Vec::new();
                 $(if let Some(fault) = self.$row.fault() {
@@ -183,6 +190,8 @@ rows! {
 
     /// `flow_ctrl_get`.
     flow_ctrl_get: Outcome,
+    /// Contents of `flow_ctrl_get` after the first start, but for its mode; 0 where the driver writes nothing.
+    flow_ctrl_reports: PauseSettings,
     /// `flow_ctrl_set`, if no check refuses.
     flow_ctrl_set: Outcome,
     /// `priority_flow_ctrl_set`, if no check refuses.
