@@ -2,8 +2,8 @@
 //!
 //! A [`Card`] has transmit rings that share one wire. Each ring takes frames as long as the driver has free descriptors, answers
 //! `rte_eth_tx_descriptor_status` in the driver's style, and frees sent buffers when the driver would. The card also knows the truth that
-//! no driver reports: bytes and frames that it still holds. A [`Profile`] has the answers of one driver, with the lines of DPDK's source that
-//! say so.
+//! no driver reports: bytes and frames that it still holds. A [`Profile`] has the answers of one driver, with the lines of DPDK's source
+//! that say so.
 #![forbid(unsafe_code)]
 
 pub mod answers;
