@@ -123,8 +123,9 @@ bool npcc_rx_scatters(uint16_t port, uint16_t queue)
 void npcc_join_chains(struct rte_mbuf **mbufs, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (mbufs[i]->nb_segs > 1)
-			(void)rte_pktmbuf_linearize(mbufs[i]);
+		if (mbufs[i]->nb_segs > 1 && rte_pktmbuf_linearize(mbufs[i]) != 0 &&
+		    mbufs[i]->data_len > 2 * RTE_ETHER_ADDR_LEN)
+			mbufs[i]->data_len = 2 * RTE_ETHER_ADDR_LEN;
 }
 
 bool npcc_is_packet_socket(int fd)

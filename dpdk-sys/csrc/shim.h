@@ -37,7 +37,8 @@ int npcc_eth_link(uint16_t port, uint32_t *speed_mbps, bool *up);
 /* Whether the queue's driver may spread a frame over several buffers. */
 bool npcc_rx_scatters(uint16_t port, uint16_t queue);
 
-/* Moves each chain among n frames into its first buffer, where there is room for it. */
+/* Moves each chain among n frames into its first buffer, where there is room for it. Another keeps the two addresses, so that no reader
+ * takes the beginning of a frame for the whole. */
 void npcc_join_chains(struct rte_mbuf **mbufs, uint32_t n);
 
 /* Whether the descriptor is a packet socket or an AF_XDP socket. */

@@ -43,6 +43,8 @@ macro_rules! reasons {
 crate::punt_classes! { reasons {
     /// Shorter than the headers it announces.
     Malformed Runt = "runt",
+    /// Received in several buffers that cannot be joined: a driver splits longer frames than the buffers were made for.
+    Other MultiSegment = "multi_segment",
     /// Longer than the port's MTU allows on arrival.
     Malformed Oversize = "oversize",
     /// Unicast to a MAC address that is not the port's.

@@ -31,6 +31,11 @@ pub trait FrameBuf {
     /// Keeps the first `n` bytes; returns false, and changes nothing, if the frame is shorter.
     fn truncate(&mut self, n: usize) -> bool;
 
+    /// Returns true if the driver put the frame into several buffers, of which `data` is the first.
+    fn is_chain(&self) -> bool {
+        false
+    }
+
     /// Returns the identity of the buffer: a number above 0 that no other buffer in use has, and that stays the same
     /// throughout the path.
     fn handle(&self) -> usize;
@@ -221,6 +226,7 @@ pub struct HeapFrame(Box<Heap>);
 struct Heap {
     bytes: Vec<u8>,
     start: usize,
+    is_chain: bool,
 }
 
 impl HeapFrame {
@@ -235,7 +241,16 @@ impl HeapFrame {
         HeapFrame(Box::new(Heap {
             bytes,
             start: HeapFrame::HEADROOM,
+            is_chain: false,
         }))
+    }
+
+    /// Returns a frame of which these bytes are the first buffer, and others follow.
+    #[must_use]
+    pub fn chain(first: &[u8]) -> HeapFrame {
+        let mut frame = HeapFrame::new(first);
+        frame.0.is_chain = true;
+        frame
     }
 }
 
@@ -245,7 +260,7 @@ impl FrameBuf for HeapFrame {
     }
 
     fn data_mut(&mut self) -> &mut [u8] {
-        let Heap { bytes, start } = &mut *self.0;
+        let Heap { bytes, start, .. } = &mut *self.0;
         bytes.get_mut(*start..).unwrap_or_default()
     }
 
@@ -268,12 +283,16 @@ impl FrameBuf for HeapFrame {
     }
 
     fn truncate(&mut self, n: usize) -> bool {
-        let Heap { bytes, start } = &mut *self.0;
+        let Heap { bytes, start, .. } = &mut *self.0;
         let fits = *start + n <= bytes.len();
         if fits {
             bytes.truncate(*start + n);
         }
         fits
+    }
+
+    fn is_chain(&self) -> bool {
+        self.0.is_chain
     }
 
     fn handle(&self) -> usize {

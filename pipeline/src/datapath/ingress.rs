@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 
 use super::capture_points::{self, StoppedFrame};
-use super::{Datapath, count_stopped, lossless};
+use super::{Datapath, count_stopped, lossless, of_chain};
 use crate::buffer::{Amount, Buffer, Charge};
 use crate::burst::{QueueKey, Run, Trash};
 use crate::counters::PortCounters;
@@ -125,6 +125,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             let _ = punt.aside.try_push(PuntCandidate { buf, reason });
             return;
         }
+        let reason = reason.map(|reason| of_chain(reason, &buf));
         let of = (&buf, port);
         capture_points::stopped(&mut self.capture, StoppedFrame::of(reason), of, now);
         count_stopped(self.counters.of(port), reason, buf.data().len());

@@ -89,3 +89,29 @@ fn malformed_frames_are_kept_while_a_client_captures_and_it_gets_them_too() {
     assert_eq!(stats.captured.get(), 4, "the one without a route, too");
     assert!(frames.pop(&mut [0; 4096]).is_some());
 }
+
+/// Earlier defect: a frame that the driver put into several buffers was dropped as one whose IP length is wrong.
+fn chains_have_a_reason(mut path: Path) {
+    let good = data("10.0.2.2").frame();
+    let first = &good[..good.len() - 8];
+    let control = [0x01, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 9];
+    for chain in [first, &good[..12], &control[..]] {
+        let mut frames = FrameVec::default();
+        frames.push(HeapFrame::chain(chain));
+        path.ingress(DC, &mut frames, Nanos(1));
+    }
+    push(&mut path, DC, first, 2);
+    assert_eq!(
+        drops(&path, DC),
+        [("multi_segment", 3), ("ip_truncated", 1)]
+    );
+    path.publish_held();
+    assert_conserved(&path);
+}
+
+#[test]
+fn a_frame_in_several_buffers_is_dropped_for_that() {
+    chains_have_a_reason(path(AMPLE));
+    let (path, _host) = linux();
+    chains_have_a_reason(path);
+}

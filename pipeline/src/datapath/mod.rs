@@ -361,6 +361,15 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     }
 }
 
+/// Returns the drop reason of a frame that was refused for `reason`: a frame in several buffers is as short as the first of them.
+#[cold]
+fn of_chain<B: FrameBuf>(reason: DropReason, buf: &B) -> DropReason {
+    match reason {
+        DropReason::Runt | DropReason::IpTruncated if buf.is_chain() => DropReason::MultiSegment,
+        _ => reason,
+    }
+}
+
 /// Counts on `counters` a frame that goes no further; without a reason it was consumed.
 #[cold]
 fn count_stopped(counters: &PortCounters, reason: Option<DropReason>, bytes: usize) {

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use zerocopy::FromBytes;
 
-use super::Datapath;
 use super::capture_points::{self, StoppedFrame};
+use super::{Datapath, of_chain};
 use crate::bits::low16;
 use crate::buffer::GroupId;
 use crate::burst::{QueueKey, Record, Run};
@@ -152,7 +152,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             }
             // It would have gone no further in any case, and the TTL is tested first (RFC 1812 section 5.3.1).
             DropReason::MtuExceeded if is_last_hop(buf.data()) => Err(DropReason::TtlExpired),
-            _ => Err(reason),
+            _ => Err(of_chain(reason, &buf)),
         };
         capture_points::stopped(
             &mut self.capture,

@@ -9,7 +9,7 @@ use npcc_pipeline::units::BURST;
 /// Packet path as the switch builds it.
 pub type Datapath = npcc_pipeline::datapath::Datapath<Frame, FlowCache>;
 
-/// Frame in an mbuf. One segment: the pool's buffers hold the longest frame of any port.
+/// Frame in an mbuf. One segment: the pool's buffers hold the longest frame of any port, and a chain is dropped.
 #[derive(Debug, derive_more::From, derive_more::Into)]
 #[repr(transparent)]
 pub struct Frame(pub Mbuf);
@@ -38,6 +38,10 @@ impl FrameBuf for Frame {
     #[inline]
     fn truncate(&mut self, n: usize) -> bool {
         self.0.truncate(n)
+    }
+
+    fn is_chain(&self) -> bool {
+        self.0.segment_count() > 1
     }
 
     #[inline]
