@@ -3,7 +3,7 @@
 //! Law: every frame of the MTU, with two VLAN tags, fits one buffer. No offload that changes a frame
 //! is enabled: checksums, tags and marks are the pipeline's, and vdevs have none. Thresholds of the
 //! rings are the driver's own (`default_rxconf` and `default_txconf`, which a null configuration
-//! means).
+//! means). Nothing beyond the limits that the driver reports is requested of it.
 
 use super::attach;
 use super::error::{Operation, PortError};
@@ -16,7 +16,7 @@ use crate::mempool::Mempool;
 /// Number of descriptors of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptors {
-    /// Exactly this number.
+    /// Exactly this number; a receive ring of another size is an error.
     Exactly(u16),
     /// The number that the device prefers, within these limits; the least where it has no preference,
     /// as with virtual devices.
@@ -49,7 +49,7 @@ pub struct PortConfig {
     /// True to request eight traffic classes on transmission (DCB with priority flow control), one for each
     /// priority: drivers require it before [`Port::honor_pfc`](super::Port::honor_pfc).
     pub dcb: bool,
-    /// Number of descriptors of each receive queue; adjusted to the device's limits.
+    /// Number of descriptors of each receive queue; a preferred number is adjusted to the device's limits.
     pub rx_descriptors: Descriptors,
     /// Number of descriptors of each transmit queue; adjusted to the device's limits.
     pub tx_descriptors: Descriptors,
@@ -203,18 +203,24 @@ fn set_up_queues(
         )
     };
     Errno::check(rc).map_err(port.failed(Operation::SizeQueues))?;
+    check_ring(&port.name, config.rx_descriptors, rx_descriptors, info)?;
 
     let socket = port.socket.unwrap_or(u32::MAX);
+    let rx_conf = rx_conf(&port.driver, config, info);
+    let rx_conf = rx_conf
+        .as_ref()
+        .map_or(std::ptr::null(), std::ptr::from_ref);
     for queue in 0..config.rx_queues {
         // SAFETY: the port was configured with this many queues; a null configuration means the
-        // driver's default; the pool is kept alive by the port's state until the port is closed.
+        // driver's default, and another one lives through the call; the pool is kept alive by the
+        // port's state until the port is closed.
         let rc = unsafe {
             dpdk_sys::rte_eth_rx_queue_setup(
                 port.id,
                 queue,
                 rx_descriptors,
                 socket,
-                std::ptr::null(),
+                rx_conf,
                 pool.as_ptr(),
             )
         };
@@ -234,6 +240,46 @@ fn set_up_queues(
         Errno::check(rc).map_err(port.failed(Operation::SetUpTx))?;
     }
     Ok((rx_descriptors, tx_descriptors))
+}
+
+/// Returns the configuration of the receive queues; `None` for the driver's own. With ixgbe a full ring stops the rings of all other queues
+/// behind it, unless its frames are dropped (`rx_drop_en`): a worker that is away would stop the whole port.
+fn rx_conf(
+    driver: &str,
+    config: &PortConfig,
+    info: &dpdk_sys::rte_eth_dev_info,
+) -> Option<dpdk_sys::rte_eth_rxconf> {
+    let shared = config.rx_queues > 1 && drops_by_queue(driver);
+    shared.then_some(dpdk_sys::rte_eth_rxconf {
+        rx_drop_en: 1,
+        ..info.default_rxconf
+    })
+}
+
+/// Returns true for a driver whose queues may drop frames of their own, which it does not count as missed.
+pub(super) fn drops_by_queue(driver: &str) -> bool {
+    driver == "net_ixgbe"
+}
+
+/// Checks that a receive ring for which a number was written has that size: `adjusted` is the nearest that the device can have.
+fn check_ring(
+    device: &str,
+    wanted: Descriptors,
+    adjusted: u16,
+    info: &dpdk_sys::rte_eth_dev_info,
+) -> Result<(), PortError> {
+    let limits = &info.rx_desc_lim;
+    match wanted {
+        Descriptors::Exactly(wanted) if wanted != adjusted => Err(PortError::BadDescriptors {
+            device: device.to_owned(),
+            wanted,
+            min: limits.nb_min,
+            max: limits.nb_max,
+            step: limits.nb_align,
+            nearest: adjusted,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Sets promiscuous mode. Software ports receive every frame even if their driver has no such call.
@@ -307,109 +353,5 @@ fn check(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn info() -> dpdk_sys::rte_eth_dev_info {
-        dpdk_sys::rte_eth_dev_info {
-            max_rx_queues: 1,
-            max_tx_queues: 4,
-            min_mtu: 68,
-            max_mtu: 9194,
-            ..Default::default()
-        }
-    }
-
-    #[test]
-    fn what_the_device_lacks_is_told_before_it_is_asked() {
-        let good = PortConfig::default();
-        assert_eq!(check("d", &good, &info(), 2048), Ok(()));
-        let queues = PortConfig {
-            rx_queues: 2,
-            ..good
-        };
-        assert!(matches!(
-            check("d", &queues, &info(), 2048),
-            Err(PortError::TooManyQueues {
-                direction: Direction::Rx,
-                wanted: 2,
-                max: 1,
-                ..
-            })
-        ));
-        let mtu = PortConfig { mtu: 9195, ..good };
-        assert!(matches!(
-            check("d", &mtu, &info(), 16384),
-            Err(PortError::BadMtu { .. })
-        ));
-    }
-
-    /// ConnectX drops frames above the MTU of its kernel interface at the port.
-    #[test]
-    fn a_shared_interface_with_a_smaller_mtu_refuses_the_port() {
-        // SAFETY: takes a number, and opens and closes its own socket.
-        let (loopback, none) = unsafe {
-            (
-                dpdk_sys::npcc_interface_mtu(1),
-                dpdk_sys::npcc_interface_mtu(u32::MAX >> 1),
-            )
-        };
-        assert_eq!((loopback, none), (65_536, -dpdk_sys::ENODEV));
-        assert_eq!(check_interface("d", 9_100, (1, loopback)), Ok(()));
-        assert_eq!(check_interface("d", 9_100, (7, none)), Ok(()));
-        assert_eq!(check_interface("d", 1_500, (7, 1_500)), Ok(()));
-        let error = check_interface("0000:01:00.0", 9_100, (7, 1_500)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "device \"0000:01:00.0\": the kernel's interface of this card (index 7) has an MTU of 1500, below 9100: ip link set dev \
-             INTERFACE mtu 9100"
-        );
-    }
-
-    #[test]
-    fn a_ring_is_as_the_device_prefers_within_limits() {
-        let ring = Descriptors::Preferred {
-            least: 1024,
-            most: 2048,
-        };
-        let all = [0, 256, 1024, 1536, 2048, 4096].map(|preferred| ring.wanted(preferred));
-        assert_eq!(all, [1024, 1024, 1024, 1536, 2048, 2048]);
-        assert_eq!(Descriptors::Exactly(128).wanted(512), 128);
-    }
-
-    #[test]
-    fn buffers_return_unread_only_where_the_device_offers_it_and_one_pool_sends() {
-        let offers = |one_pool, tx_offload_capa| {
-            let info = dpdk_sys::rte_eth_dev_info {
-                tx_offload_capa,
-                ..info()
-            };
-            let config = PortConfig {
-                one_pool,
-                ..PortConfig::default()
-            };
-            device_conf("net_ice", &config, &info).txmode.offloads
-        };
-        let (fast, every) = (dpdk_sys::NPCC_TX_FAST_FREE, u64::MAX);
-        assert_eq!(offers(true, every), fast, "and no other offload");
-        assert_eq!(offers(false, every), 0);
-        assert_eq!(offers(true, every & !fast), 0);
-    }
-
-    #[test]
-    fn a_frame_of_the_mtu_with_two_tags_fits_one_buffer_exactly() {
-        let config = PortConfig {
-            mtu: 9194,
-            ..PortConfig::default()
-        };
-        assert_eq!(check("d", &config, &info(), 9216), Ok(()));
-        assert!(matches!(
-            check("d", &config, &info(), 9215),
-            Err(PortError::BufferTooSmall {
-                needed: 9216,
-                room: 9215,
-                ..
-            })
-        ));
-    }
-}
+#[path = "config_tests.rs"]
+mod tests;

@@ -54,6 +54,9 @@ pub enum Operation {
     /// Enabling the device to honour priority pause.
     #[display("obey priority pause by itself")]
     SetPfc,
+    /// Disabling pause of the whole link.
+    #[display("disable pause of the whole link (802.3x)")]
+    SetLinkPause,
     /// Reading the mapping of queues to traffic classes.
     #[display("tell which queue serves which traffic class")]
     ReadClasses,
@@ -181,7 +184,10 @@ pub enum PortError {
         max: u16,
     },
     /// The MTU is outside the device's range.
-    #[error("device \"{device}\" takes an MTU from {min} to {max}, not {wanted}")]
+    #[error(
+        "device \"{device}\" takes an MTU from {min} to {max}, not {wanted}: write mtu: {} on this port",
+        wanted.clamp(min, max)
+    )]
     BadMtu {
         /// Device as given.
         device: String,
@@ -191,6 +197,25 @@ pub enum PortError {
         min: u16,
         /// Maximum MTU in bytes.
         max: u16,
+    },
+    /// The device cannot have a receive ring of this size.
+    #[error(
+        "device \"{device}\" takes {min} to {max} receive descriptors in steps of {step}, not {wanted}: write rx_descriptors: \
+         {nearest} on this port"
+    )]
+    BadDescriptors {
+        /// Device as given.
+        device: String,
+        /// Requested number.
+        wanted: u16,
+        /// Minimum number.
+        min: u16,
+        /// Maximum number.
+        max: u16,
+        /// Number of which each size is a multiple.
+        step: u16,
+        /// Nearest number that the device can have.
+        nearest: u16,
     },
     /// The kernel interface that the device shares takes smaller packets.
     #[error(

@@ -250,7 +250,8 @@ impl Port {
     /// When the driver fails.
     pub fn stats(&self) -> Result<PortStats, PortError> {
         let _state = self.core.lock();
-        stats::read(self.core.id).map_err(self.core.failed(Operation::ReadStats))
+        stats::read(self.core.id, config::drops_by_queue(&self.core.driver))
+            .map_err(self.core.failed(Operation::ReadStats))
     }
 
     /// Zeroes the counters.

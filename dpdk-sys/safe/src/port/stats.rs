@@ -17,7 +17,7 @@ pub struct PortStats {
     pub tx_packets: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Frames the device dropped because its ring was full: the worker polled too seldom.
+    /// Frames the device dropped because a ring was full: the worker polled too seldom.
     pub rx_missed: u64,
     /// Frames received in error.
     pub rx_errors: u64,
@@ -36,20 +36,30 @@ pub struct Link {
     pub speed_mbps: Option<u32>,
 }
 
-pub(super) fn read(port: u16) -> Result<PortStats, Errno> {
+/// Reads the counters. `by_queue`: frames that a full ring dropped are among the queues' errors, and nowhere else.
+pub(super) fn read(port: u16, by_queue: bool) -> Result<PortStats, Errno> {
     let mut stats: dpdk_sys::rte_eth_stats = Default::default();
     // SAFETY: an existing port; the structure is ours to write.
     Errno::check(unsafe { dpdk_sys::rte_eth_stats_get(port, &raw mut stats) })?;
-    Ok(PortStats {
+    Ok(counted(&stats, by_queue))
+}
+
+fn counted(stats: &dpdk_sys::rte_eth_stats, by_queue: bool) -> PortStats {
+    let of_queues = if by_queue {
+        stats.q_errors.iter().sum()
+    } else {
+        0
+    };
+    PortStats {
         rx_packets: stats.ipackets,
         rx_bytes: stats.ibytes,
         tx_packets: stats.opackets,
         tx_bytes: stats.obytes,
-        rx_missed: stats.imissed,
+        rx_missed: stats.imissed + of_queues,
         rx_errors: stats.ierrors,
         tx_errors: stats.oerrors,
         rx_no_mbuf: stats.rx_nombuf,
-    })
+    }
 }
 
 pub(super) fn reset(port: u16) -> Result<(), Errno> {
@@ -78,6 +88,18 @@ fn known(speed: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// ixgbe counts what a full queue drops as an error of the queue and nowhere else (ixgbe_ethdev.c, `ixgbe_dev_stats_get`).
+    #[test]
+    fn frames_that_a_full_queue_drops_are_missed() {
+        let mut stats = dpdk_sys::rte_eth_stats {
+            imissed: 5,
+            ..Default::default()
+        };
+        (stats.q_errors[0], stats.q_errors[3]) = (2, 1);
+        assert_eq!(counted(&stats, true).rx_missed, 8);
+        assert_eq!(counted(&stats, false).rx_missed, 5);
+    }
 
     #[test]
     fn an_unknown_speed_is_none() {
