@@ -173,7 +173,7 @@ fn pause_state_is_shown_and_changed_at_run_time() {
         "{qos}"
     );
     let pfc = text(&["show", "pfc"]);
-    assert!(pfc.contains("dc0: software, because the port is told to"));
+    assert!(pfc.contains("dc0: software, because the port's pfc requires it"));
     assert!(
         pfc.contains("longest turn of a worker's loop") && pfc.contains("LONGEST  "),
         "{pfc}"

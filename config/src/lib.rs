@@ -24,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cards;
 mod check;
 mod de;
 mod diag;

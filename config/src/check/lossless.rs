@@ -69,13 +69,16 @@ fn inputs_certain(check: &Check<'_>) -> bool {
         && check.certain(&Path::root("pfc").key("backend"))
 }
 
-/// Refuses lossless priorities when no port sends pause; warns of each port that sends none.
+/// Refuses lossless priorities when no port sends pause, unless all have `pfc: off`; warns of each port that sends none.
 fn somebody_pauses(check: &mut Check<'_>, mask: u8) -> bool {
     let file = check.file;
     let first = mask.trailing_zeros();
     let silent = |pfc: PortPfc| matches!(pfc, PortPfc::Off | PortPfc::Honour);
     let none = file.pfc.backend == PfcBackend::None;
-    if !file.ports.is_empty() && (none || file.ports.iter().all(|port| silent(port.pfc))) {
+    let all_off = file.ports.iter().all(|port| port.pfc == PortPfc::Off);
+    if !file.ports.is_empty()
+        && (none || !all_off && file.ports.iter().all(|port| silent(port.pfc)))
+    {
         let message = format!("priority {first} is lossless, but no port sends pause");
         let hint = "write pfc: auto on the ports toward senders, or profile: roce-semi-lossless";
         let path = if none {

@@ -189,6 +189,16 @@ mod tests {
                 ..Qos::default()
             });
             assert_eq!(qos.lossless_mask(), 0);
+            let mut lossless = EffectiveQos::new(&Qos::default());
+            lossless.priorities[3].lossless = false;
+            assert_eq!(
+                qos,
+                EffectiveQos {
+                    profile,
+                    ..lossless
+                },
+                "nothing else changes"
+            );
             assert!(qos.priorities[3].ecn.is_some());
         }
     }

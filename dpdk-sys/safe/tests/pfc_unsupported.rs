@@ -23,7 +23,7 @@ fn software_drivers_lack_pause_and_say_so() {
     port.configure(&PortConfig::default(), &pool).unwrap();
     let lacks = [
         (port.pfc_queues().map(|_| ()), Operation::ReadPfc),
-        (port.honor_pfc(3), Operation::SetPfc),
+        (port.honor_pfc(3, true), Operation::SetPfc),
         (port.honor_pfc_on_queue(3, 0), Operation::SetPfc),
         (port.class_queues().map(|_| ()), Operation::ReadClasses),
     ];
@@ -36,7 +36,7 @@ fn software_drivers_lack_pause_and_say_so() {
         );
     }
     port.start().unwrap();
-    assert!(port.honor_pfc(3).unwrap_err().is_unsupported());
+    assert!(port.honor_pfc(3, true).unwrap_err().is_unsupported());
     let rx = port.rx_queue(0).unwrap();
     assert_eq!(rx.holds_more_than(0), None, "net_null cannot tell its fill");
 }

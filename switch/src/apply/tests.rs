@@ -204,6 +204,7 @@ fn links() -> Vec<ObservedLink> {
             choice: BackendChoice {
                 backend: Backend::None,
                 why: String::new(),
+                suspected: false,
             },
             self_test: SelfTest::NotRun,
             send: 0,
@@ -217,6 +218,7 @@ fn links() -> Vec<ObservedLink> {
             outstanding: None,
             tells_fill: false,
             link_pause: None,
+            link_pause_error: None,
         },
     };
     vec![link(0), link(1)]

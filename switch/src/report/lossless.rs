@@ -20,6 +20,11 @@ pub struct FlowControl {
     /// 802.3x pause of the whole link, which would stop every priority: `off`, `obeyed`, `sent`, `both`, or `unknown` where the driver
     /// does not report it.
     pub link_pause: String,
+    /// The driver's reason for which 802.3x pause could not be disabled; absent where it was, or where the driver cannot.
+    pub link_pause_error: Option<String>,
+    /// True if pause is suspected rather than known to work: neither the driver's source nor a test shows that the card passes pause frames
+    /// in both directions.
+    pub suspected: bool,
     /// Wire bytes the transmit ring may hold; absent where the driver does not report it.
     pub tx_outstanding: Option<u64>,
     /// Source of the fill level of the receive ring: `driver`, or `bursts` where the driver does not report it.

@@ -73,6 +73,9 @@ fn slow(snapshot: &Snapshot) -> String {
 /// Renders a port's flow-control backend in one line: the reason for it, its self-test, and its limits.
 fn about(name: &str, flow: &FlowControl) -> String {
     let mut line = format!("{name}: {}, because {}", flow.backend, flow.why);
+    if flow.suspected {
+        line.push_str("; \x1b[31mpause: suspected\x1b[0m");
+    }
     match flow.self_test.as_str() {
         "" | "not run" => {}
         "sent" => line.push_str("; the pause frame of the start was sent"),
@@ -86,6 +89,9 @@ fn about(name: &str, flow: &FlowControl) -> String {
         on => line.push_str(&format!(
             "; \x1b[31mpause of the whole link (802.3x) is {on}, which stops every priority: switch it off at the device\x1b[0m"
         )),
+    }
+    if let Some(why) = &flow.link_pause_error {
+        line.push_str(&format!("; \x1b[31m{why}\x1b[0m"));
     }
     if !flow.honour.is_empty() {
         let us = flow.response_us.ceil();
@@ -344,6 +350,12 @@ mod tests {
         assert!(about("dc0", &flow).contains("802.3x) is both"), "M13");
         flow.link_pause = "off".to_owned();
         assert_eq!(about("dc0", &flow), line);
+        flow.link_pause_error = Some("could not disable".to_owned());
+        assert!(about("dc0", &flow).contains("\x1b[31mcould not disable\x1b[0m"));
+        flow.link_pause_error = None;
+        flow.suspected = true;
+        assert!(about("dc0", &flow).contains("\x1b[31mpause: suspected\x1b[0m"));
+        flow.suspected = false;
         flow.self_test = "not counted".to_owned();
         flow.honour = vec![3];
         flow.response_us = 84.2;

@@ -1,6 +1,9 @@
-//! Back end of a port's pause frames: the device, the switch, or none. A pure decision from the driver's name, the device's answer, and the
-//! self-test at start.
+//! Back end of a port's pause frames: the device, the switch, or none. A pure decision from what is known of the card, the device's answer,
+//! and the self-test at start.
 
+use std::path::Path;
+
+use npcc_config::cards::{Auto, Card, is_auto};
 use npcc_config::model::{PfcBackend, PortPfc};
 
 npcc_pipeline::named! {
@@ -27,7 +30,7 @@ pub struct PfcRequest {
 /// Answer of the device to the request to obey pause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The device was not asked.
+    /// The device got no request.
     NotRequested,
     /// The device obeys.
     Obeys,
@@ -54,8 +57,8 @@ npcc_pipeline::named! {
 /// Facts about a port's pause support.
 #[derive(Debug, Clone)]
 pub struct Ability {
-    /// The driver's name.
-    pub driver: String,
+    /// Row of the card in the table.
+    pub card: &'static Card,
     /// The device's answer.
     pub answer: Answer,
     /// Result of the self-test.
@@ -69,61 +72,40 @@ pub struct BackendChoice {
     pub backend: Backend,
     /// Reason, for the operator.
     pub why: String,
+    /// True if nothing shows that pause works with this card: neither its driver's source nor a test.
+    pub suspected: bool,
 }
 
-/// Known pause support of a driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
-    /// Pause cannot work: the reason.
-    Never(&'static str),
-    /// Pause frames pass as ordinary frames.
-    Frames,
-    /// Device with a MAC of its own.
-    Mac,
-}
-
-/// Known drivers, by a part of their names; source: the drivers of DPDK 22.11.
-const DRIVERS: [(&str, Known); 11] = [
-    ("pcap", Known::Never("a capture or null device has no peer")),
-    ("null", Known::Never("a capture or null device has no peer")),
-    (
-        "i40e",
-        Known::Never("the i40e driver drops pause frames that software sends"),
-    ),
-    (
-        "mlx",
-        Known::Never("mlx5 keeps pause to itself: set it with mlnx_qos on the kernel interface"),
-    ),
-    ("af_packet", Known::Frames),
-    ("af_xdp", Known::Frames),
-    ("tap", Known::Frames),
-    ("virtio", Known::Frames),
-    ("memif", Known::Frames),
-    ("vhost", Known::Frames),
-    ("ring", Known::Frames),
-];
-
-fn known(driver: &str) -> Known {
-    let row = DRIVERS.iter().find(|(part, _)| driver.contains(part));
-    row.map_or(Known::Mac, |(_, known)| *known)
-}
-
-/// Returns true if the device is to be asked to obey pause by itself.
+/// Returns the row of a port's card, by its driver and its folder in sysfs: a virtual function has the driver of the physical one with some
+/// cards.
 #[must_use]
-pub fn asks(request: PfcRequest, driver: &str) -> bool {
+pub fn card(driver: &str, device: &Path) -> &'static Card {
+    Card::of_driver(driver, device.join("physfn").exists())
+}
+
+/// Returns the folder of a PCI device in sysfs; one that does not exist for a virtual device.
+#[must_use]
+pub fn sysfs(device: &npcc_config::resolved::Device) -> std::path::PathBuf {
+    Path::new("/sys/bus/pci/devices").join(device.id())
+}
+
+/// Returns true if the device is to be requested to obey pause by itself.
+#[must_use]
+pub fn asks(request: PfcRequest, card: &Card) -> bool {
     match (request.backend, request.port) {
         (_, PortPfc::Off) | (PfcBackend::None | PfcBackend::Software, _) => false,
         (PfcBackend::Hardware, _) => true,
-        (PfcBackend::Auto, _) => known(driver) == Known::Mac,
+        // A device that lacks the call costs one call; virtual devices have no MAC at all.
+        (PfcBackend::Auto, _) => !card.is_software(),
     }
 }
 
-/// Returns true if a pause frame is to be sent at start: `ports[].pfc` is `auto`, `pfc.backend` is not `none`, and the driver can carry
-/// pause frames.
+/// Returns true if a pause frame is to be sent at start: `ports[].pfc` is `auto`, `pfc.backend` is not `none`, and the port is not refused
+/// in any case.
 #[must_use]
-pub fn tests(request: PfcRequest, driver: &str) -> bool {
+pub fn tests(request: PfcRequest, card: &Card) -> bool {
     let sends = matches!(request.port, PortPfc::Auto);
-    sends && request.backend != PfcBackend::None && !matches!(known(driver), Known::Never(_))
+    sends && request.backend != PfcBackend::None && !matches!(card.auto, Auto::Refused(_))
 }
 
 /// Chooses the back end.
@@ -131,13 +113,14 @@ pub fn tests(request: PfcRequest, driver: &str) -> bool {
 /// # Errors
 /// Says why the device cannot obey pause, when `backend: hardware` requires it.
 pub fn decide(request: PfcRequest, ability: &Ability) -> Result<BackendChoice, String> {
+    let card = ability.card;
     let choice = |backend, why: &str| {
         Ok(BackendChoice {
             backend,
             why: why.to_owned(),
+            suspected: backend == Backend::Software && card.is_suspected(request.port),
         })
     };
-    let known = known(&ability.driver);
     match (request.backend, request.port) {
         (PfcBackend::None, _) => return choice(Backend::None, "pfc.backend: none"),
         (_, PortPfc::Off) => return choice(Backend::None, "pfc: off"),
@@ -146,7 +129,7 @@ pub fn decide(request: PfcRequest, ability: &Ability) -> Result<BackendChoice, S
             return match &ability.answer {
                 Answer::Obeys => choice(Backend::Hardware, "pfc.backend: hardware"),
                 Answer::Refused(why) => Err(why.clone()),
-                Answer::NotRequested => Err("the device was not asked".to_owned()),
+                Answer::NotRequested => Err("the device got no request".to_owned()),
             };
         }
         (PfcBackend::Auto, _) => {}
@@ -156,29 +139,37 @@ pub fn decide(request: PfcRequest, ability: &Ability) -> Result<BackendChoice, S
         return choice(Backend::Hardware, why);
     }
     if request.port != PortPfc::Auto {
-        return choice(Backend::Software, "the port is told to");
+        return choice(Backend::Software, "the port's pfc requires it");
     }
-    if let Known::Never(why) = known {
-        return choice(Backend::None, why);
-    }
-    if ability.self_test == SelfTest::Refused {
-        let why = "the device refused a pause frame at start; write pfc: send to have them sent all the same";
-        return choice(Backend::None, why);
-    }
-    match (known, &ability.answer) {
-        (Known::Frames, _) => choice(
+    match (card.auto, ability.self_test) {
+        (Auto::Refused(why), _) => choice(Backend::None, why),
+        (_, SelfTest::Refused) => {
+            choice(Backend::None, "the device refused a pause frame at start")
+        }
+        (Auto::StartsIfCounted, SelfTest::Uncounted) => choice(
+            Backend::None,
+            "the device took a pause frame at start and did not count it as sent",
+        ),
+        _ if card.is_software() => choice(
             Backend::Software,
             "virtual device: pause frames are frames like others",
         ),
-        (_, Answer::Refused(why)) => {
-            let why = format!("{why}; its MAC may keep pause frames it receives: watch RX PFC");
-            choice(Backend::Software, &why)
-        }
-        _ => choice(
-            Backend::Software,
-            "its MAC may keep pause frames it receives: watch RX PFC",
-        ),
+        _ => choice(Backend::Software, &by_software(card, &ability.answer)),
     }
+}
+
+/// Returns the reason for pause in software on a card.
+fn by_software(card: &Card, answer: &Answer) -> String {
+    let mut why = match answer {
+        Answer::Refused(why) => format!("{why}; "),
+        _ => String::new(),
+    };
+    why += if card.is_suspected(PortPfc::Auto) {
+        "nothing shows that the peer's pause frames reach the switch: watch RX PFC"
+    } else {
+        "its driver passes pause frames in both directions"
+    };
+    why
 }
 
 /// Checks that a port may run with the chosen back end: a physical port with lossless priorities must have pause, unless the configuration
@@ -192,7 +183,7 @@ pub fn admits(
     lossless: u8,
     is_vdev: bool,
 ) -> Result<(), String> {
-    let unwritten = request.backend == PfcBackend::Auto && request.port == PortPfc::Auto;
+    let unwritten = is_auto(request.backend, request.port);
     if lossless != 0 && !is_vdev && unwritten && choice.backend == Backend::None {
         return Err(choice.why.clone());
     }

@@ -19,6 +19,7 @@ fn paused() -> PfcState {
         choice: BackendChoice {
             backend: Backend::Software,
             why: String::new(),
+            suspected: false,
         },
         self_test: SelfTest::NotRun,
         send: 1 << 3,
@@ -32,6 +33,7 @@ fn paused() -> PfcState {
         outstanding: None,
         tells_fill: true,
         link_pause: None,
+        link_pause_error: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Construction from a checked configuration: EAL arguments, ports, routes, the pipeline's and NPCC's settings.
 
 pub mod backend;
+mod device_pause;
 pub mod eal;
 pub mod hosts;
 pub mod kernel;

@@ -43,6 +43,8 @@ pub struct PfcState {
     pub tells_fill: bool,
     /// 802.3x pause of the whole link, as the device has it; `None` if its driver does not report it.
     pub link_pause: Option<LinkPause>,
+    /// The driver's reason for which that could not be disabled.
+    pub link_pause_error: Option<String>,
 }
 
 /// Returns the datapath's lossless settings, and each port's flow control.
@@ -67,6 +69,7 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Pfc
             outstanding: open.outstanding,
             tells_fill: open.tells_fill,
             link_pause: open.link_pause,
+            link_pause_error: open.link_pause_error.clone(),
         }
     };
     let mut ports_pfc: Vec<PfcState> = plans.map(pfc).collect();

@@ -1,5 +1,6 @@
-//! Configuration and start of one port's device, with a transmit queue per priority where the device obeys pause by itself.
+//! Configuration and start of one port's device.
 
+use npcc_config::cards::Card;
 use npcc_config::model::Idle;
 use npcc_config::sizing::{RING, ring};
 use npcc_config::{Config, resolved};
@@ -9,6 +10,7 @@ use npcc_dpdk::{
 use npcc_pipeline::units::{Mac, PRIORITIES};
 
 use super::backend::{self, Answer, PfcRequest};
+use super::device_pause;
 use super::pools::Pools;
 
 /// Started port, before its link state is known.
@@ -20,6 +22,10 @@ pub(super) struct StartedPort {
     /// Packet sockets of the process before the port was opened; `None` if workers do not sleep.
     pub(super) sockets: Option<PacketSockets>,
     pub(super) large_frames: Option<Errno>,
+    /// Row of its card.
+    pub(super) card: &'static Card,
+    /// The driver's reason for which pause of the whole link (802.3x) could not be disabled.
+    pub(super) link_pause_error: Option<String>,
 }
 
 /// Opens and starts one port, configured by its device's abilities and the resolved.
@@ -39,7 +45,8 @@ pub(super) fn start_one(
         one_pool: pools.is_one(),
         ..planned(config, resolved, &port)?
     };
-    let requested = backend::asks(request(config, resolved), port.driver_name()) && classes != 0;
+    let card = backend::card(port.driver_name(), &backend::sysfs(&resolved.device));
+    let requested = backend::asks(request(config, resolved), card) && classes != 0;
     let started = start(
         &mut port,
         resolved,
@@ -47,11 +54,15 @@ pub(super) fn start_one(
         pool,
         requested.then_some(classes),
     )?;
-    if started.by_priority.is_none() {
-        // Link pause (802.3x) would stop every class. The device's resulting setting is shown.
-        let _ = port.no_link_pause();
-    }
+    // Link pause (802.3x) would stop every class. The device's resulting setting is shown.
+    let link_pause = match started.by_priority {
+        None => port.no_link_pause(),
+        Some(_) => Ok(()),
+    };
+    let link_pause = link_pause.err().filter(|error| !error.is_unsupported());
     Ok(StartedPort {
+        card,
+        link_pause_error: link_pause.map(|error| error.to_string()),
         port,
         plain,
         started,
@@ -115,21 +126,20 @@ fn start(
     pool: &Mempool,
     requested: Option<u8>,
 ) -> Result<Started, PortError> {
-    let answer = match requested.map(|classes| by_priority(port, plain, pool, classes)) {
-        Some(Ok(queues)) => {
-            return Ok(Started {
-                answer: Answer::Obeys,
-                by_priority: Some(queues),
-                mac: address(port, resolved)?,
-            });
-        }
-        Some(Err(why)) => Answer::Refused(why),
-        None => Answer::NotRequested,
-    };
-    if port.phase() == npcc_dpdk::Phase::Started {
-        port.stop()?;
-    }
     port.configure(plain, pool)?;
+    let answer = match requested {
+        None => Answer::NotRequested,
+        Some(classes) => match device_pause::start(port, plain, pool, classes)? {
+            Err(why) => Answer::Refused(why),
+            Ok(queues) => {
+                return Ok(Started {
+                    answer: Answer::Obeys,
+                    by_priority: Some(queues),
+                    mac: address(port, resolved)?,
+                });
+            }
+        },
+    };
     let mac = address(port, resolved)?;
     port.start()?;
     Ok(Started {
@@ -141,92 +151,6 @@ fn start(
 
 /// Driver name of the one virtual device whose driver offers its descriptors as DPDK's receive interrupts.
 const TAP: &str = "net_tap";
-
-/// Descriptors of each of eight transmit rings: together as many as the one ring of other ports has.
-const EACH: u16 = 128;
-
-/// Configures and starts a port that obeys pause of `classes` by itself; returns the transmit queue of each priority.
-///
-/// # Errors
-/// Gives the reason why the device does not obey, for the operator. The port may be left in any phase.
-fn by_priority(
-    port: &mut Port,
-    plain: &PortConfig,
-    pool: &Mempool,
-    classes: u8,
-) -> Result<[u16; PRIORITIES], String> {
-    if port.is_vdev() {
-        // Requested without queues for it, only to get the driver's own error message.
-        start_with_one_queue(port, plain, pool, classes).map_err(|error| error.to_string())?;
-        return Err("a virtual device has no MAC that could hold a queue".to_owned());
-    }
-    let queues =
-        start_with_queues(port, plain, pool, classes).map_err(|error| error.to_string())?;
-    let mut distinct = queues;
-    distinct.sort_unstable();
-    if distinct != [0, 1, 2, 3, 4, 5, 6, 7] {
-        return Err(format!(
-            "its traffic classes have the transmit queues {queues:?}, not one each"
-        ));
-    }
-    let first = port.tx_queue(0).map_err(|error| error.to_string())?;
-    if first.holds_at_least(1).is_none() {
-        return Err("its driver does not tell what its transmit rings hold".to_owned());
-    }
-    Ok(queues)
-}
-
-/// Lets a device with one transmit queue obey pause of `classes`.
-fn start_with_one_queue(
-    port: &mut Port,
-    plain: &PortConfig,
-    pool: &Mempool,
-    classes: u8,
-) -> Result<(), PortError> {
-    port.configure(plain, pool)?;
-    if port.pfc_queues().is_ok() {
-        return Ok(());
-    }
-    lossless(classes).try_for_each(|priority| port.honor_pfc(priority))
-}
-
-/// Starts a device with a transmit queue per priority that obeys pause of `classes`: by queue where the driver can, else by traffic class.
-fn start_with_queues(
-    port: &mut Port,
-    plain: &PortConfig,
-    pool: &Mempool,
-    classes: u8,
-) -> Result<[u16; PRIORITIES], PortError> {
-    let eight = PortConfig {
-        tx_queues: 8,
-        tx_descriptors: Descriptors::Exactly(EACH),
-        ..*plain
-    };
-    port.configure(&eight, pool)?;
-    if port
-        .pfc_queues()
-        .is_ok_and(|able| able.obeys && able.classes >= 8)
-    {
-        lossless(classes)
-            .try_for_each(|priority| port.honor_pfc_on_queue(priority, u16::from(priority)))?;
-        port.start()?;
-        return Ok([0, 1, 2, 3, 4, 5, 6, 7]);
-    }
-    let by_class = PortConfig {
-        dcb: true,
-        rx_queues: 1,
-        ..eight
-    };
-    port.configure(&by_class, pool)?;
-    port.start()?;
-    lossless(classes).try_for_each(|priority| port.honor_pfc(priority))?;
-    port.class_queues()
-}
-
-/// Iterates over the priorities of a mask.
-fn lossless(classes: u8) -> impl Iterator<Item = u8> {
-    (0..8).filter(move |priority| classes & 1 << priority != 0)
-}
 
 fn address(port: &mut Port, config: &resolved::Port) -> Result<Mac, PortError> {
     let Some(mac) = config.mac else {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arrayvec::ArrayVec;
+use npcc_config::cards::Card;
 use npcc_config::sizing::Link;
 use npcc_config::{Config, resolved};
 use npcc_dpdk::{Eal, Errno, LinkPause, Port, PortError, RxInterrupt, RxQueue};
@@ -41,10 +42,7 @@ pub enum OpenError {
         why: String,
     },
     /// A priority is to be lossless, and the device neither sends nor obeys pause.
-    #[error(
-        "port {name}: a priority is lossless, but pause does not work on this port: {why}; write pfc: off on the port, or \
-         pfc.backend: none, if losses may be"
-    )]
+    #[error("{}", npcc_config::cards::without_pause(name, why))]
     Lossless {
         /// Name of the port.
         name: String,
@@ -91,6 +89,8 @@ pub struct OpenPort {
     pub tells_fill: bool,
     /// 802.3x pause of the whole link, as the device has it; `None` if its driver does not report it.
     pub link_pause: Option<LinkPause>,
+    /// The driver's reason for which that could not be disabled.
+    pub link_pause_error: Option<String>,
     /// Error for which the kernel may hand over frames larger than the MTU, on a port over a veth.
     pub large_frames: Option<Errno>,
     /// Receive interrupts of its queues; empty if its device has none, or workers do not sleep.
@@ -158,12 +158,14 @@ fn finish_one(
         started,
         sockets,
         large_frames,
+        card,
+        link_pause_error,
     } = started;
     let classes = resolved.qos.lossless_mask();
     let link = port.link().map_err(device)?;
     let speeds = speeds::of(resolved, link.speed_mbps.filter(|_| link.up));
     let by_priority = started.by_priority;
-    let (pause, self_test) = pause(config, resolved, &port, &started, pools)?;
+    let (pause, self_test) = pause((config, resolved), &port, card, &started, pools)?;
     let bound = Link::of(resolved, speeds.link, config.buffer.loop_time, 1).outstanding();
     let ring = (bound, speeds.link);
     let (tx, bounded) = transmit(&port, by_priority, classes, ring).map_err(device)?;
@@ -182,6 +184,7 @@ fn finish_one(
         interrupts: interrupts.into_iter().map(Arc::new).collect(),
         tells_fill: rx.holds_more_than(0).is_some(),
         link_pause: port.link_pause().ok(),
+        link_pause_error,
         receivers: 1 + u64::try_from(more_rx.len()).unwrap_or(0),
         rx,
         more_rx,
@@ -198,14 +201,14 @@ fn finish_one(
 
 /// Runs the self-test of pause where it is needed, and chooses the back end of the port's pause frames.
 fn pause(
-    config: &Config,
-    resolved: &resolved::Port,
+    (config, resolved): (&Config, &resolved::Port),
     port: &Port,
+    card: &'static Card,
     started: &Started,
     pools: &Pools,
 ) -> Result<(BackendChoice, SelfTest), OpenError> {
     let (request, classes) = (request(config, resolved), resolved.qos.lossless_mask());
-    let self_test = if backend::tests(request, port.driver_name()) && classes != 0 {
+    let self_test = if backend::tests(request, card) && classes != 0 {
         let pool = pools.near(port.socket());
         self_test::run(port, pool, started.mac, classes)
             .map_err(|source| OpenError::device(resolved, source))?
@@ -213,7 +216,7 @@ fn pause(
         SelfTest::NotRun
     };
     let ability = Ability {
-        driver: port.driver_name().to_owned(),
+        card,
         answer: started.answer.clone(),
         self_test,
     };

@@ -68,13 +68,13 @@ impl Port {
         Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
     }
 
-    /// Makes the device hold the traffic class of `priority` while the peer pauses it
+    /// Makes the device hold the traffic class of `priority` while the peer pauses it, or no longer
     /// (`rte_eth_dev_priority_flow_ctrl_set`). MAC control frames must be passed to receive queues all the same, where
     /// the driver supports it: the watchdog and the counters need them.
     ///
     /// # Errors
     /// When the port is not configured, or the driver refuses or has no such call.
-    pub fn honor_pfc(&mut self, priority: u8) -> Result<(), PortError> {
+    pub fn honor_pfc(&mut self, priority: u8, on: bool) -> Result<(), PortError> {
         let state = self.core.lock();
         configured(&self.core, state.phase)?;
         let mut conf = dpdk_sys::rte_eth_pfc_conf {
@@ -87,12 +87,21 @@ impl Port {
         if Errno::check(rc).is_err() {
             conf.fc = dpdk_sys::rte_eth_fc_conf::default();
         }
-        conf.fc.mode = dpdk_sys::RTE_ETH_FC_RX_PAUSE;
-        conf.fc.mac_ctrl_frame_fwd = 1;
-        // SAFETY: an existing, configured port; the structure lives through the call.
-        let rc =
-            unsafe { dpdk_sys::rte_eth_dev_priority_flow_ctrl_set(self.core.id, &raw mut conf) };
-        Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
+        conf.fc.mode = if on {
+            dpdk_sys::RTE_ETH_FC_RX_PAUSE
+        } else {
+            dpdk_sys::RTE_ETH_FC_NONE
+        };
+        let fc = conf.fc;
+        let set = |form: &dpdk_sys::rte_eth_fc_conf| {
+            conf.fc = *form;
+            // SAFETY: an existing, configured port; the structure lives through the call.
+            Errno::check(unsafe {
+                dpdk_sys::rte_eth_dev_priority_flow_ctrl_set(self.core.id, &raw mut conf)
+            })
+        };
+        in_either_form(fc, dpdk_sys::rte_eth_fc_conf { autoneg: 0, ..fc }, set)
+            .map_err(self.core.failed(Operation::SetPfc))
     }
 
     /// Disables 802.3x pause of the whole link in both directions (`rte_eth_dev_flow_ctrl_set`): it would stop every priority. MAC
@@ -109,10 +118,14 @@ impl Port {
         let rc = unsafe { dpdk_sys::rte_eth_dev_flow_ctrl_get(self.core.id, &raw mut conf) };
         Errno::check(rc).map_err(self.core.failed(Operation::ReadPfc))?;
         conf.mode = dpdk_sys::RTE_ETH_FC_NONE;
-        conf.mac_ctrl_frame_fwd = 1;
-        // SAFETY: an existing, configured port; the structure lives through the call.
-        let rc = unsafe { dpdk_sys::rte_eth_dev_flow_ctrl_set(self.core.id, &raw mut conf) };
-        Errno::check(rc).map_err(self.core.failed(Operation::SetPfc))
+        let set = |conf: &dpdk_sys::rte_eth_fc_conf| {
+            let mut conf = *conf;
+            // SAFETY: an existing, configured port; the structure lives through the call.
+            Errno::check(unsafe {
+                dpdk_sys::rte_eth_dev_flow_ctrl_set(self.core.id, &raw mut conf)
+            })
+        };
+        in_either_form(conf, conf, set).map_err(self.core.failed(Operation::SetLinkPause))
     }
 
     /// Returns the directions in which 802.3x pause of the whole link is enabled (`rte_eth_dev_flow_ctrl_get`).
@@ -166,10 +179,110 @@ pub enum LinkPause {
     Both,
 }
 
+/// Longest pause time, in quanta: a driver may refuse 0, although it sends no pause.
+const LONGEST_PAUSE: u16 = u16::MAX;
+
+/// Sets flow control with MAC control frames passed on, the first form; if the driver calls that invalid, in the `second`, bare one: hns3 has
+/// no such bit and no watermarks, and its pause time must not be 0.
+fn in_either_form(
+    first: dpdk_sys::rte_eth_fc_conf,
+    second: dpdk_sys::rte_eth_fc_conf,
+    mut set: impl FnMut(&dpdk_sys::rte_eth_fc_conf) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let refused = set(&dpdk_sys::rte_eth_fc_conf {
+        mac_ctrl_frame_fwd: 1,
+        ..first
+    });
+    match refused {
+        Err(errno) if errno.raw() == dpdk_sys::EINVAL => set(&dpdk_sys::rte_eth_fc_conf {
+            mac_ctrl_frame_fwd: 0,
+            high_water: 0,
+            low_water: 0,
+            send_xon: 0,
+            pause_time: match second.pause_time {
+                0 => LONGEST_PAUSE,
+                time => time,
+            },
+            ..second
+        }),
+        other => other,
+    }
+}
+
 /// Requires a configured port, as drivers use the state that `configure` left.
 fn configured(core: &PortCore, phase: Phase) -> Result<(), PortError> {
     if phase == Phase::Open {
         return Err(core.wrong_phase(phase, Phase::Configured));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Conf = dpdk_sys::rte_eth_fc_conf;
+
+    /// Checks of hns3 (hns3_ethdev.c, `hns3_flow_ctrl_set`); `pfc`: those of `hns3_priority_flow_ctrl_set`.
+    fn hns3(conf: &Conf, autoneg: u8, pfc: bool) -> Result<(), Errno> {
+        let zero = [conf.high_water, conf.low_water];
+        let bare = zero == [0, 0] && conf.send_xon == 0 && conf.mac_ctrl_frame_fwd == 0;
+        if !bare || conf.pause_time == 0 || (pfc && conf.autoneg != 0) {
+            return Err(Errno::new(-dpdk_sys::EINVAL));
+        }
+        if !pfc && conf.autoneg != autoneg {
+            return Err(Errno::new(-dpdk_sys::ENOTSUP));
+        }
+        Ok(())
+    }
+
+    /// Earlier defect: hns3 refused every call, and 802.3x pause stayed on without a word.
+    #[test]
+    fn a_driver_that_forwards_no_control_frames_is_set_in_its_own_form() {
+        for (autoneg, pause_time) in [(0, 0), (1, 0), (1, 0x200)] {
+            let read = Conf {
+                autoneg,
+                pause_time,
+                high_water: 80,
+                low_water: 40,
+                ..Conf::default()
+            };
+            let mut calls = 0;
+            let link = in_either_form(read, read, |conf| {
+                calls += 1;
+                hns3(conf, autoneg, false)
+            });
+            assert_eq!((link, calls), (Ok(()), 2));
+            let forced = Conf { autoneg: 0, ..read };
+            let mut set = None;
+            let pfc = in_either_form(read, forced, |conf| {
+                set = Some(*conf);
+                hns3(conf, autoneg, true)
+            });
+            assert_eq!(pfc, Ok(()));
+            let expected = if pause_time == 0 {
+                LONGEST_PAUSE
+            } else {
+                pause_time
+            };
+            assert_eq!(set.map(|conf| conf.pause_time), Some(expected));
+        }
+    }
+
+    #[test]
+    fn other_drivers_are_called_once() {
+        let read = Conf {
+            high_water: 80,
+            ..Conf::default()
+        };
+        for answer in [0, -dpdk_sys::ENOTSUP, -dpdk_sys::ENOSYS, -dpdk_sys::EAGAIN] {
+            let mut calls = Vec::new();
+            let result = in_either_form(read, read, |conf| {
+                calls.push((conf.mac_ctrl_frame_fwd, conf.high_water));
+                Errno::check(answer)
+            });
+            assert_eq!(result, Errno::check(answer));
+            assert_eq!(calls, [(1, 80)]);
+        }
+    }
 }
