@@ -164,3 +164,47 @@ fn host_setup_carries_out_what_doctor_says_and_a_dry_run_changes_nothing() {
     let wrong = host_setup(&lab, &[]);
     assert_eq!(wrong.status.code(), Some(2));
 }
+
+/// The host has a ConnectX: the examples for cards start, a lossless profile does not, and each remedy that `check` names is accepted.
+#[test]
+fn check_refuses_a_lossless_port_on_a_card_without_pause_and_names_what_it_accepts() {
+    let example =
+        |name: &str| std::fs::read_to_string(root().join("config/examples").join(name)).unwrap();
+    let lossless = example("connectx.yaml").replace("roce-semi-lossless", "roce-lossless");
+    let off = |text: &str, port: &str| {
+        let name = format!("name: {port} ");
+        text.replace(&name, &format!("pfc: off\n    {name}"))
+    };
+    let lab = Lab::with(&lossless);
+    for function in 0..2 {
+        let folder = lab.path(&format!("host/sys/bus/pci/devices/0000:3b:00.{function}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("vendor"), "0x15b3\n").unwrap();
+        std::fs::write(folder.join("device"), "0x1021\n").unwrap();
+    }
+    let check = |text: &str| {
+        std::fs::write(lab.path("switch.yaml"), text).unwrap();
+        let args = ["check", "-c", "switch.yaml", "--host", "host"];
+        let output = lab.command(&args).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), said)
+    };
+    let (code, said) = check(&lossless);
+    assert_eq!(code, Some(2), "{said}");
+    let at = |word: &str| said.find(word).unwrap_or_else(|| panic!("{word}: {said}"));
+    assert!(at("port dc0: a priority is lossless") < at("port wan0: a priority"));
+    assert!(at("`qos.profile: roce-semi-lossless`") < at("`pfc: off`"));
+    let (code, said) = check(&off(&lossless, "dc0"));
+    assert!(code == Some(2) && !said.contains("port dc0:"), "{said}");
+    for accepted in [
+        example("connectx.yaml"),
+        off(&off(&lossless, "dc0"), "wan0"),
+        example("e810.yaml"),
+        lossless
+            .replace("name: dc0 ", "pfc: send\n    name: dc0 ")
+            .replace("name: wan0 ", "pfc: honour\n    name: wan0 "),
+    ] {
+        let (code, said) = check(&accepted);
+        assert_eq!(code, Some(0), "{said}");
+    }
+}

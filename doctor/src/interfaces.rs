@@ -152,7 +152,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
     }
 }
 
-/// Checks a card that the kernel shares with DPDK: it does not pass pause on to DPDK, so PFC must be set up in the kernel.
+/// Checks a card that the kernel shares with DPDK.
 pub(crate) fn shared(
     host: &Host,
     (config, port): (&Config, &Port),
@@ -167,18 +167,16 @@ pub(crate) fn shared(
     }
     link_pause(host, (name, &place), found);
     let on = priorities(host, name);
-    let missing: Vec<u8> = lossless(port)
-        .into_iter()
-        .filter(|one| !on.contains(one))
-        .collect();
-    if !missing.is_empty() {
-        let set: Vec<String> = missing.iter().map(|one| format!("{one}:on")).collect();
+    if !on.is_empty() {
         found.push(Finding {
             check: Check::DcbPfc,
-            severity: Severity::Warning,
+            severity: Severity::Note,
             place,
-            what: format!("this card keeps priority pause to itself, and it is off there for the lossless priorities {missing:?}"),
-            mend: Mend::Now(format!("dcb pfc set dev {name} prio-pfc {}", set.join(" "))),
+            what: format!(
+                "the kernel has priority pause on for {on:?} on this card: nothing shows that it holds back what the switch sends, nor that it \
+                 keeps what the switch receives from being lost"
+            ),
+            mend: Mend::ByHand(format!("dcb pfc show dev {name}")),
         });
     }
 }

@@ -15,12 +15,14 @@ mod finding;
 mod host;
 mod hugepages;
 mod interfaces;
+mod pause;
 mod pci;
 
 pub use drivers::DriverFile;
 pub use finding::{Check, Diagnosis, Finding, Mend, Severity};
 pub use host::Host;
 use npcc_config::Config;
+pub use pause::rejected_ports;
 
 /// Examines a host; checks that need a configuration are skipped without one. `drivers` are the files that the configuration's ports
 /// need.
@@ -31,6 +33,7 @@ pub fn examine(host: &Host, config: Option<&Config>, drivers: &[DriverFile]) -> 
     clock::examine(host, &mut found);
     if let Some(config) = config {
         pci::examine(host, config, &mut found);
+        pause::examine(host, config, &mut found);
         drivers::examine(host, drivers, &mut found);
         cores::examine(host, config, &mut found);
         interfaces::examine(host, config, &mut found);

@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::interfaces;
 
 /// Folder in which the kernel shows its PCI devices.
-const DEVICES: &str = "/sys/bus/pci/devices";
+pub(crate) const DEVICES: &str = "/sys/bus/pci/devices";
 /// Drivers that hand a whole device over to DPDK.
 const HANDED: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
 /// Drivers that keep the device in the kernel and let DPDK use it too.
@@ -40,7 +40,6 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
         } else {
             binding(host, (address, &place), driver, found);
             iommu(host, (address, &place), found);
-            pause(host, port, (address, &place), found);
         }
         numa(host, (config, port), (address, &place), found);
         width(host, (address, &place), found);
@@ -205,30 +204,6 @@ fn width(host: &Host, (address, place): (&str, &str), found: &mut Vec<Finding>) 
             place: place.to_owned(),
             what: format!("the card has {now} PCIe lanes of the {most} it can use: another slot may give it all"),
             mend: Mend::ByHand(format!("lspci -vv -s {address} | grep -e LnkCap -e LnkSta")),
-        });
-    }
-}
-
-/// PCI device IDs of Intel X710, XL710, XXV710 and X722, whose driver is i40e.
-const I40E: [&str; 16] = [
-    "0x1572", "0x1574", "0x1580", "0x1581", "0x1583", "0x1584", "0x1585", "0x1586", "0x1587",
-    "0x1588", "0x1589", "0x158a", "0x158b", "0x37ce", "0x37d0", "0x37d2",
-];
-
-/// Reports a device that is known not to support what a lossless port needs.
-fn pause(host: &Host, port: &Port, (address, place): (&str, &str), found: &mut Vec<Finding>) {
-    let id = |file: &str| {
-        host.read(format!("{DEVICES}/{address}/{file}"))
-            .unwrap_or_default()
-    };
-    let i40e = id("vendor") == "0x8086" && I40E.contains(&id("device").as_str());
-    if i40e && interfaces::needs_pause(port) {
-        found.push(Finding {
-            check: Check::NicPause,
-            severity: Severity::Warning,
-            place: place.to_owned(),
-            what: "DPDK's i40e driver drops pause frames that software sends: the port cannot pause its peer".to_owned(),
-            mend: Mend::ByHand("npcc-switch show pfc   # or another card, or pfc: off on the port".to_owned()),
         });
     }
 }

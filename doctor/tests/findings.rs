@@ -502,30 +502,55 @@ fn a_card_with_addresses_is_not_bound_without_somebody_deciding() {
     assert!(diagnosis.commands().starts_with("# by hand: "));
 }
 
-/// mlx5: the kernel has the card too, and pause is set up there.
+/// Earlier defect: PFC of the kernel was advised on a ConnectX, where nothing shows that it changes the result.
 #[test]
-fn a_card_that_the_kernel_shares_must_pause_there() {
-    let tree = Tree::healthy();
-    tree.link(
-        "sys/bus/pci/devices/0000:3b:00.0/driver",
-        "../../drivers/mlx5_core",
-    );
-    tree.folder("sys/bus/pci/devices/0000:3b:00.0/net/eth7");
-    let set = |on: &str| {
-        tree.answer(
-            "dcb -j pfc show dev eth7",
-            &format!("{{\"prio_pfc\":[{on}]}}"),
-        )
+fn a_card_that_the_kernel_shares_is_not_lossless_by_the_kernels_pause() {
+    let mut tree = Tree::healthy();
+    let device = "sys/bus/pci/devices/0000:3b:00.0";
+    tree.link(&format!("{device}/driver"), "../../drivers/mlx5_core");
+    tree.folder(&format!("{device}/net/eth7"));
+    tree.file(&format!("{device}/vendor"), "0x15b3\n");
+    tree.file(&format!("{device}/device"), "0x1021\n");
+    let set = |tree: &Tree, on: &str| {
+        let text = format!("{{\"prio_pfc\":[{on}]}}");
+        tree.answer("dcb -j pfc show dev eth7", &text);
     };
-    set("3");
-    assert_eq!(tree.diagnosis().findings, []);
-    set("");
-    let diagnosis = tree.diagnosis();
-    assert_eq!(diagnosis.findings[0].check, Check::DcbPfc);
-    assert_eq!(
-        diagnosis.findings[0].mend.command(),
-        "dcb pfc set dev eth7 prio-pfc 3:on"
+    let found = |tree: &Tree| {
+        let findings = tree.diagnosis().findings.into_iter();
+        findings
+            .map(|one| (one.check, one.severity))
+            .collect::<Vec<_>>()
+    };
+    let refused = (Check::NicPause, Severity::Error);
+    set(&tree, "");
+    assert_eq!(found(&tree), [refused]);
+    set(&tree, "3");
+    let found_too = (Check::DcbPfc, Severity::Note);
+    assert_eq!(found(&tree), [refused, found_too]);
+    let text = tree.diagnosis().to_string();
+    assert!(
+        !text.contains("3:on") && !text.contains("mlnx_qos"),
+        "{text}"
     );
+    tree.edit("mac: \"02:00:00:00:01:01\"", "pfc: send");
+    assert_eq!(found(&tree)[0], (Check::NicPause, Severity::Warning));
+    tree.edit("pfc: send", "pfc: off");
+    assert_eq!(found(&tree), []);
+}
+
+#[test]
+fn a_virtual_function_has_no_pause_whatever_its_identity() {
+    let tree = Tree::healthy();
+    assert_eq!(
+        npcc_doctor::rejected_ports(&Host::tree(tree.dir.path()), &tree.config()),
+        [""; 0]
+    );
+    tree.folder("sys/bus/pci/devices/0000:5e:00.0/physfn");
+    let [message] = &npcc_doctor::rejected_ports(&Host::tree(tree.dir.path()), &tree.config())[..]
+    else {
+        panic!("{}", tree.diagnosis());
+    };
+    assert!(message.starts_with("port dc1: ") && message.contains("virtual function"));
 }
 
 /// Returns what is found about an interface that answers beside the switch: its description and remedy.

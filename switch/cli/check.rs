@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use npcc_config::Sizing;
+use npcc_doctor::{Host, rejected_ports};
 
 use super::{CONFIG, Failure, load, say};
 
@@ -12,10 +13,18 @@ pub(super) struct CheckArgs {
     /// Configuration file
     #[arg(short = 'c', long, value_name = "FILE", default_value = CONFIG)]
     config: PathBuf,
+    /// Look for the ports' cards in the tree of files under this folder instead of this host
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    host: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let config = load(&args.config)?.config;
+    let host = args.host.as_deref().map_or_else(Host::this, Host::tree);
+    let refused = rejected_ports(&host, &config);
+    if !refused.is_empty() {
+        return Err(Failure::Config(refused.join("\n") + "\n"));
+    }
     say(&format!(
         "{}\n{}: fine\n",
         Sizing::of(&config),
