@@ -1,4 +1,4 @@
-//! Check of DPDK's drivers of virtual devices: installed where DPDK looks for them.
+//! Check of DPDK's drivers: installed where DPDK looks for them.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::host::Host;
 pub struct DriverFile {
     /// Name of the port.
     pub port: String,
-    /// Name of the driver.
+    /// Name of the driver, or of the plug-in with the driver of a card, such as `net_ice`.
     pub driver: String,
     /// Folder of DPDK's drivers; one that does not exist means drivers that are linked in.
     pub folder: PathBuf,
@@ -18,6 +18,8 @@ pub struct DriverFile {
     pub file: String,
     /// Debian package that has the file.
     pub package: String,
+    /// Kernel driver that a card must have for DPDK: `vfio-pci`, or its own where the two share it. Says nothing of a virtual device.
+    pub kernel: String,
 }
 
 pub(crate) fn examine(host: &Host, drivers: &[DriverFile], found: &mut Vec<Finding>) {

@@ -35,8 +35,10 @@ npcc_config::named! {
         DeviceMissing = "device-missing",
         /// The device has a driver that DPDK can use.
         DriverBinding = "driver-binding",
-        /// DPDK's driver of a virtual device is installed.
+        /// DPDK's driver of a device is installed.
         DriverMissing = "driver-missing",
+        /// The file that the driver loads into the card is installed.
+        FirmwareMissing = "firmware-missing",
         /// The IOMMU is on for vfio.
         IommuOff = "iommu-off",
         /// The vfio driver uses the IOMMU.
@@ -49,6 +51,8 @@ npcc_config::named! {
         PcieWidth = "pcie-width",
         /// The device can do priority pause as the port needs it.
         NicPause = "nic-pause",
+        /// The card leaves RoCE packets to DPDK.
+        NicRoce = "nic-roce",
         /// The device has a queue for each worker.
         NicQueues = "nic-queues",
         /// A configured core is online.
@@ -67,6 +71,8 @@ npcc_config::named! {
         TscInvariant = "tsc-invariant",
         /// A port's kernel interface is there.
         InterfaceMissing = "interface-missing",
+        /// The interface of a card that the kernel shares is in this network namespace.
+        InterfaceNamespace = "interface-namespace",
         /// The interface is up.
         InterfaceDown = "interface-down",
         /// The interface's MTU admits the port's frames.

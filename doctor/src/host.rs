@@ -5,6 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Folder in which the kernel shows its PCI devices.
+pub(crate) const DEVICES: &str = "/sys/bus/pci/devices";
+
 /// Host to examine, or a tree of files that looks like one.
 #[derive(Debug)]
 pub struct Host {
@@ -52,6 +55,16 @@ impl Host {
     /// Reads a file that holds a number.
     pub(crate) fn number(&self, path: impl AsRef<Path>) -> Option<u64> {
         self.read(path)?.parse().ok()
+    }
+
+    /// Reads the vendor and device numbers of a PCI device.
+    #[must_use]
+    pub fn card(&self, address: &str) -> Option<(u16, u16)> {
+        let number = |file: &str| {
+            let text = self.read(format!("{DEVICES}/{address}/{file}"))?;
+            u16::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+        };
+        Some((number("vendor")?, number("device")?))
     }
 
     /// Returns true if something exists at the path.

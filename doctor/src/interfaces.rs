@@ -1,4 +1,4 @@
-//! Checks of kernel interfaces under ports: those of `net_af_packet` and `net_af_xdp`, and those whose card the kernel shares with DPDK.
+//! Checks of kernel interfaces under ports of `net_af_packet` and `net_af_xdp`.
 
 use std::net::IpAddr;
 
@@ -103,17 +103,7 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
             });
             continue;
         }
-        let flags = host.read(format!("{folder}/flags")).unwrap_or_default();
-        let flags = u32::from_str_radix(flags.trim_start_matches("0x"), 16);
-        if flags.is_ok_and(|flags| flags & 1 == 0) {
-            found.push(Finding {
-                check: Check::InterfaceDown,
-                severity: Severity::Error,
-                place: place.clone(),
-                what: "the interface is switched off: no frame passes".to_owned(),
-                mend: Mend::Now(format!("ip link set dev {name} up")),
-            });
-        }
+        down(host, (name, &place), found);
         let tag = if port.vlans.is_empty() { 0 } else { 4 };
         let needed = u64::from(port.mtu) + tag;
         if host
@@ -152,38 +142,24 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
     }
 }
 
-/// Checks a card that the kernel shares with DPDK.
-pub(crate) fn shared(
-    host: &Host,
-    (config, port): (&Config, &Port),
-    name: &str,
-    found: &mut Vec<Finding>,
-) {
-    let place = format!("port {} ({name})", port.name);
-    answers(host, port, (name, &place), true, found);
-    queues(host, config, (name, &place), found);
-    if !needs_pause(port) {
-        return;
-    }
-    link_pause(host, (name, &place), found);
-    let on = priorities(host, name);
-    if !on.is_empty() {
+/// Checks that an interface is administratively up.
+pub(crate) fn down(host: &Host, (name, place): (&str, &str), found: &mut Vec<Finding>) {
+    let flags = host.read(format!("/sys/class/net/{name}/flags"));
+    let flags = u32::from_str_radix(flags.unwrap_or_default().trim_start_matches("0x"), 16);
+    if flags.is_ok_and(|flags| flags & 1 == 0) {
         found.push(Finding {
-            check: Check::DcbPfc,
-            severity: Severity::Note,
-            place,
-            what: format!(
-                "the kernel has priority pause on for {on:?} on this card: nothing shows that it holds back what the switch sends, nor that it \
-                 keeps what the switch receives from being lost"
-            ),
-            mend: Mend::ByHand(format!("dcb pfc show dev {name}")),
+            check: Check::InterfaceDown,
+            severity: Severity::Error,
+            place: place.to_owned(),
+            what: "the interface is switched off: no frame passes".to_owned(),
+            mend: Mend::Now(format!("ip link set dev {name} up")),
         });
     }
 }
 
 /// Checks that the kernel, which keeps its stack on the interface, does not answer there beside the switch: with IPv6 it has the link-local
 /// address of the port's MAC address. `ipv6` if it is a fault that IPv6 is on.
-fn answers(
+pub(crate) fn answers(
     host: &Host,
     port: &Port,
     (name, place): (&str, &str),
@@ -235,7 +211,7 @@ fn is_on(text: &str, key: &str) -> bool {
     lines.any(|(name, value)| name == key && value.trim().starts_with("on"))
 }
 
-fn link_pause(host: &Host, (name, place): (&str, &str), found: &mut Vec<Finding>) {
+pub(crate) fn link_pause(host: &Host, (name, place): (&str, &str), found: &mut Vec<Finding>) {
     let text = host.ask(&["ethtool", "-a", name]).unwrap_or_default();
     if is_on(&text, "RX") || is_on(&text, "TX") {
         found.push(Finding {
@@ -289,7 +265,12 @@ fn segments(host: &Host, (name, place): (&str, &str), found: &mut Vec<Finding>) 
     });
 }
 
-fn queues(host: &Host, config: &Config, (name, place): (&str, &str), found: &mut Vec<Finding>) {
+pub(crate) fn queues(
+    host: &Host,
+    config: &Config,
+    (name, place): (&str, &str),
+    found: &mut Vec<Finding>,
+) {
     let workers = config.cores.workers.len();
     let text = host.ask(&["ethtool", "-l", name]).unwrap_or_default();
     let maximum = text.split("Current").next().unwrap_or_default();
@@ -310,7 +291,7 @@ fn queues(host: &Host, config: &Config, (name, place): (&str, &str), found: &mut
 }
 
 /// Returns the priorities for which the kernel has PFC enabled on the card; empty if the command fails.
-fn priorities(host: &Host, name: &str) -> Vec<u8> {
+pub(crate) fn priorities(host: &Host, name: &str) -> Vec<u8> {
     let text = host.ask(&["dcb", "-j", "pfc", "show", "dev", name]);
     let read: serde_json::Value =
         serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default();

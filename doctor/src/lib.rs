@@ -12,11 +12,13 @@ mod cores;
 mod cpu_list;
 mod drivers;
 mod finding;
+mod firmware;
 mod host;
 mod hugepages;
 mod interfaces;
 mod pause;
 mod pci;
+mod shared;
 
 pub use drivers::DriverFile;
 pub use finding::{Check, Diagnosis, Finding, Mend, Severity};
@@ -32,7 +34,7 @@ pub fn examine(host: &Host, config: Option<&Config>, drivers: &[DriverFile]) -> 
     hugepages::examine(host, config, &mut found);
     clock::examine(host, &mut found);
     if let Some(config) = config {
-        pci::examine(host, config, &mut found);
+        pci::examine(host, config, drivers, &mut found);
         pause::examine(host, config, &mut found);
         drivers::examine(host, drivers, &mut found);
         cores::examine(host, config, &mut found);

@@ -6,9 +6,8 @@ use npcc_config::model::PfcBackend;
 use npcc_config::resolved::{Device, Port};
 
 use crate::finding::{Check, Finding, Mend, Severity};
-use crate::host::Host;
+use crate::host::{DEVICES, Host};
 use crate::interfaces::needs_pause;
-use crate::pci::DEVICES;
 
 /// Port with a lossless priority, and the row of its card.
 struct Paused<'a> {

@@ -3,19 +3,22 @@
 use npcc_config::Config;
 use npcc_config::resolved::{Device, Port};
 
-use crate::cpu_list;
+use crate::drivers::DriverFile;
 use crate::finding::{Check, Finding, Mend, Severity};
-use crate::host::Host;
-use crate::interfaces;
+use crate::host::{DEVICES, Host};
+use crate::{cpu_list, firmware, interfaces, shared};
 
-/// Folder in which the kernel shows its PCI devices.
-pub(crate) const DEVICES: &str = "/sys/bus/pci/devices";
 /// Drivers that hand a whole device over to DPDK.
 const HANDED: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
 /// Drivers that keep the device in the kernel and let DPDK use it too.
 const SHARED: [&str; 3] = ["mlx5_core", "mlx4_core", "mana"];
 
-pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
+pub(crate) fn examine(
+    host: &Host,
+    config: &Config,
+    drivers: &[DriverFile],
+    found: &mut Vec<Finding>,
+) {
     for port in &config.ports {
         let Device::Pci { address, .. } = &port.device else {
             continue;
@@ -33,38 +36,49 @@ pub(crate) fn examine(host: &Host, config: &Config, found: &mut Vec<Finding>) {
         }
         let driver = host.target(format!("{DEVICES}/{address}/driver"));
         let driver = driver.as_deref();
-        if driver.is_some_and(|driver| SHARED.contains(&driver)) {
-            for name in host.list(format!("{DEVICES}/{address}/net")) {
-                interfaces::shared(host, (config, port), &name, found);
+        let plugin = drivers.iter().find(|one| one.port == port.name);
+        let wanted = plugin.map_or_else(
+            || driver.filter(|driver| SHARED.contains(driver)),
+            |plugin| Some(plugin.kernel.as_str()),
+        );
+        let wanted = wanted.unwrap_or("vfio-pci");
+        binding(host, (address, &place), (driver, wanted), found);
+        if SHARED.contains(&wanted) {
+            if driver == Some(wanted) {
+                shared::examine(host, (config, port), address, found);
             }
         } else {
-            binding(host, (address, &place), driver, found);
             iommu(host, (address, &place), found);
+        }
+        if plugin.is_some_and(|plugin| plugin.driver == "net_ice") {
+            firmware::examine(host, port, &place, found);
         }
         numa(host, (config, port), (address, &place), found);
         width(host, (address, &place), found);
     }
 }
 
-/// Returns the commands that bind a device to vfio-pci: persistently if driverctl is installed.
-fn bind(host: &Host, address: &str) -> String {
+/// Returns the commands that bind a device to a kernel driver: persistently if driverctl is installed.
+fn bind(host: &Host, address: &str, driver: &str) -> String {
     if host.exists("/usr/sbin/driverctl") {
-        return format!("driverctl set-override {address} vfio-pci");
+        return format!("driverctl set-override {address} {driver}");
     }
     let device = format!("{DEVICES}/{address}");
     format!(
-        "modprobe vfio-pci && echo vfio-pci > {device}/driver_override && \
+        "modprobe {driver} && echo {driver} > {device}/driver_override && \
          {{ [ ! -e {device}/driver ] || echo {address} > {device}/driver/unbind; }} && echo {address} > /sys/bus/pci/drivers_probe"
     )
 }
 
+/// Checks that a device has the kernel driver `wanted` for DPDK, or one of its kind.
 fn binding(
     host: &Host,
     (address, place): (&str, &str),
-    driver: Option<&str>,
+    (driver, wanted): (Option<&str>, &str),
     found: &mut Vec<Finding>,
 ) {
-    if driver.is_some_and(|driver| HANDED.contains(&driver)) {
+    let handed = HANDED.contains(&wanted);
+    if driver.is_some_and(|driver| driver == wanted || handed && HANDED.contains(&driver)) {
         return;
     }
     let interfaces = host.list(format!("{DEVICES}/{address}/net"));
@@ -75,7 +89,7 @@ fn binding(
     });
     let what = match driver {
         Some(driver) => {
-            format!("it is bound to the kernel's driver {driver}, which DPDK cannot use")
+            format!("it is bound to the kernel's driver {driver}, with which DPDK cannot use it")
         }
         None => "it is bound to no driver".to_owned(),
     };
@@ -84,9 +98,9 @@ fn binding(
             format!(
                 "{what}; its interface {name} has addresses, which would be lost: is it the right device?"
             ),
-            Mend::ByHand(bind(host, address)),
+            Mend::ByHand(bind(host, address, wanted)),
         ),
-        None => (what, Mend::Now(bind(host, address))),
+        None => (what, Mend::Now(bind(host, address, wanted))),
     };
     found.push(Finding {
         check: Check::DriverBinding,
@@ -122,7 +136,7 @@ fn iommu(host: &Host, (address, place): (&str, &str), found: &mut Vec<Finding>) 
             what: format!(
                 "{other} is in the same IOMMU group ({group}) and has the driver {driver}: vfio gives a group as a whole or not at all"
             ),
-            mend: Mend::ByHand(bind(host, &other)),
+            mend: Mend::ByHand(bind(host, &other, "vfio-pci")),
         });
     }
 }

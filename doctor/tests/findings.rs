@@ -92,15 +92,53 @@ impl Tree {
     }
 
     fn diagnosis(&self) -> Diagnosis {
-        let driver = DriverFile {
-            port: "wan0".to_owned(),
-            driver: "net_af_packet".to_owned(),
+        let driver = |port: &str, driver: &str, kernel: &str| DriverFile {
+            port: port.to_owned(),
+            driver: driver.to_owned(),
             folder: DRIVERS.into(),
-            file: "librte_net_af_packet.so".to_owned(),
-            package: "librte-net-af-packet23".to_owned(),
+            file: format!("librte_{driver}.so"),
+            package: format!("librte-{}23", driver.replace('_', "-")),
+            kernel: kernel.to_owned(),
         };
         let host = Host::tree(self.dir.path());
-        examine(&host, Some(&self.config()), &[driver])
+        let mut drivers = vec![driver("wan0", "net_af_packet", "vfio-pci")];
+        for (port, address) in [("dc0", "0000:3b:00.0"), ("dc1", "0000:5e:00.0")] {
+            drivers.extend(match host.card(address) {
+                Some((0x8086, 0x159b)) => Some(driver(port, "net_ice", "vfio-pci")),
+                Some((0x8086, 0x158b)) => Some(driver(port, "net_i40e", "vfio-pci")),
+                Some((0x15b3, 0x1017)) => Some(driver(port, "net_mlx5", "mlx5_core")),
+                _ => None,
+            });
+        }
+        examine(&host, Some(&self.config()), &drivers)
+    }
+
+    /// Makes the card of port dc0 a ConnectX that the kernel shares, with the interface eth7 as it should be.
+    fn connectx(&self) {
+        let device = "sys/bus/pci/devices/0000:3b:00.0";
+        self.file(&format!("{device}/vendor"), "0x15b3\n");
+        self.file(&format!("{device}/device"), "0x1017\n");
+        self.link(&format!("{device}/driver"), "../../drivers/mlx5_core");
+        self.folder(&format!("{device}/net/eth7"));
+        self.file("sys/class/net/eth7/flags", "0x1003\n");
+        self.file("sys/class/net/eth7/mtu", "9100\n");
+        self.answer("dcb -j pfc show dev eth7", "{\"prio_pfc\":[]}");
+        self.roce(false);
+        self.interfaces(
+            "ip -j addr show",
+            &[
+                ("eth1", "52:54:00:00:00:02", ""),
+                ("eth7", "52:54:00:00:00:07", ""),
+            ],
+        );
+    }
+
+    /// Sets what devlink says of the ConnectX's RDMA device.
+    fn roce(&self, on: bool) {
+        self.answer(
+            "devlink -j dev param show pci/0000:3b:00.0 name enable_roce",
+            &format!("{{\"param\":{{\"pci/0000:3b:00.0\":[{{\"name\":\"enable_roce\",\"type\":\"generic\",\"values\":[{{\"cmode\":\"driverinit\",\"value\":{on}}}]}}]}}}}"),
+        );
     }
 
     /// Creates a host without any finding.
@@ -134,7 +172,10 @@ impl Tree {
         for (address, group) in [("0000:3b:00.0", "14"), ("0000:5e:00.0", "15")] {
             tree.card(address, "vfio-pci", group);
         }
-        tree.file(&format!("{DRIVERS}/librte_net_af_packet.so"), "");
+        for driver in ["af_packet", "ice", "i40e", "mlx5"] {
+            tree.file(&format!("{DRIVERS}/librte_net_{driver}.so"), "");
+        }
+        tree.link("lib/firmware/intel/ice/ddp/ice.pkg", "ice-1.3.30.0.pkg");
         tree.file("sys/class/net/eth1/flags", "0x1003\n");
         tree.file("sys/class/net/eth1/mtu", "9100\n");
         tree.answer(
@@ -264,6 +305,10 @@ fn break_it(check: Check, tree: &mut Tree) {
         Check::DeviceMissing => tree.remove(DC0),
         Check::DriverBinding => tree.link(&format!("{DC0}/driver"), "../../drivers/ice"),
         Check::DriverMissing => tree.remove(&format!("{DRIVERS}/librte_net_af_packet.so")),
+        Check::FirmwareMissing => {
+            tree.edit("0000:5e:00.0", "0000:5e:00.0,safe-mode-support=1");
+            tree.remove("lib/firmware/intel");
+        }
         Check::IommuOff => tree.remove(&format!("{DC0}/iommu_group")),
         Check::IommuUnsafe => {
             tree.remove(&format!("{DC0}/iommu_group"));
@@ -313,6 +358,22 @@ fn break_it(check: Check, tree: &mut Tree) {
 fn break_system(check: Check, tree: &mut Tree) {
     match check {
         Check::InterfaceMissing => tree.remove("sys/class/net/eth1"),
+        Check::NicRoce => {
+            tree.edit(
+                "addresses: [10.0.1.1/24],",
+                "addresses: [10.0.1.1/24], pfc: off,",
+            );
+            tree.connectx();
+            tree.roce(true);
+        }
+        Check::InterfaceNamespace => {
+            tree.edit(
+                "addresses: [10.0.1.1/24],",
+                "addresses: [10.0.1.1/24], pfc: off,",
+            );
+            tree.connectx();
+            tree.interfaces("ip -j addr show", &[("eth1", "52:54:00:00:00:02", "")]);
+        }
         Check::InterfaceDown => tree.file("sys/class/net/eth1/flags", "0x1002\n"),
         Check::InterfaceMtu => tree.file("sys/class/net/eth1/mtu", "1500\n"),
         Check::InterfaceMerges => tree.answer(
@@ -506,11 +567,7 @@ fn a_card_with_addresses_is_not_bound_without_somebody_deciding() {
 #[test]
 fn a_card_that_the_kernel_shares_is_not_lossless_by_the_kernels_pause() {
     let mut tree = Tree::healthy();
-    let device = "sys/bus/pci/devices/0000:3b:00.0";
-    tree.link(&format!("{device}/driver"), "../../drivers/mlx5_core");
-    tree.folder(&format!("{device}/net/eth7"));
-    tree.file(&format!("{device}/vendor"), "0x15b3\n");
-    tree.file(&format!("{device}/device"), "0x1021\n");
+    tree.connectx();
     let set = |tree: &Tree, on: &str| {
         let text = format!("{{\"prio_pfc\":[{on}]}}");
         tree.answer("dcb -j pfc show dev eth7", &text);
@@ -551,6 +608,126 @@ fn a_virtual_function_has_no_pause_whatever_its_identity() {
         panic!("{}", tree.diagnosis());
     };
     assert!(message.starts_with("port dc1: ") && message.contains("virtual function"));
+}
+
+/// Earlier defect: MTU and state of the interface were looked at under packet sockets only.
+#[test]
+fn the_interface_of_a_shared_card_must_be_up_and_take_the_ports_frames() {
+    let mut tree = Tree::healthy();
+    tree.connectx();
+    tree.edit("roce-lossless", "roce-semi-lossless");
+    tree.file("sys/class/net/eth7/flags", "0x1002\n");
+    tree.file("sys/class/net/eth7/mtu", "1500\n");
+    let found = |tree: &Tree| {
+        let findings = tree.diagnosis().findings.into_iter();
+        findings
+            .map(|one| (one.check, one.severity, one.mend))
+            .collect::<Vec<_>>()
+    };
+    let up = Mend::Now("ip link set dev eth7 up".to_owned());
+    let mtu = Mend::Now("ip link set dev eth7 mtu 9100".to_owned());
+    let down = (Check::InterfaceDown, Severity::Error, up);
+    let before = (Check::InterfaceMtu, Severity::Note, mtu.clone());
+    assert_eq!(found(&tree), [down.clone(), before]);
+    // The switch sets the MTU as it starts: a smaller one beside a running switch was set after that.
+    tree.listening("/run/npcc-switch.sock");
+    assert!(found(&tree).contains(&(Check::InterfaceMtu, Severity::Error, mtu)));
+    // The interface of a virtual function's port is not the switch's.
+    tree.folder("sys/bus/pci/devices/0000:3b:00.0/net/eth7_0");
+    tree.file("sys/class/net/eth7_0/phys_port_name", "pf0vf0\n");
+    tree.file("sys/class/net/eth7_0/flags", "0x1002\n");
+    let downs = found(&tree)
+        .into_iter()
+        .filter(|one| one.0 == Check::InterfaceDown);
+    assert_eq!(downs.collect::<Vec<_>>(), [down]);
+}
+
+#[test]
+fn a_shared_card_without_an_interface_here_is_found() {
+    let mut tree = Tree::healthy();
+    tree.connectx();
+    tree.edit("roce-lossless", "roce-semi-lossless");
+    let found = |tree: &Tree| {
+        let findings = tree.diagnosis().findings.into_iter();
+        findings.map(|one| one.check).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&tree), []);
+    tree.remove("sys/bus/pci/devices/0000:3b:00.0/net/eth7");
+    assert_eq!(found(&tree), [Check::InterfaceNamespace]);
+    tree.remove("sys/bus/pci/devices/0000:3b:00.0/net");
+    assert_eq!(found(&tree), [Check::InterfaceNamespace]);
+}
+
+/// A ConnectX that is bound to vfio-pci, or to nothing, is not DPDK's: it wants its kernel driver back.
+#[test]
+fn a_shared_card_is_bound_to_its_kernel_driver() {
+    let tree = Tree::healthy();
+    tree.connectx();
+    let driver = "sys/bus/pci/devices/0000:3b:00.0/driver";
+    for other in [Some("../../drivers/vfio-pci"), None] {
+        match other {
+            Some(other) => tree.link(driver, other),
+            None => tree.remove(driver),
+        }
+        let diagnosis = tree.diagnosis();
+        let [finding] = &diagnosis.findings[..] else {
+            panic!("{diagnosis}");
+        };
+        assert_eq!(finding.check, Check::DriverBinding);
+        let command = finding.mend.command();
+        assert!(
+            command.contains("mlx5_core") && !command.contains("vfio-pci"),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn a_cards_plugin_that_is_not_installed_is_found() {
+    let tree = Tree::healthy();
+    tree.remove(&format!("{DRIVERS}/librte_net_ice.so"));
+    let diagnosis = tree.diagnosis();
+    let all: Vec<_> = diagnosis
+        .findings
+        .iter()
+        .map(|one| (one.check, one.mend.command()))
+        .collect();
+    let missing = (Check::DriverMissing, "apt-get install librte-net-ice23");
+    assert_eq!(all, [missing, missing], "{diagnosis}");
+}
+
+/// The names that the driver looks for: any card's, one card's by its serial number, and what EAL unpacks.
+#[test]
+fn the_firmware_of_an_e810_is_looked_for_as_its_driver_does() {
+    let mut tree = Tree::healthy();
+    let has = |tree: &Tree| tree.diagnosis().findings.is_empty();
+    tree.remove("lib/firmware/intel");
+    tree.file("lib/firmware/intel/ice/ddp/ice-1.3.30.0.pkg", "");
+    assert!(!has(&tree));
+    for name in [
+        "intel/ice/ddp/ice.pkg.xz",
+        "updates/intel/ice/ddp/ice.pkg",
+        "intel/ice/ddp/ice-b49691ffffab1234.pkg",
+    ] {
+        let path = format!("lib/firmware/{name}");
+        tree.file(&path, "");
+        assert!(has(&tree), "{name}");
+        tree.remove(&path);
+    }
+    for (release, package) in [
+        ("12", "firmware-misc-nonfree"),
+        ("13", "firmware-intel-misc"),
+    ] {
+        tree.file("etc/os-release", &format!("VERSION_ID=\"{release}\"\n"));
+        let command = tree.diagnosis().findings[0].mend.command().to_owned();
+        assert!(
+            command.starts_with(&format!("apt-get install {package} ")),
+            "{command}"
+        );
+    }
+    tree.edit("0000:3b:00.0", "0000:3b:00.0,safe-mode-support=1");
+    tree.edit("0000:5e:00.0", "0000:5e:00.0,safe-mode-support=1");
+    assert!(has(&tree));
 }
 
 /// Returns what is found about an interface that answers beside the switch: its description and remedy.
@@ -607,11 +784,9 @@ fn addresses_under_a_port_are_named_and_taken_by_hand() {
 /// mlx5: the kernel keeps its stack on the card, and the switch does not change that.
 #[test]
 fn ipv6_of_a_card_that_the_kernel_shares_is_found_always() {
-    let tree = Tree::healthy();
-    let device = "sys/bus/pci/devices/0000:5e:00.0";
-    tree.link(&format!("{device}/driver"), "../../drivers/mlx5_core");
-    tree.folder(&format!("{device}/net/eth7"));
-    tree.interfaces("ip -j addr show", &[("eth7", "52:54:00:00:00:07", "")]);
+    let mut tree = Tree::healthy();
+    tree.connectx();
+    tree.edit(", mac: \"02:00:00:00:01:01\"", "");
     tree.file("proc/sys/net/ipv6/conf/eth7/disable_ipv6", "0\n");
     let [(_, mend)] = &answering(&tree)[..] else {
         panic!("{}", tree.diagnosis());

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use npcc_config::Config;
-use npcc_config::resolved::Port;
+use npcc_config::resolved::{self, Port};
 use npcc_doctor::{Diagnosis, DriverFile, Host, examine};
-use npcc_dpdk::Device;
+use npcc_dpdk::{Device, Plugin};
 
 use super::{CONFIG, Failure, load, say};
 
@@ -36,20 +36,33 @@ pub(super) struct DoctorArgs {
 pub(super) fn diagnosis(config: Option<PathBuf>, host: &Host) -> Result<Diagnosis, Failure> {
     let loaded = config.map(|path| load(&path)).transpose()?;
     let config = loaded.as_ref().map(|loaded| &loaded.config);
-    let drivers = config.map(drivers).unwrap_or_default();
+    let drivers = config
+        .map(|config| drivers(config, host))
+        .unwrap_or_default();
     Ok(examine(host, config, &drivers))
 }
 
-/// Returns the files of DPDK that the ports' devices need.
-fn drivers(config: &Config) -> Vec<DriverFile> {
+/// Returns the files of DPDK that the ports' devices need; those of cards by the host's PCI numbers.
+fn drivers(config: &Config, host: &Host) -> Vec<DriverFile> {
     let file = |port: &Port| {
-        let plugin = port.device.to_string().parse::<Device>().ok()?.plugin()?;
+        let plugin = match &port.device {
+            resolved::Device::Pci { address, .. } => {
+                let (vendor, device) = host.card(address)?;
+                Plugin::of_card(vendor, device)?
+            }
+            virtual_device => virtual_device
+                .to_string()
+                .parse::<Device>()
+                .ok()?
+                .plugin()?,
+        };
         Some(DriverFile {
             port: port.name.clone(),
             driver: plugin.driver,
             folder: plugin.folder,
             file: plugin.file,
             package: plugin.package,
+            kernel: plugin.kernel.to_owned(),
         })
     };
     config.ports.iter().filter_map(file).collect()

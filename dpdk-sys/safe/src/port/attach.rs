@@ -7,9 +7,11 @@ use std::ffi::{CStr, CString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::cards;
 use super::device::Device;
 use super::error::PortError;
 use crate::errno::Errno;
+use crate::log;
 
 /// Result of attaching a device.
 pub(super) struct Attached {
@@ -35,13 +37,16 @@ pub(super) fn attach(device: &Device) -> Result<Attached, PortError> {
             reason,
         });
     };
-    // SAFETY: EAL is up (callers hold it) and the string lives through the call, which copies it.
-    if let Err(errno) = Errno::check(unsafe { dpdk_sys::rte_dev_probe(devargs.as_ptr()) }) {
-        return Err(explain(device, errno));
+    let (rc, said) = log::during(|| {
+        // SAFETY: EAL is up (callers hold it) and the string lives through the call, which copies it.
+        unsafe { dpdk_sys::rte_dev_probe(devargs.as_ptr()) }
+    });
+    if let Err(errno) = Errno::check(rc) {
+        return Err(explain(device, errno, &said));
     }
     find(device.name()).ok_or_else(|| {
         // A PCI device whose driver did not take it is not an error of the probe.
-        kernel_driver(device).unwrap_or(PortError::NotEthernet { device: text })
+        avoidable(device).unwrap_or(PortError::NotEthernet { device: text })
     })
 }
 
@@ -132,10 +137,7 @@ fn interface_exists(name: &str) -> bool {
 }
 
 fn check_pci(device: &Device) -> Result<(), PortError> {
-    if Path::new("/sys/bus/pci/devices")
-        .join(device.name())
-        .exists()
-    {
+    if folder(device).exists() {
         return Ok(());
     }
     Err(PortError::NoPciDevice {
@@ -149,43 +151,68 @@ const FANOUT_TAKEN: &str = ", or, after \"could not set PACKET_FANOUT\", start a
                             namespace has a socket group of the same number, which the driver makes of the process id \
                             and the interface's index";
 
-fn explain(device: &Device, errno: Errno) -> PortError {
-    missing_driver(device)
-        .or_else(|| kernel_driver(device))
-        .unwrap_or_else(|| PortError::Attach {
-            device: device.to_string(),
-            errno,
-            hint: match device.driver() {
-                Some("net_af_packet") => FANOUT_TAKEN,
-                _ => "",
-            },
-        })
+/// Returns the reason of a failed probe: one that is seen on this host, else DPDK's own with the last lines that it logged.
+fn explain(device: &Device, errno: Errno, said: &[String]) -> PortError {
+    avoidable(device).unwrap_or_else(|| PortError::Attach {
+        device: device.to_string(),
+        errno,
+        said: match said {
+            [] => "the lines EAL printed say why".to_owned(),
+            lines => format!("DPDK: {}", lines.join("; ")),
+        },
+        hint: match device.driver() {
+            Some("net_af_packet") => FANOUT_TAKEN,
+            _ => "",
+        },
+    })
 }
 
-/// Returns an error if a PCI device is held by a kernel driver that does not pass devices to user space.
-fn kernel_driver(device: &Device) -> Option<PortError> {
+/// Returns what this host lacks for the device: DPDK's driver, or the kernel driver that a card must have.
+fn avoidable(device: &Device) -> Option<PortError> {
+    let plugin = device.plugin().or_else(|| card(device));
+    let missing = plugin
+        .as_ref()
+        .and_then(|plugin| missing_driver(device, plugin));
+    missing.or_else(|| kernel_driver(device, plugin.as_ref().map(|plugin| plugin.driver.as_str())))
+}
+
+/// Folder of a PCI device in sysfs.
+fn folder(device: &Device) -> PathBuf {
+    Path::new("/sys/bus/pci/devices").join(device.name())
+}
+
+/// Returns the plug-in of a PCI device, if its card is listed.
+fn card(device: &Device) -> Option<Plugin> {
+    let number = |file: &str| {
+        let text = fs::read_to_string(folder(device).join(file)).ok()?;
+        u16::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()
+    };
+    Plugin::of_card(number("vendor")?, number("device")?)
+}
+
+/// Returns an error if a PCI device has a kernel driver with which DPDK cannot use it.
+fn kernel_driver(device: &Device, plugin: Option<&str>) -> Option<PortError> {
     if device.is_vdev() {
         return None;
     }
-    let link = Path::new("/sys/bus/pci/devices")
-        .join(device.name())
-        .join("driver");
-    let driver = fs::read_link(link)
-        .ok()
-        .and_then(|target| Some(target.file_name()?.to_string_lossy().into_owned()))
-        .unwrap_or_else(|| "none".to_owned());
-    if ["vfio-pci", "igb_uio", "uio_pci_generic"].contains(&driver.as_str()) {
+    let driver = fs::read_link(folder(device).join("driver")).ok();
+    let driver = driver.and_then(|target| Some(target.file_name()?.to_string_lossy().into_owned()));
+    bound_to(device, plugin, driver.as_deref().unwrap_or("none"))
+}
+
+fn bound_to(device: &Device, plugin: Option<&str>, driver: &str) -> Option<PortError> {
+    if cards::is_usable(plugin, driver) {
         return None;
     }
     Some(PortError::KernelDriver {
         device: device.to_string(),
         address: device.name().to_owned(),
-        driver,
+        driver: driver.to_owned(),
+        wanted: cards::kernel_driver(plugin),
     })
 }
 
-fn missing_driver(device: &Device) -> Option<PortError> {
-    let plugin = device.plugin()?;
+fn missing_driver(device: &Device, plugin: &Plugin) -> Option<PortError> {
     // An empty path, or one that is not there, means drivers that were linked in: nothing can be
     // said of those.
     if !plugin.folder.is_dir() || plugin.folder.join(&plugin.file).exists() {
@@ -193,16 +220,16 @@ fn missing_driver(device: &Device) -> Option<PortError> {
     }
     Some(PortError::NoDriver {
         device: device.to_string(),
-        driver: plugin.driver,
-        package: plugin.package,
-        folder: plugin.folder,
+        driver: plugin.driver.clone(),
+        package: plugin.package.clone(),
+        folder: plugin.folder.clone(),
     })
 }
 
-/// File with the driver of a virtual device.
+/// File with the driver of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plugin {
-    /// Name of the driver, such as `net_af_packet`.
+    /// Name of the driver, such as `net_af_packet`; of a card, that of its plug-in, such as `net_ice`.
     pub driver: String,
     /// Folder of DPDK's drivers; empty where they are linked in.
     pub folder: PathBuf,
@@ -210,21 +237,35 @@ pub struct Plugin {
     pub file: String,
     /// Debian package that has the file.
     pub package: String,
+    /// Kernel driver that a card must have for DPDK: `vfio-pci`, or its own where the two share it. Says nothing of a virtual device.
+    pub kernel: &'static str,
 }
 
 impl Device {
-    /// Returns the file with the device's driver; `None` for a PCI device, whose driver depends on the card.
+    /// Returns the file with the driver of a virtual device; `None` for a PCI device, whose driver depends on the card.
     #[must_use]
     pub fn plugin(&self) -> Option<Plugin> {
-        let driver = self.driver()?;
+        Some(Plugin::of_driver(self.driver()?))
+    }
+}
+
+impl Plugin {
+    /// Returns the file with the driver of a card by its PCI vendor and device numbers; `None` for a card that is not listed.
+    #[must_use]
+    pub fn of_card(vendor: u16, device: u16) -> Option<Plugin> {
+        cards::plugin(vendor, device).map(Plugin::of_driver)
+    }
+
+    fn of_driver(driver: &str) -> Plugin {
         let folder = PathBuf::from(dpdk_sys::RTE_EAL_PMD_PATH.to_string_lossy().into_owned());
         let plugin = plugin(driver);
-        Some(Plugin {
+        Plugin {
             driver: driver.to_owned(),
             file: format!("librte_{plugin}.so"),
             package: debian_package(&plugin, &folder),
+            kernel: cards::kernel_driver(Some(&plugin)),
             folder,
-        })
+        }
     }
 }
 
@@ -329,5 +370,48 @@ mod tests {
             check_pci(&device),
             Err(PortError::NoPciDevice { .. })
         ));
+    }
+
+    /// Earlier defect: each failed probe of a ConnectX was reported as "the kernel's driver mlx5_core holds it ... bind to vfio-pci".
+    #[test]
+    fn only_a_card_that_dpdk_takes_over_is_to_be_bound_to_vfio() {
+        let device = "0000:3b:00.0".parse::<Device>().unwrap();
+        let says =
+            |plugin, driver| bound_to(&device, plugin, driver).map(|error| error.to_string());
+        assert_eq!(says(Some("net_mlx5"), "mlx5_core"), None);
+        assert_eq!(says(None, "mana"), None);
+        assert_eq!(says(Some("net_ice"), "vfio-pci"), None);
+        for (plugin, driver, wanted) in [
+            ("net_mlx5", "vfio-pci", "mlx5_core"),
+            ("net_mlx4", "none", "mlx4_core"),
+            ("net_ice", "ice", "vfio-pci"),
+        ] {
+            let text = says(Some(plugin), driver).unwrap();
+            assert!(
+                text.contains(&format!("kernel's driver {driver}")),
+                "{text}"
+            );
+            assert!(
+                text.ends_with(&format!("dpdk-devbind.py --bind={wanted} 0000:3b:00.0")),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_missing_plugin_of_a_card_is_named_with_its_package() {
+        let device = "0000:3b:00.0".parse::<Device>().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut plugin = Plugin::of_card(0x15b3, 0x1017).unwrap();
+        assert_eq!(plugin.kernel, "mlx5_core");
+        plugin.folder = folder.path().to_owned();
+        let text = missing_driver(&device, &plugin).unwrap().to_string();
+        assert!(
+            text.contains("no driver \"net_mlx5\"")
+                && text.contains("apt-get install librte-net-mlx5-"),
+            "{text}"
+        );
+        fs::write(folder.path().join("librte_net_mlx5.so"), "").unwrap();
+        assert_eq!(missing_driver(&device, &plugin), None);
     }
 }

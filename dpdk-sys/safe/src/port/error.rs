@@ -83,8 +83,8 @@ pub enum PortError {
     },
     /// The driver's plug-in is not installed.
     #[error(
-        "device \"{device}\": no driver \"{driver}\" in {}; check the spelling, or install it \
-         (Debian: apt-get install {package})",
+        "device \"{device}\": no driver \"{driver}\" in {}; install it (Debian: apt-get install \
+         {package}), or check the spelling",
         folder.display()
     )]
     NoDriver {
@@ -130,10 +130,10 @@ pub enum PortError {
         /// Full PCI address.
         address: String,
     },
-    /// A kernel driver holds the device.
+    /// The device has a kernel driver with which DPDK cannot use it.
     #[error(
-        "device \"{device}\": the kernel's driver {driver} holds {address}; give it to DPDK: \
-         dpdk-devbind.py --bind=vfio-pci {address} (mlx4 and mlx5 stay with their kernel driver)"
+        "device \"{device}\": {address} has the kernel's driver {driver}, with which DPDK cannot use \
+         it: dpdk-devbind.py --bind={wanted} {address}"
     )]
     KernelDriver {
         /// Device as given.
@@ -142,17 +142,21 @@ pub enum PortError {
         address: String,
         /// Kernel driver; `none` when it has none.
         driver: String,
+        /// Kernel driver that it needs.
+        wanted: &'static str,
     },
     /// The driver refused the device.
     #[error(
-        "device \"{device}\" could not be attached: {errno}; the lines EAL printed say why: \
-         check its arguments{hint}"
+        "device \"{device}\" could not be attached: {errno}; {said}; check its arguments, and the \
+         host with npcc-switch doctor{hint}"
     )]
     Attach {
         /// Device as given.
         device: String,
         /// DPDK's reason.
         errno: Errno,
+        /// Last lines that DPDK logged meanwhile.
+        said: String,
         /// Hint at another possible cause with this driver; may be empty.
         hint: &'static str,
     },

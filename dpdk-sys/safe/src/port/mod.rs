@@ -11,6 +11,7 @@
 //! ```
 
 mod attach;
+mod cards;
 mod chains;
 mod config;
 mod device;

@@ -1,0 +1,141 @@
+//! Drivers of PCI cards by the cards' numbers, for what must be said of a card whose driver is not there to say it.
+//!
+//! The numbers are those of DPDK 22.11.11's `rte_pci_id` tables under `drivers/net/`. A card that is not listed has no entry: nothing is
+//! said of its driver.
+
+/// Vendor, plug-in and device numbers of the cards that this switch is deployed on.
+#[rustfmt::skip]
+const CARDS: &[(u16, &str, &[u16])] = &[
+    (0x8086, "net_ice", &[
+        0x0dbd, 0x0dcd, 0x124c, 0x124d, 0x124e, 0x124f, 0x151d, 0x1591, 0x1592, 0x1593, 0x1599, 0x159a, 0x159b, 0x1888, 0x188a,
+        0x188b, 0x188c, 0x188d, 0x188e, 0x1890, 0x1891, 0x1892, 0x1893, 0x1894, 0x1897, 0x1898, 0x1899, 0x189a, 0x579c, 0x579d,
+        0x579e, 0x579f,
+    ]),
+    (0x8086, "net_i40e", &[
+        0x0cf8, 0x0d58, 0x101f, 0x104e, 0x104f, 0x1572, 0x1574, 0x1580, 0x1581, 0x1583, 0x1584, 0x1585, 0x1586, 0x1587, 0x1588,
+        0x1589, 0x158a, 0x158b, 0x15ff, 0x374c, 0x37ce, 0x37cf, 0x37d0, 0x37d1, 0x37d2, 0x37d3,
+    ]),
+    (0x8086, "net_iavf", &[
+        0x154c, 0x1571, 0x1889, 0x374d, 0x37cd,
+    ]),
+    (0x8086, "net_ixgbe", &[
+        0x10b6, 0x10c6, 0x10c7, 0x10c8, 0x10db, 0x10dd, 0x10e1, 0x10ec, 0x10ed, 0x10f1, 0x10f4, 0x10f7, 0x10f8, 0x10f9, 0x10fb,
+        0x10fc, 0x1507, 0x1508, 0x150b, 0x1514, 0x1515, 0x1517, 0x151c, 0x1528, 0x1529, 0x152a, 0x152e, 0x1530, 0x154a, 0x154d,
+        0x1557, 0x1558, 0x155d, 0x1560, 0x1563, 0x1564, 0x1565, 0x15a8, 0x15a9, 0x15aa, 0x15ab, 0x15ac, 0x15ad, 0x15ae, 0x15b0,
+        0x15b4, 0x15c2, 0x15c3, 0x15c4, 0x15c5, 0x15c6, 0x15c7, 0x15c8, 0x15ca, 0x15cc, 0x15ce, 0x15d1, 0x15e4, 0x15e5,
+    ]),
+    (0x8086, "net_e1000", &[
+        0x0438, 0x043a, 0x043c, 0x0440, 0x100e, 0x100f, 0x1010, 0x1011, 0x1012, 0x101d, 0x105e, 0x105f, 0x1060, 0x107d, 0x107e,
+        0x107f, 0x109a, 0x10a4, 0x10a5, 0x10a7, 0x10a9, 0x10b9, 0x10bc, 0x10c9, 0x10ca, 0x10d3, 0x10d5, 0x10d6, 0x10d9, 0x10da,
+        0x10e6, 0x10e7, 0x10e8, 0x10f6, 0x1502, 0x150a, 0x150c, 0x150d, 0x150e, 0x150f, 0x1510, 0x1511, 0x1516, 0x1518, 0x1520,
+        0x1521, 0x1522, 0x1523, 0x1524, 0x1526, 0x1527, 0x152d, 0x152f, 0x1533, 0x1534, 0x1535, 0x1536, 0x1537, 0x1538, 0x1539,
+        0x153a, 0x153b, 0x1546, 0x1559, 0x155a, 0x156f, 0x1570, 0x157b, 0x157c, 0x15a0, 0x15a1, 0x15a2, 0x15a3, 0x15b7, 0x15b8,
+        0x15b9, 0x15bb, 0x15bc, 0x15bd, 0x15be, 0x15d6, 0x15d7, 0x15d8, 0x15e3, 0x1f40, 0x1f41, 0x1f45,
+    ]),
+    (0x8086, "net_igc", &[
+        0x0d9f, 0x125b, 0x125c, 0x125d, 0x125f, 0x15f2, 0x15f3, 0x15f8, 0x3100, 0x3102, 0x5503,
+    ]),
+    (0x15b3, "net_mlx5", &[
+        0x1013, 0x1014, 0x1015, 0x1016, 0x1017, 0x1018, 0x1019, 0x101a, 0x101b, 0x101c, 0x101d, 0x101e, 0x101f, 0x1021, 0xa2d2,
+        0xa2d3, 0xa2d6, 0xa2dc,
+    ]),
+    (0x15b3, "net_mlx4", &[
+        0x1003, 0x1004, 0x1007,
+    ]),
+    (0x14e4, "net_bnxt", &[
+        0x1606, 0x1609, 0x1614, 0x16c1, 0x16cb, 0x16cc, 0x16cd, 0x16d3, 0x16d6, 0x16d7, 0x16d8, 0x16d9, 0x16dc, 0x16de, 0x16e0,
+        0x16e1, 0x16e2, 0x16e3, 0x16e4, 0x16ea, 0x16ec, 0x16ee, 0x16f0, 0x1750, 0x1751, 0x1752, 0x1800, 0x1801, 0x1802, 0x1803,
+        0x1804, 0x1805, 0x1806, 0x1807, 0xd800, 0xd802, 0xd804, 0xd812, 0xd814, 0xd818, 0xd82e,
+    ]),
+    (0x19e5, "net_hns3", &[
+        0xa220, 0xa221, 0xa222, 0xa224, 0xa226, 0xa228, 0xa22e, 0xa22f,
+    ]),
+    (0x1d0f, "net_ena", &[
+        0xec20, 0xec21,
+    ]),
+    (0x15ad, "net_vmxnet3", &[
+        0x07b0,
+    ]),
+    (0x1af4, "net_virtio", &[
+        0x1000, 0x1041,
+    ]),
+];
+
+/// Kernel drivers that keep a card and its interface while DPDK's plug-in uses it too.
+const SHARED: &[(&str, &str)] = &[
+    ("net_mlx5", "mlx5_core"),
+    ("net_mlx4", "mlx4_core"),
+    ("net_mana", "mana"),
+];
+
+/// Kernel drivers that hand a whole device over to DPDK.
+const HANDED: [&str; 3] = ["vfio-pci", "igb_uio", "uio_pci_generic"];
+
+/// Returns the plug-in with the driver of a card, such as `net_ice`.
+pub(super) fn plugin(vendor: u16, device: u16) -> Option<&'static str> {
+    let found = CARDS
+        .iter()
+        .find(|(of, _, devices)| *of == vendor && devices.contains(&device));
+    found.map(|(_, plugin, _)| *plugin)
+}
+
+/// Returns the kernel driver that a card must have for DPDK: the card's own where the two share it, else `vfio-pci`.
+pub(super) fn kernel_driver(plugin: Option<&str>) -> &'static str {
+    let shared = SHARED.iter().find(|(of, _)| Some(*of) == plugin);
+    shared.map_or("vfio-pci", |(_, kernel)| kernel)
+}
+
+/// Returns true if DPDK's plug-in can use a card that has this kernel driver.
+pub(super) fn is_usable(plugin: Option<&str>, bound: &str) -> bool {
+    let wanted = kernel_driver(plugin);
+    let shared = SHARED.iter().any(|(_, kernel)| *kernel == bound);
+    match plugin {
+        None => shared || HANDED.contains(&bound),
+        Some(_) if wanted == "vfio-pci" => HANDED.contains(&bound),
+        Some(_) => bound == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_have_their_plugins() {
+        for (vendor, device, driver, kernel) in [
+            (0x8086, 0x159b, Some("net_ice"), "vfio-pci"),
+            (0x8086, 0x158b, Some("net_i40e"), "vfio-pci"),
+            (0x8086, 0x10d3, Some("net_e1000"), "vfio-pci"),
+            (0x15b3, 0x1017, Some("net_mlx5"), "mlx5_core"),
+            (0x15b3, 0x1007, Some("net_mlx4"), "mlx4_core"),
+            (0x14e4, 0x1750, Some("net_bnxt"), "vfio-pci"),
+            (0x15b3, 0x159b, None, "vfio-pci"),
+        ] {
+            assert_eq!(plugin(vendor, device), driver, "{vendor:04x}:{device:04x}");
+            assert_eq!(kernel_driver(driver), kernel);
+        }
+    }
+
+    #[test]
+    fn no_card_has_two_plugins() {
+        let mut all: Vec<(u16, u16)> = CARDS
+            .iter()
+            .flat_map(|(vendor, _, devices)| devices.iter().map(|one| (*vendor, *one)))
+            .collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn a_shared_card_needs_its_kernel_driver_and_any_other_vfio() {
+        assert!(
+            is_usable(Some("net_mlx5"), "mlx5_core") && !is_usable(Some("net_mlx5"), "vfio-pci")
+        );
+        assert!(is_usable(Some("net_ice"), "vfio-pci") && !is_usable(Some("net_ice"), "ice"));
+        assert!(
+            is_usable(None, "mlx5_core") && is_usable(None, "vfio-pci") && !is_usable(None, "none")
+        );
+    }
+}
