@@ -45,6 +45,28 @@ impl LinkState {
     }
 }
 
+/// Link state that a device reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LinkReport {
+    /// True if the link is up.
+    pub(super) up: bool,
+    /// Speed in Mb/s, if the device knows it.
+    pub(super) mbps: Option<u32>,
+    /// Reason why the link is down.
+    pub(super) reason: DownReason,
+}
+
+impl LinkReport {
+    /// Returns the report of a link that is down.
+    pub(super) const fn down(reason: DownReason) -> LinkReport {
+        LinkReport {
+            up: false,
+            mbps: None,
+            reason,
+        }
+    }
+}
+
 npcc_pipeline::named! {
     /// Reason why a port is down.
     #[derive(Default)]

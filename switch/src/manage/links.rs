@@ -1,4 +1,5 @@
-//! Link states of the ports: polled every ten milliseconds, and applied.
+//! Link states of the ports: polled every ten milliseconds, and applied. Where the card has an interface of the kernel beside DPDK, its
+//! [`carrier`](super::carrier) is polled, and the driver once a second.
 //!
 //! A link-state interrupt would be faster, and is not used: with it DPDK answers from the state at the last interrupt, and several drivers
 //! lose interrupts, which would leave a dead link up for ever.
@@ -6,24 +7,17 @@
 //! Law: the routes pass over a link that goes down at once, whatever else is going on, and frames queued for it are dropped. A link that
 //! comes up gets the settings of its present speed before the first frame is accepted.
 
-use std::time::SystemTime;
+use std::sync::PoisonError;
+use std::time::{Instant, SystemTime};
 
 use npcc_pipeline::units::{BitRate, PortId};
 
-use super::link_state::{DownReason, LinkState};
+use super::link_state::{DownReason, LinkReport, LinkState};
 use super::management::{Live, Management};
 use crate::apply::running::RunningConfig;
 use crate::report::events::Kind;
 use crate::wiring;
 use crate::wiring::speeds;
-
-/// Link state that a device reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LinkReport {
-    up: bool,
-    mbps: Option<u32>,
-    reason: DownReason,
-}
 
 impl Management {
     /// Polls all links and applies changes; called every few milliseconds.
@@ -34,26 +28,28 @@ impl Management {
     }
 
     fn reported(&self, index: usize, admin_up: bool) -> Option<LinkReport> {
-        let down = |reason| LinkReport {
-            up: false,
-            mbps: None,
-            reason,
-        };
         if !admin_up {
-            return Some(down(DownReason::Admin));
+            return Some(LinkReport::down(DownReason::Admin));
         }
         let facts = self.view.ports.get(index)?;
         if facts.port.is_wanted_back() {
-            return Some(down(DownReason::Device));
+            return Some(LinkReport::down(DownReason::Device));
         }
-        Some(match facts.port.link() {
+        let driver = || match facts.port.link() {
             Ok(link) if link.up => LinkReport {
                 up: true,
                 mbps: link.speed_mbps,
                 reason: DownReason::None,
             },
-            Ok(_) => down(DownReason::Link),
-            Err(_) => down(DownReason::Device),
+            Ok(_) => LinkReport::down(DownReason::Link),
+            Err(_) => LinkReport::down(DownReason::Device),
+        };
+        Some(match &facts.carrier {
+            Some(carrier) => {
+                let mut carrier = carrier.lock().unwrap_or_else(PoisonError::into_inner);
+                carrier.report(Instant::now(), driver)
+            }
+            None => driver(),
         })
     }
 

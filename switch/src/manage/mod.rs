@@ -4,6 +4,7 @@
 pub mod access;
 mod answer;
 pub mod capture;
+pub mod carrier;
 pub mod client;
 pub mod ends;
 mod flow_rows;

@@ -28,6 +28,7 @@ use crate::control::sources::SourceRoutes;
 use crate::control::{Alarms, ControlLoop, ControlStats, commands};
 use crate::linux_io::LinuxIo;
 use crate::manage::capture::Captures;
+use crate::manage::carrier::Carrier;
 use crate::manage::ends::names::PeerNames;
 use crate::manage::link_state::{DownReason, LinkState, Links};
 use crate::manage::management::{Live, Management};
@@ -319,6 +320,10 @@ fn port_facts(config: &Config, ports: &[OpenPort]) -> Vec<PortFacts> {
             device: resolved.device.to_string(),
             mac: port.mac,
             port: Arc::clone(&port.port),
+            carrier: port
+                .port
+                .interface()
+                .map(|index| Mutex::new(Carrier::of(index))),
             workers: wiring::workers::receivers(config, resolved, port),
         })
         .collect()

@@ -92,6 +92,14 @@ fn restrict_system_calls() -> anyhow::Result<()> {
         .context("system calls are not restricted")
 }
 
+/// Restricts the system calls of the calling thread, for tests of what a running switch does.
+#[cfg(test)]
+pub(crate) fn around_this_thread() {
+    for filter in calls::filters().unwrap() {
+        seccompiler::apply_filter(&filter).unwrap();
+    }
+}
+
 /// Repeats an attempt that a loaded machine refuses for a moment, as a thread that gets no time does not drop its capabilities.
 fn retried(limit: Duration, mut attempt: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<()> {
     let deadline = Instant::now() + limit;

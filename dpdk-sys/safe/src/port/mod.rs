@@ -301,6 +301,14 @@ impl Port {
         Errno::check(rc).map_err(self.core.failed(Operation::SetLink))
     }
 
+    /// Returns the index of the kernel's interface of the same card, where the two share it (mlx5, mlx4); `None` for a card that DPDK has
+    /// alone, and for a virtual device.
+    #[must_use]
+    pub fn interface(&self) -> Option<u32> {
+        let info = attach::info(self.core.id).ok()?;
+        (!self.core.vdev && info.if_index != 0).then_some(info.if_index)
+    }
+
     /// Returns whether the device can spread flows by hash, and over how many receive queues.
     ///
     /// # Errors

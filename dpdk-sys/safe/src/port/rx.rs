@@ -28,6 +28,14 @@ pub struct RxQueue {
     descriptors: u16,
     /// True if the driver may receive a frame in several buffers.
     scatters: bool,
+    /// True if the driver answers cheaply how many frames wait.
+    tells_fill: bool,
+}
+
+/// Returns true if the driver looks at one descriptor, or a register, to tell how many frames wait. mlx5 walks all completions up to there
+/// (drivers/net/mlx5/mlx5_rx.c, `rx_queue_count`): up to a cache miss a frame, and most of them when the worker is behind.
+fn tells_fill(driver: &str) -> bool {
+    !driver.starts_with("mlx5")
 }
 
 // SAFETY: the pointer is to a static table; a queue may be polled from any one thread at a time,
@@ -40,6 +48,7 @@ impl RxQueue {
         Self {
             ops: fast_path(core.id),
             scatters: chains::scatters(core.id, queue),
+            tells_fill: tells_fill(&core.driver),
             core,
             queue,
             descriptors,
@@ -123,10 +132,13 @@ impl RxQueue {
     }
 
     /// Returns true if more than `frames` wait in the device's ring: one query to the driver, cheap enough for once per burst. `None`
-    /// when the driver cannot report it, as with every software driver, or when the ring is not that large.
+    /// when the driver cannot report it, as with every software driver, or not cheaply (mlx5), or when the ring is not that large.
     #[inline]
     #[must_use]
     pub fn holds_more_than(&self, frames: u16) -> Option<bool> {
+        if !self.tells_fill {
+            return None;
+        }
         // SAFETY: the port is started, so its table entry is set and the queue has an entry; the driver checks the offset.
         unsafe {
             let queue = load((*self.ops).rxq.data.add(usize::from(self.queue)));
@@ -184,5 +196,21 @@ impl RxQueue {
 impl Drop for RxQueue {
     fn drop(&mut self) {
         self.core.give_back(Direction::Rx, self.queue);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tells_fill;
+
+    /// Names of drivers as DPDK has them (`RTE_PMD_REGISTER_PCI`, `MLX5_PCI_DRIVER_NAME`, `MLX5_AUXILIARY_DRIVER_NAME`).
+    #[test]
+    fn mlx5_is_not_queried_for_its_ring() {
+        for driver in ["mlx5_pci", "mlx5_auxiliary"] {
+            assert!(!tells_fill(driver), "{driver}");
+        }
+        for driver in ["net_ice", "net_mlx4", "net_bnxt", "net_af_packet"] {
+            assert!(tells_fill(driver), "{driver}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use npcc_pipeline::units::{Mac, Nanos};
 
 use crate::apply::effective::EffectiveConfig;
 use crate::linux_io::LinuxStats;
+use crate::manage::carrier::Carrier;
 use crate::manage::pending::Pending;
 use crate::wiring;
 use crate::worker::stats::WorkerStats;
@@ -28,6 +29,8 @@ pub struct PortFacts {
     pub mac: Mac,
     /// Device handle.
     pub port: Arc<npcc_dpdk::Port>,
+    /// Carrier of the kernel's interface of the same card; `None` where DPDK has the card alone.
+    pub carrier: Option<Mutex<Carrier>>,
     /// Cores of the workers that receive from it, its owner first.
     pub workers: Vec<usize>,
 }
