@@ -661,8 +661,9 @@ fn a_shared_card_without_an_interface_here_is_found() {
 /// A ConnectX that is bound to vfio-pci, or to nothing, is not DPDK's: it wants its kernel driver back.
 #[test]
 fn a_shared_card_is_bound_to_its_kernel_driver() {
-    let tree = Tree::healthy();
+    let mut tree = Tree::healthy();
     tree.connectx();
+    tree.edit("roce-lossless", "roce-semi-lossless");
     let driver = "sys/bus/pci/devices/0000:3b:00.0/driver";
     for other in [Some("../../drivers/vfio-pci"), None] {
         match other {
