@@ -44,6 +44,7 @@ fn link(incast: &Incast) -> Link {
         response: PeerResponse::Ieee,
         mtu: (incast.len - 14) as u16,
         outstanding: None,
+        batch: 0,
         turn: Nanos::from_micros(AWAY / 1_000),
         receivers: 1,
         lossless: 1,

@@ -37,6 +37,7 @@ pub mod shares;
 pub mod stage;
 pub mod tap;
 pub mod token_bucket;
+pub mod tx_ring;
 pub mod units;
 pub mod wire;
 

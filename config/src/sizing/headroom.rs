@@ -8,6 +8,7 @@
 use crate::model::{self, PeerResponse, PfcBackend, PortPfc};
 use crate::resolved::{self, Config};
 use crate::units::{BitRate, Length, Nanos, Threshold};
+use npcc_pipeline::tx_ring::BATCH;
 
 /// Pause quanta (64 bytes each) within which a peer must stop, by its speed in bits per second.
 const QUANTA: [(u64, u64); 7] = [
@@ -48,6 +49,8 @@ pub struct Link {
     pub mtu: u16,
     /// Maximum that waits in the transmit ring, if not the default.
     pub outstanding: Option<Threshold>,
+    /// Most full frames that the transmit ring may hold besides, because its driver confirms them in batches: 0 for a virtual device.
+    pub batch: u64,
     /// Longest iteration of a worker's loop that headroom must cover.
     pub turn: Nanos,
     /// Number of workers that receive from the port.
@@ -66,6 +69,7 @@ impl Link {
             response: port.peer_response,
             mtu: port.mtu,
             outstanding: port.tx_outstanding,
+            batch: batch(Some(&port.device)),
             turn,
             receivers,
             lossless: port.qos.lossless_mask().count_ones(),
@@ -94,6 +98,7 @@ impl Link {
             response: port.peer_response,
             mtu: port.mtu.short(),
             outstanding: port.tx_outstanding,
+            batch: batch(device.as_ref()),
             turn,
             receivers: receivers(device.as_ref(), workers),
             lossless: qos.lossless_mask().count_ones(),
@@ -126,7 +131,7 @@ impl Link {
         [
             self.receivers.max(1) * RX_BURST * self.frame(),
             turns * within(self.speed, self.turn),
-            self.outstanding(),
+            self.outstanding() + self.batch * self.frame(),
         ]
         .into_iter()
         .fold(
@@ -177,6 +182,16 @@ pub fn receivers(device: Option<&resolved::Device>, workers: usize) -> u64 {
     }
 }
 
+/// Returns the most frames that the transmit ring of a device may hold besides its bound: as many as the drivers of PCI devices leave
+/// unconfirmed, whichever the driver is.
+#[must_use]
+pub(super) fn batch(device: Option<&resolved::Device>) -> u64 {
+    match device {
+        Some(resolved::Device::Pci { .. }) => BATCH as u64,
+        _ => 0,
+    }
+}
+
 /// Headroom of one lossless priority of one port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headroom {
@@ -192,6 +207,8 @@ pub struct Headroom {
     pub from: SpeedFrom,
     /// Bytes that may still arrive; `None` when the port sends no pause.
     pub bytes: Option<u64>,
+    /// Part of them for full frames in the transmit ring whose driver confirms in batches.
+    pub batch: u64,
 }
 
 /// Returns SONiC's part: bytes that still arrive after the pause frame left, rounded up to whole KiB.
@@ -236,6 +253,7 @@ pub(super) fn table(config: &Config) -> Vec<Headroom> {
             speed,
             from,
             bytes: sends.then(|| link.headroom()),
+            batch: if sends { link.batch * link.frame() } else { 0 },
         }
     };
     let rows = |port: &resolved::Port| {
@@ -303,6 +321,7 @@ mod tests {
             response: PeerResponse::Ieee,
             mtu: 9100,
             outstanding: None,
+            batch: 0,
             turn: Nanos::from_micros(50),
         };
         let own = 64 * 9146 + 2 * 625_000 + 25_000;
@@ -318,6 +337,8 @@ mod tests {
             ..link
         };
         assert!(ring.headroom() >= link.headroom() + 124_000);
+        let batched = Link { batch: 64, ..link };
+        assert!(batched.headroom() >= link.headroom() + 64 * 9146 - 1024);
         let late = Link {
             turn: Nanos::from_micros(150),
             ..link

@@ -165,6 +165,7 @@ mod tests {
             response: crate::model::PeerResponse::Ieee,
             mtu: 9100,
             outstanding: None,
+            batch: 0,
             turn: crate::units::Nanos::from_micros(50),
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Sizing, SpeedFrom};
+use npcc_pipeline::tx_ring::BATCH;
 
 /// Formats bytes in a unit that is easy to read, rounded up in the last place.
 fn human(bytes: u64) -> String {
@@ -66,6 +67,15 @@ impl fmt::Display for Sizing {
             .any(|row| row.from == SpeedFrom::Assumed)
         {
             writeln!(f, "  assumed: computed anew whenever the link comes up")?;
+        }
+        if let Some(batch) = self.headroom.iter().map(|row| row.batch).max()
+            && batch > 0
+        {
+            writeln!(
+                f,
+                "  PCI devices: up to {batch} bytes of it for frames in the transmit ring whose driver confirms them in batches of {BATCH}; \
+                 the start leaves them out for a driver that cannot tell"
+            )?;
         }
         let room = &self.lossless;
         writeln!(

@@ -216,6 +216,7 @@ fn links() -> Vec<ObservedLink> {
             receivers: 1,
             burst: 0,
             outstanding: None,
+            tx_answers: false,
             tells_fill: false,
             link_pause: None,
             link_pause_error: None,

@@ -37,8 +37,8 @@ npcc_pipeline::named! {
         LinkUp = "link-up",
         /// A lossless queue is marked only after its senders are paused, at the speed with which the link came up.
         MarkingLate = "marking-late",
-        /// A driver took frames while it called its whole transmit ring full.
-        TxUnbounded = "tx-unbounded",
+        /// Frames wait, and the device takes none, though its link is up and not paused.
+        TxStalled = "tx-stalled",
     }
 }
 
@@ -47,7 +47,11 @@ impl Kind {
     pub(super) const fn is_count(self) -> bool {
         matches!(
             self,
-            Kind::LosslessLost | Kind::LateRefresh | Kind::CpuPause | Kind::SlowTurn
+            Kind::LosslessLost
+                | Kind::LateRefresh
+                | Kind::CpuPause
+                | Kind::SlowTurn
+                | Kind::TxStalled
         )
     }
 }
@@ -115,10 +119,11 @@ impl fmt::Display for Event {
                 "{port}: at this speed senders are paused before they are marked: lower kmax or raise buffer.pool"
             ),
             Kind::LinkUp => write!(f, "{port}: link up, {count} Mb/s"),
-            Kind::TxUnbounded => write!(
+            Kind::TxStalled => write!(
                 f,
-                "{port}: the driver took frames while it called its transmit ring full; its answers are ignored from now on, so pause frames \
-                 may wait behind a whole ring: with lossless priorities set tx_outstanding of the port to 1,024 full frames"
+                "{port}: the device took no frame for {} ms, with frames waiting, the link up and not paused: see the kernel's log for the \
+                 device, and whether the peer pauses the whole link; restart the switch if it does not send again",
+                count.saturating_mul(10)
             ),
         }
     }
@@ -192,9 +197,7 @@ impl Watch {
             self.seen.resize_with(index + 1, PortCount::default);
         }
         let mut new = counts.clone();
-        let mut unbounded = 0;
         if let Some(seen) = self.seen.get_mut(index) {
-            unbounded = u64::from(counts.flow.tx_unbounded > seen.flow.tx_unbounded);
             new.since(&std::mem::replace(seen, counts));
         }
         let mut found = Vec::new();
@@ -214,7 +217,7 @@ impl Watch {
             (Kind::LosslessLost, None, new.lossless_lost, now),
             (Kind::LateRefresh, None, new.flow.late, now),
             (Kind::CpuPause, None, new.flow.xoff_cpu, now),
-            (Kind::TxUnbounded, None, unbounded, now),
+            (Kind::TxStalled, None, new.flow.tx_stalled, now),
         ]);
         found.retain(|(_, _, count, _)| *count > 0);
         // One poll may find an end and a beginning: they are sorted by time.
@@ -303,17 +306,21 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_lost_its_bound_is_an_event_once() {
+    fn a_device_that_takes_no_frame_is_an_event_that_says_for_how_long() {
         let port = PortCounters::default();
         let mut watch = Watch::default();
-        let mut kinds = |unbounded, at| {
-            port.flow.tx_unbounded.set(unbounded);
+        let mut texts = |stalled, at| {
+            port.flow.tx_stalled.add(stalled);
             let found = watch.port((0, "wan0"), sum([&port]), ms(at));
-            found.map(|event| event.kind).collect::<Vec<_>>()
+            found.map(|event| event.to_string()).collect::<Vec<_>>()
         };
-        assert_eq!(kinds(0, 1), []);
-        assert_eq!(kinds(1, 10), [Kind::TxUnbounded]);
-        assert_eq!(kinds(1, 20), []);
+        assert!(texts(0, 1).is_empty());
+        let found = texts(3, 10);
+        assert!(
+            found[0].contains("wan0: the device took no frame for 30 ms"),
+            "{found:?}"
+        );
+        assert!(texts(0, 20).is_empty());
     }
 
     #[test]

@@ -99,9 +99,20 @@ fn about(name: &str, flow: &FlowControl) -> String {
     }
     if let Some(bytes) = flow.tx_outstanding {
         line.push_str(&format!(
-            "; up to {} B in the transmit ring",
-            thousands(bytes)
+            "; up to {} B in the transmit ring, {}",
+            thousands(bytes),
+            if flow.counts.tx_answers > 0 {
+                "by the driver's answers"
+            } else {
+                "by time"
+            }
         ));
+        if flow.counts.tx_held > 0 {
+            line.push_str(&format!(
+                "; the link held for {} ms, with up to 64 frames more in each",
+                thousands(flow.counts.tx_held)
+            ));
+        }
     }
     line + "\n"
 }

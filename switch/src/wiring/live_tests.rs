@@ -31,6 +31,7 @@ fn paused() -> PfcState {
         receivers: 1,
         burst: 0,
         outstanding: None,
+        tx_answers: false,
         tells_fill: true,
         link_pause: None,
         link_pause_error: None,

@@ -37,8 +37,10 @@ pub struct PfcState {
     pub receivers: u64,
     /// Wire bytes of a burst of full frames: as much may still be sent once a pause has arrived.
     pub burst: u64,
-    /// Most wire bytes in the device's transmit ring; `None` if its driver does not report what it holds.
+    /// Most wire bytes in the device's transmit ring; `None` for a virtual device.
     pub outstanding: Option<u64>,
+    /// True if the driver has a call that may say what the transmit ring holds.
+    pub tx_answers: bool,
     /// True if the driver reports the fill of the receive ring.
     pub tells_fill: bool,
     /// 802.3x pause of the whole link, as the device has it; `None` if its driver does not report it.
@@ -67,6 +69,7 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Pfc
             receivers: open.receivers,
             burst: 0,
             outstanding: open.outstanding,
+            tx_answers: open.tx_answers,
             tells_fill: open.tells_fill,
             link_pause: open.link_pause,
             link_pause_error: open.link_pause_error.clone(),
@@ -87,7 +90,10 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Pfc
 }
 
 fn link(config: &Config, resolved: &resolved::Port, speed: BitRate, pfc: &PfcState) -> Link {
-    Link::of(resolved, speed, config.buffer.loop_time, pfc.receivers)
+    let link = Link::of(resolved, speed, config.buffer.loop_time, pfc.receivers);
+    // Only a driver that answers is given a batch more.
+    let batch = if pfc.tx_answers { link.batch } else { 0 };
+    Link { batch, ..link }
 }
 
 /// Divides the pool for links of these speeds.

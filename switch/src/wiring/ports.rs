@@ -85,6 +85,8 @@ pub struct OpenPort {
     pub self_test: SelfTest,
     /// Most wire bytes in its transmit ring; `None` if the driver does not report what it holds.
     pub outstanding: Option<u64>,
+    /// True if the driver has a call that may say what the transmit ring holds.
+    pub tx_answers: bool,
     /// True if its driver reports the fill of the receive ring.
     pub tells_fill: bool,
     /// 802.3x pause of the whole link, as the device has it; `None` if its driver does not report it.
@@ -167,8 +169,9 @@ fn finish_one(
     let by_priority = started.by_priority;
     let (pause, self_test) = pause((config, resolved), &port, card, &started, pools)?;
     let bound = Link::of(resolved, speeds.link, config.buffer.loop_time, 1).outstanding();
-    let ring = (bound, speeds.link);
-    let (tx, bounded) = transmit(&port, by_priority, classes, ring).map_err(device)?;
+    let bound = (!port.is_vdev()).then_some(bound);
+    let ring = bound.map(|bound| (bound, speeds.link));
+    let (tx, answers) = transmit(&port, by_priority, classes, ring).map_err(device)?;
     let rx = port.rx_queue(0).map_err(device)?;
     // Traffic classes leave no room for a hash: then there is one queue.
     let more_rx: Vec<RxQueue> = (1..plain.rx_queues)
@@ -194,7 +197,8 @@ fn finish_one(
         speeds,
         pause,
         self_test,
-        outstanding: bounded.then_some(bound),
+        outstanding: bound,
+        tx_answers: answers,
         port: Arc::new(port),
     })
 }
@@ -228,19 +232,19 @@ fn pause(
     Ok((choice, self_test))
 }
 
-/// Returns a port's transmit side, and true if its driver reports what the ring holds. `bound` is the limit in wire bytes, with the speed
-/// of the link.
+/// Returns a port's transmit side, and true if its driver has a call that may say what the ring holds. `bound` is the limit in wire bytes,
+/// with the speed of the link.
 fn transmit(
     port: &Port,
     by_priority: Option<[u16; PRIORITIES]>,
     paused: u8,
-    bound: (u64, BitRate),
+    bound: Option<(u64, BitRate)>,
 ) -> Result<(Transmit, bool), PortError> {
     let queue = |queue| port.tx_queue(queue).map(|tx| TransmitQueue::new(tx, bound));
     let Some(queues) = by_priority else {
         let queue = queue(0)?;
-        let bounded = queue.is_bounded();
-        return Ok((Transmit::Single(queue), bounded));
+        let answers = queue.may_answer();
+        return Ok((Transmit::Single(queue), answers));
     };
     let queues: Result<ArrayVec<TransmitQueue, PRIORITIES>, _> =
         queues.into_iter().map(queue).collect();

@@ -3,7 +3,6 @@
 pub mod command;
 pub mod frame;
 pub mod from_linux;
-pub mod outstanding;
 pub mod ports;
 pub mod probe;
 pub mod receiving;

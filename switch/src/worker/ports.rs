@@ -4,6 +4,7 @@ use npcc_dpdk::{Burst, Mempool, RxQueue};
 use npcc_pipeline::frame::{FrameBuf, FrameVec};
 use npcc_pipeline::partial;
 use npcc_pipeline::pause::PfcFrame;
+use npcc_pipeline::tx_ring::SENDS;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
 use super::frame::{Datapath, Frame};
@@ -19,9 +20,6 @@ pub struct PortQueues {
     pub(super) tx: Transmit,
     spare: Spare,
 }
-
-/// Maximum number of bursts a port sends in one turn: with frames of 1 KB, what 100 Gb/s carries in 80 us.
-const SENDS: usize = 16;
 
 impl PortQueues {
     /// Wraps the queues, with no unsent frames.
@@ -58,7 +56,7 @@ impl PortQueues {
     ) -> usize {
         let mut sent = self.tx.send(path, self.id, now, probe);
         let mut last = sent;
-        while last == BURST && sent < SENDS * BURST && path.has_more(self.id) {
+        while self.tx.goes_on(last) && sent < SENDS * BURST && path.has_more(self.id) {
             last = self.tx.send(path, self.id, now, probe);
             sent += last;
         }

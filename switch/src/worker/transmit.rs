@@ -9,11 +9,11 @@ use npcc_pipeline::burst::Run;
 use npcc_pipeline::datapath::Sent;
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::egress::serve::TxSink;
-use npcc_pipeline::frame::{FrameBuf, FrameVec, Queued, wire_len};
+use npcc_pipeline::frame::{FrameBuf, FrameVec, Queued};
+use npcc_pipeline::tx_ring::{Counted, Device, Style, TxRing};
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PRIORITIES, PortId, Priority};
 
 use super::frame::{Datapath, Frame};
-use super::outstanding::Outstanding;
 use super::probe::Probe;
 use super::stages::Stage;
 
@@ -34,35 +34,49 @@ pub struct TransmitQueue {
     unsent: FrameVec<Frame>,
     /// Totals of the unsent frames, which the pipeline gets once the device has taken them.
     unsent_totals: Sent,
-    /// Account of the ring; `None` if the driver does not report what it holds.
+    /// Account of the device's ring; `None` for a virtual device, which takes what it is given.
     ring: Option<Box<Ring>>,
 }
 
-/// Account of a device's ring whose driver reports what it holds.
+/// Account of a device's ring, and what of it the port's counters have.
 #[derive(Debug)]
 struct Ring {
-    outstanding: Outstanding,
-    /// Lengths of the unsent frames: read here, and not from buffers that have left the cache.
-    lengths: ArrayVec<u16, BURST>,
-    /// Wire bytes it takes now.
-    byte_budget: i64,
-    /// True once the port's counters have that the driver's answers were disproved.
-    reported: bool,
+    account: TxRing,
+    counted: Counted,
+}
+
+impl Device<Frame> for TxQueue {
+    #[inline]
+    fn descriptors(&self) -> u16 {
+        self.descriptors()
+    }
+
+    #[inline]
+    fn is_full(&self, offset: u16) -> Option<bool> {
+        self.is_full(offset)
+    }
+
+    #[inline]
+    fn send(&mut self, frames: &mut FrameVec<Frame>, most: usize) -> usize {
+        self.tx_up_to(&mut **frames, most)
+    }
+
+    #[inline]
+    fn length(&self, frame: &Frame) -> usize {
+        frame.data().len()
+    }
 }
 
 impl TransmitQueue {
-    /// Wraps a transmit queue, with no unsent frames. `bound` is the most wire bytes in the device's ring and `rate` the speed of its
-    /// link, used if the driver reports what the ring holds.
+    /// Wraps a transmit queue, with no unsent frames. `bound` is the most wire bytes in the device's ring, with the speed of its link; `None`
+    /// for a virtual device.
     #[must_use]
-    pub fn new(tx: TxQueue, (bound, rate): (u64, BitRate)) -> TransmitQueue {
-        let tells = tx.holds_at_least(1).is_some();
+    pub fn new(tx: TxQueue, bound: Option<(u64, BitRate)>) -> TransmitQueue {
         TransmitQueue {
-            ring: tells.then(|| {
+            ring: bound.map(|(bound, rate)| {
                 Box::new(Ring {
-                    outstanding: Outstanding::new(bound, rate, tx.descriptors()),
-                    lengths: ArrayVec::new(),
-                    byte_budget: 0,
-                    reported: false,
+                    account: TxRing::new(&tx, bound, rate),
+                    counted: Counted::default(),
                 })
             }),
             tx,
@@ -78,10 +92,11 @@ impl TransmitQueue {
         self
     }
 
-    /// Returns true if the driver reports what its ring holds.
+    /// Returns true if the device's ring has an account, and the driver a call that may correct it.
     #[must_use]
-    pub const fn is_bounded(&self) -> bool {
-        self.ring.is_some()
+    pub fn may_answer(&self) -> bool {
+        let ring = self.ring.as_ref();
+        ring.is_some_and(|ring| ring.account.style() != Style::Absent)
     }
 
     /// Updates the account of the device's ring, and the queue's budget from it: the scheduler hands over what that ring may take, so that
@@ -89,9 +104,7 @@ impl TransmitQueue {
     #[inline]
     fn poll_ring(&mut self, now: Nanos) {
         if let Some(ring) = &mut self.ring {
-            ring.outstanding
-                .poll(now, |frames| self.tx.holds_at_least(frames));
-            ring.byte_budget = ring.outstanding.credit(now);
+            ring.account.poll(&self.tx, now);
         }
     }
 
@@ -100,14 +113,15 @@ impl TransmitQueue {
     fn send(&mut self, path: &mut Datapath, port: PortId, now: Nanos) -> usize {
         let taken = match &mut self.ring {
             None => self.tx.tx(&mut *self.unsent),
-            Some(ring) => ring.transmit(&mut self.tx, &mut self.unsent, now),
+            Some(ring) => {
+                let taken = ring.account.send(&mut self.tx, &mut self.unsent, now);
+                let counted = ring.account.counted();
+                if counted != ring.counted {
+                    ring.count(counted, path, port);
+                }
+                taken
+            }
         };
-        if let Some(ring) = &mut self.ring
-            && ring.outstanding.is_disproved()
-            && !ring.reported
-        {
-            ring.report(path, port);
-        }
         let sent = self.settle(taken);
         if sent.amount.frames > 0 {
             path.sent(port, sent);
@@ -138,25 +152,16 @@ impl TransmitQueue {
 }
 
 impl Ring {
-    /// Hands over as much as the ring may hold; returns the number of frames.
-    fn transmit(&mut self, tx: &mut TxQueue, unsent: &mut FrameVec<Frame>, now: Nanos) -> usize {
-        let ring = &mut self.outstanding;
-        let wire = |length: &u16| u64::from(wire_len(usize::from(*length)));
-        let admitted = ring.admits(self.lengths.iter().map(wire), now);
-        let taken = tx.tx_up_to(&mut **unsent, admitted);
-        for length in self.lengths.drain(..taken) {
-            ring.add_sent(wire(&length), now);
-        }
-        taken
-    }
-
-    /// Counts that the driver's answers were disproved, for the event and `show pfc`.
+    /// Adds to the port's counters what happened to the ring.
     #[cold]
-    fn report(&mut self, path: &Datapath, port: PortId) {
-        self.reported = true;
+    fn count(&mut self, counted: Counted, path: &Datapath, port: PortId) {
+        let before = std::mem::replace(&mut self.counted, counted);
         if let Some(counters) = path.counters().port(port.index()) {
-            let unbounded = &counters.flow.tx_unbounded;
-            unbounded.set(unbounded.get() + 1);
+            let flow = &counters.flow;
+            flow.tx_held.add(counted.held - before.held);
+            flow.tx_stalled.add(counted.stalled - before.stalled);
+            let answers = flow.tx_answers.get() + u64::from(counted.answers);
+            flow.tx_answers.set(answers - u64::from(before.answers));
         }
     }
 }
@@ -169,15 +174,17 @@ impl TxSink<Frame> for TransmitQueue {
 
     #[inline]
     fn byte_budget(&self) -> i64 {
-        self.ring.as_ref().map_or(i64::MAX, |ring| ring.byte_budget)
+        self.ring
+            .as_ref()
+            .map_or(i64::MAX, |ring| ring.account.byte_budget())
     }
 
     #[inline]
     fn put(&mut self, frame: Queued<Frame>) {
         self.unsent_totals.add(frame.meta.len);
         if let Some(ring) = &mut self.ring {
-            ring.byte_budget -= i64::from(frame.meta.wire_len());
-            ring.lengths.push(frame.meta.len);
+            let bytes = u64::from(frame.meta.wire_len());
+            ring.account.put(std::iter::once(frame.meta.len), bytes);
         }
         self.unsent.push(frame.buf);
     }
@@ -187,9 +194,8 @@ impl TxSink<Frame> for TransmitQueue {
         self.unsent_totals.amount = self.unsent_totals.amount.plus(run.head.amount);
         self.unsent_totals.bytes += run.head.bytes;
         if let Some(ring) = &mut self.ring {
-            ring.byte_budget -= i64::try_from(run.head.amount.bytes).unwrap_or(i64::MAX);
-            ring.lengths
-                .extend(run.known().iter().map(|record| record.len));
+            let lengths = run.known().iter().map(|record| record.len);
+            ring.account.put(lengths, run.head.amount.bytes);
         }
         self.unsent.put_run(run);
     }
@@ -210,16 +216,29 @@ impl Transmit {
             Transmit::PerPriority(queues) => return queues.send(path, port, now, probe),
         };
         queue.poll_ring(now);
-        if queue.unsent.is_empty() {
-            path.egress(port, queue, now);
-            probe.stage_ends(Stage::Schedule);
-            if queue.unsent.is_empty() {
-                return 0;
+        let mut sent = 0;
+        if !queue.unsent.is_empty() {
+            sent = queue.send(path, port, now);
+            probe.stage_ends(Stage::Transmit);
+            if !queue.unsent.is_empty() {
+                return sent;
             }
         }
-        let sent = queue.send(path, port, now);
-        probe.stage_ends(Stage::Transmit);
+        path.egress(port, queue, now);
+        probe.stage_ends(Stage::Schedule);
+        if !queue.unsent.is_empty() {
+            sent += queue.send(path, port, now);
+            probe.stage_ends(Stage::Transmit);
+        }
         sent
+    }
+
+    /// Returns true if a port that sent `last` frames may send more in this turn: the device took a burst, or a part of one, as drivers do that
+    /// free late. Leftovers of a burst go first, with the next burst.
+    #[inline]
+    #[must_use]
+    pub fn goes_on(&self, last: usize) -> bool {
+        last >= BURST || (last > 0 && self.unsent_frames() > 0)
     }
 
     /// Sends a pause frame ahead of everything queued and unsent, by a queue that no pause holds; returns true if the device took it.
@@ -241,7 +260,7 @@ impl Transmit {
             && let Some(ring) = &mut queue.ring
             && let Some(length) = length
         {
-            ring.outstanding.add_sent(u64::from(wire_len(length)), now);
+            ring.account.add_sent(length, now);
         }
         sent
     }
@@ -271,7 +290,7 @@ impl Transmit {
             .iter_mut()
             .filter_map(|queue| queue.ring.as_mut())
         {
-            ring.outstanding.set_bound(bound, rate);
+            ring.account.set_bound(bound, rate);
         }
     }
 
@@ -286,7 +305,7 @@ impl Transmit {
                 ..Sent::default()
             };
             if let Some(ring) = &mut queue.ring {
-                ring.lengths.clear();
+                ring.account.forget();
             }
             Frame::free_all(&mut queue.unsent);
         }

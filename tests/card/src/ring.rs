@@ -7,10 +7,14 @@ use std::collections::VecDeque;
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The query is rounded up to a multiple of the reporting distance, which is one past the descriptor that requests the report: e1000,
-    /// ixgbe, i40e, ice, iavf.
+    /// ixgbe, i40e, ice, iavf (`ice_rxtx.c:2344-2361`).
     Rounded,
-    /// The offset counts from the oldest frame that the driver has not seen confirmed: mlx5, bnxt.
+    /// The offset counts from the oldest frame that the driver has not seen confirmed, and the query looks for new reports first: mlx5
+    /// (`mlx5_tx.c:268-278`).
     FromOldest,
+    /// The offset counts from the oldest frame whose buffer the driver has not freed; of those the ones that the card has reported are done,
+    /// but are freed at the next burst only: bnxt (`bnxt_ethdev.c:3308-3352`, `bnxt_txr.c:479-519`).
+    FromFreed,
     /// The offset counts from the next descriptor to be filled, as DPDK documents it, and each descriptor is confirmed: hns3, igb.
     Exact,
     /// The driver has no such call.
@@ -23,9 +27,13 @@ pub enum Status {
 pub enum Reports {
     /// One for every frame.
     Each,
-    /// One for every so-many-th descriptor of the ring, by index.
+    /// One for every so-many-th descriptor of the ring, by index: ixgbe, i40e, ice, iavf (`ice_rxtx.c:1035`).
     ByIndex(u16),
-    /// One at the end of a burst, if at least so many frames were given since the last request.
+    /// One as soon as so many descriptors were filled since the last request: e1000 (`em_rxtx.c:578-591`), and the vector paths of ice and
+    /// i40e, which differ from [`Reports::ByIndex`] only in rings that are no multiple of it.
+    ByCount(u16),
+    /// One at the end of a burst, if at least so many frames were given since the last request: mlx5 (`mlx5_tx.h:720-738`, 32), so that the
+    /// last few frames are never reported alone; 1: bnxt (`bnxt_txr.c:566`).
     ByBurst(u16),
 }
 
@@ -152,6 +160,9 @@ impl TxRing {
             Reports::ByIndex(every) if (index + 1).is_multiple_of(usize::from(every)) => {
                 self.request();
             }
+            Reports::ByCount(every) if self.given - self.last_request >= u64::from(every) => {
+                self.request();
+            }
             _ => {}
         }
     }
@@ -199,12 +210,17 @@ impl TxRing {
         let full = match self.profile.status {
             Status::Absent => return Answer::Unsupported,
             Status::FromOldest => u64::from(offset) < self.given - self.reported,
+            Status::FromFreed => {
+                (self.reported - self.freed..self.given - self.freed).contains(&u64::from(offset))
+            }
             Status::Exact => {
                 self.given + u64::from(offset) >= self.reported + u64::from(self.descriptors)
             }
             Status::Rounded => {
                 let every = match self.profile.reports {
-                    Reports::ByIndex(every) | Reports::ByBurst(every) => usize::from(every),
+                    Reports::ByIndex(every) | Reports::ByCount(every) | Reports::ByBurst(every) => {
+                        usize::from(every)
+                    }
                     Reports::Each => 1,
                 };
                 let asked = self.index(self.given) + usize::from(offset);

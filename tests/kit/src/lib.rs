@@ -7,6 +7,7 @@ pub mod cnps;
 pub mod mix;
 pub mod mixed_path;
 pub mod npcc;
+pub mod ring_rig;
 pub mod room_frame;
 pub mod two_ports;
 pub mod wait;

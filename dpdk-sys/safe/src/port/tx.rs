@@ -143,30 +143,14 @@ impl TxQueue {
         self.descriptors
     }
 
-    /// Returns true if at least `frames` of those sent are still in the device's ring: one query
-    /// to the driver, cheap enough for once per burst. `None` when the driver cannot report it, as with
-    /// every software driver, or when the ring is not that large.
+    /// Returns true if the driver calls the descriptor at `offset` full, false if done: one query, cheap enough for once per burst. `None` when
+    /// the driver has no such call, as with every software driver, or when the ring is not that large.
     ///
-    /// Drivers that confirm transmission in batches answer late by up to a batch.
+    /// DPDK documents the offset as counted from the next descriptor to be filled. Drivers understand it in several ways; the answers are the
+    /// caller's to judge.
     #[inline]
     #[must_use]
-    pub fn holds_at_least(&self, frames: u16) -> Option<bool> {
-        if frames == 0 {
-            return Some(true);
-        }
-        // Offset 0 is the next descriptor to be filled, so the last filled is at the end of the
-        // ring, and the `frames`-th last as many before it.
-        self.is_waiting(self.descriptors.checked_sub(frames)?)
-    }
-
-    /// Number of frames still in the device's ring, by bisection: some ten queries to the driver. `None` as
-    /// in [`holds_at_least`](Self::holds_at_least).
-    #[must_use]
-    pub fn outstanding(&self) -> Option<u16> {
-        bisect(self.descriptors, |frames| self.holds_at_least(frames))
-    }
-
-    fn is_waiting(&self, offset: u16) -> Option<bool> {
+    pub fn is_full(&self, offset: u16) -> Option<bool> {
         // SAFETY: the port is started, so its table entry is set and the queue has an entry; the
         // driver checks the offset.
         let status = unsafe {
@@ -183,6 +167,18 @@ impl TxQueue {
         }
     }
 
+    /// Returns true if at least `frames` of those sent are still in the device's ring, by what DPDK documents; `None` as in
+    /// [`is_full`](Self::is_full).
+    #[must_use]
+    pub fn holds_at_least(&self, frames: u16) -> Option<bool> {
+        if frames == 0 {
+            return Some(true);
+        }
+        // Offset 0 is the next descriptor to be filled, so the last filled is at the end of the
+        // ring, and the `frames`-th last as many before it.
+        self.is_full(self.descriptors.checked_sub(frames)?)
+    }
+
     /// Returns EAL's number of the port.
     #[must_use]
     pub fn port_id(&self) -> u16 {
@@ -196,54 +192,8 @@ impl TxQueue {
     }
 }
 
-/// Returns the largest `n` up to `most` for which `holds(n)`, which is true up to some number and false
-/// beyond.
-fn bisect(most: u16, holds: impl Fn(u16) -> Option<bool>) -> Option<u16> {
-    let (mut low, mut high) = (0, most);
-    // Queried first, to distinguish a driver that cannot report it from an empty ring.
-    if most > 0 && !holds(1)? {
-        return Some(0);
-    }
-    while low < high {
-        let middle = high - (high - low) / 2;
-        if holds(middle)? {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    Some(low)
-}
-
 impl Drop for TxQueue {
     fn drop(&mut self) {
         self.core.give_back(Direction::Tx, self.queue);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_driver_that_cannot_tell_says_nothing() {
-        assert_eq!(bisect(1024, |_| None), None);
-    }
-
-    proptest! {
-        #[test]
-        fn bisection_finds_the_number_in_few_questions(
-            (most, waiting) in (0_u16..=u16::MAX).prop_flat_map(|most| (Just(most), 0..=most)),
-        ) {
-            let requested = std::cell::Cell::new(0);
-            let found = bisect(most, |frames| {
-                requested.set(requested.get() + 1);
-                Some(frames <= waiting)
-            });
-            prop_assert_eq!(found, Some(waiting));
-            prop_assert!(requested.get() <= 18);
-        }
     }
 }

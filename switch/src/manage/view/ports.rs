@@ -90,7 +90,7 @@ impl View {
             link_pause: link_pause(facts.link_pause).to_owned(),
             link_pause_error: facts.link_pause_error.clone(),
             suspected: facts.choice.suspected && facts.honour != 0,
-            tx_outstanding: facts.outstanding.filter(|_| counts.tx_unbounded == 0),
+            tx_outstanding: facts.outstanding,
             rx_fill: if facts.tells_fill { "driver" } else { "bursts" }.to_owned(),
             rate: facts.rate.0,
             send: bits(u64::from(facts.send)),

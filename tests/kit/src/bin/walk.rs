@@ -5,6 +5,7 @@
 //! - `walk mix NAME BURSTS control|ends`: a traffic mix beside a control core; with `ends` it exports the ends it sees to a reader.
 //! - `walk mix NAME BURSTS mbuf`: a traffic mix in frames that are laid out as mbufs are, instead of heap frames.
 //! - `walk mix NAME BURSTS capture FILTER`: a traffic mix while frames are captured.
+//! - `walk ring STYLE BURST BURSTS`: bursts of BURST frames to a device's ring whose driver answers in this style; `walk rings` prints them.
 //!
 //! `scripts/count-instructions` runs it under callgrind.
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ use npcc_pipeline::frame::FrameBuf;
 use npcc_testkit::bench_path;
 use npcc_testkit::mix::{Mix, NAMES};
 use npcc_testkit::mixed_path::MixedPath;
+use npcc_testkit::ring_rig::{self, RingRig};
 use npcc_testkit::room_frame::RoomFrame;
 
 /// Runs `mix NAME BURSTS [linux | mbuf | control | ends | capture FILTER]`.
@@ -58,6 +60,27 @@ fn main() -> ExitCode {
             for name in NAMES {
                 eprintln!("{name}");
             }
+            return ExitCode::SUCCESS;
+        }
+        ["rings"] => {
+            for (name, _) in ring_rig::STYLES {
+                eprintln!("{name}");
+            }
+            return ExitCode::SUCCESS;
+        }
+        ["ring", style, burst, bursts] => {
+            let rig = burst
+                .parse()
+                .ok()
+                .and_then(|burst| RingRig::new(style, burst));
+            let (Some(mut rig), Ok(bursts)) = (rig, bursts.parse::<usize>()) else {
+                eprintln!("usage: walk ring STYLE BURST BURSTS");
+                return ExitCode::from(2);
+            };
+            for _ in 0..bursts {
+                rig.walk();
+            }
+            eprintln!("{} frames sent", rig.sent());
             return ExitCode::SUCCESS;
         }
         ["mix", name, bursts, ref more @ ..] => {
