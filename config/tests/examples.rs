@@ -41,6 +41,25 @@ fn all_load_and_can_be_sized() {
     }
 }
 
+/// The batch that drivers confirm late is in the headroom of PCI ports, and `check` says how much it is. A pool of 16 MB, as
+/// `scripts/pci-guest` has it, has room for that of two.
+#[test]
+fn a_small_pool_has_room_for_the_unconfirmed_frames_of_two_cards() {
+    for (mtu, pool) in [(9_100, 64), (9_100, 16)] {
+        let text = format!(
+            "version: 1\nports:\n  - {{ name: a, device: '0000:3b:00.0', mtu: {mtu} }}\n  - {{ name: b, device: '0000:3b:00.1', mtu: {mtu} }}\n\
+             buffer: {{ pool: {pool}MB }}\n"
+        );
+        let loaded =
+            npcc_config::parse("t.yaml", &text).unwrap_or_else(|report| panic!("{report}"));
+        let sizing = Sizing::of(&loaded.config);
+        let batch = 64 * (mtu + 46);
+        assert!(sizing.headroom.iter().all(|row| row.batch == batch));
+        let said = format!("up to {batch} bytes of it for frames in the transmit ring");
+        assert!(sizing.to_string().contains(&said), "{sizing}");
+    }
+}
+
 #[test]
 fn both_readers_agree() {
     for path in examples() {

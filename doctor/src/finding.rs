@@ -103,6 +103,8 @@ npcc_config::named! {
         SocketLeftover = "socket-leftover",
         /// The sockets' permissions admit their groups.
         SocketRights = "socket-rights",
+        /// A running switch's devices took the frames that waited for them.
+        TransmitStalled = "transmit-stalled",
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 pub(crate) const DEVICES: &str = "/sys/bus/pci/devices";
 
 /// Host to examine, or a tree of files that looks like one.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Host {
     root: PathBuf,
     /// Output of commands, for a tree; `None` runs the commands on this host.

@@ -18,6 +18,7 @@ mod hugepages;
 mod interfaces;
 mod pause;
 mod pci;
+mod running;
 mod shared;
 
 pub use drivers::DriverFile;
@@ -25,6 +26,7 @@ pub use finding::{Check, Diagnosis, Finding, Mend, Severity};
 pub use host::Host;
 use npcc_config::Config;
 pub use pause::rejected_ports;
+pub use running::Stalled;
 
 /// Examines a host; checks that need a configuration are skipped without one. `drivers` are the files that the configuration's ports
 /// need.

@@ -1,13 +1,16 @@
 //! `npcc-switch doctor [FILE]`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_appliance::manage::{DEFAULT_SOCKET, client};
+use npcc_appliance::report::model;
 use npcc_config::Config;
 use npcc_config::resolved::{self, Port};
-use npcc_doctor::{Diagnosis, DriverFile, Host, examine};
+use npcc_doctor::{Diagnosis, DriverFile, Host, Stalled, examine};
 use npcc_dpdk::{Device, Plugin};
 
 use super::{CONFIG, Failure, load, say};
@@ -39,7 +42,24 @@ pub(super) fn diagnosis(config: Option<PathBuf>, host: &Host) -> Result<Diagnosi
     let drivers = config
         .map(|config| drivers(config, host))
         .unwrap_or_default();
-    Ok(examine(host, config, &drivers))
+    let socket = config.map_or(DEFAULT_SOCKET, |config| &config.telemetry.socket);
+    Ok(examine(host, config, &drivers).with_running(&stalled(host, Path::new(socket))))
+}
+
+/// Returns the ports of the switch that runs on this host, and for how long each device took none of the frames that waited. A switch that
+/// does not answer has none.
+fn stalled(host: &Host, socket: &Path) -> Vec<Stalled> {
+    if *host != Host::this() {
+        return Vec::new();
+    }
+    let Ok(Reply::Snapshot(now)) = client::ask(socket, &Request::Snapshot) else {
+        return Vec::new();
+    };
+    let of = |port: &model::Port| Stalled {
+        port: port.name.clone(),
+        ms: port.flow.counts.tx_stalled * 10,
+    };
+    now.ports.iter().map(of).collect()
 }
 
 /// Returns the files of DPDK that the ports' devices need; those of cards by the host's PCI numbers.

@@ -73,8 +73,8 @@ counters! {
         #[serde(rename = "xoff_us", with = "micros")] response_ns: Highest => metric("npcc_pfc_xoff_longest_seconds").seconds(),
         /// Transmit queues whose driver's answers say what the device's ring holds; the others are accounted by time alone.
         tx_answers: Gauge => metric("npcc_port_answering_transmit_queues"),
-        /// Milliseconds in which a device's transmit ring kept what it had, each with up to 64 frames given past the bound.
-        tx_held: Counter => metric("npcc_port_transmit_held_milliseconds"),
+        /// Times of 1 ms in which a device's transmit ring kept what it had, each with up to 64 frames given past the bound.
+        tx_held: Counter => metric("npcc_port_transmit_held_periods"),
         /// Times of 10 ms in which frames waited and the device took none, though its link was up and not paused.
         tx_stalled: Counter => metric("npcc_port_transmit_stalled_periods"),
         /// 802.3x pause frames received, which are ignored.

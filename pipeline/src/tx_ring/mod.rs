@@ -13,15 +13,22 @@
 //! millisecond; a driver that does not tell has a full ring.
 //!
 //! Law: whatever the driver answers, a burst is offered within [`PATIENCE`]. A device that takes frames while its driver calls every
-//! descriptor full disproves the driver; after [`DISPROOFS`] its answers are ignored, and learned again a second later at the earliest.
+//! descriptor full disproves the driver; after three its answers are ignored, and learned again a second later at the
+//! earliest.
 
 mod account;
+mod device;
+mod stall;
 mod style;
+mod trust;
 
 use arrayvec::ArrayVec;
 
 use self::account::Account;
+pub use self::device::Device;
+use self::stall::Stall;
 pub use self::style::{BATCH, Style};
+use self::trust::Trust;
 use crate::frame::{FrameVec, wire_len};
 use crate::units::{BURST, BitRate, Nanos};
 
@@ -31,36 +38,8 @@ pub const SENDS: usize = 16;
 /// Longest wait for a ring that confirms no frame.
 const PATIENCE: Nanos = Nanos::from_millis(1);
 
-/// Number of frames taken by a ring whose driver called it full, in different milliseconds and with no frame confirmed in between, after
-/// which the driver's answers are ignored. One alone may be a link that resumed between the answer and the frame.
-const DISPROOFS: u8 = 3;
-
-/// Shortest time between two attempts to learn what answers mean, and from a disproof to the next attempt.
-const ATTEMPTS: Nanos = Nanos::from_millis(1);
-const DISTRUST: Nanos = Nanos::from_millis(1_000);
-
-/// Time without a frame taken after which a device has stalled; and the time in which a link that went down is noticed, so that it is not
-/// taken for one that stalled.
-const STALL: Nanos = Nanos::from_millis(10);
-const LINK_NOTICED: Nanos = Nanos::from_millis(10);
-
 /// Longest absence that counts: a worker that was away for longer was not in a turn of its loop.
 const LONGEST_AWAY: Nanos = Nanos::from_micros(100);
-
-/// Transmit queue of a device, as the account of its ring needs it.
-pub trait Device<B> {
-    /// Returns the number of descriptors, one for each frame.
-    fn descriptors(&self) -> u16;
-
-    /// Returns true if the driver calls the descriptor full, false if done; `None` if it has no such call.
-    fn is_full(&self, offset: u16) -> Option<bool>;
-
-    /// Sends at most `most` frames from the front; returns the number that the device took. The rest moves to the front.
-    fn send(&mut self, frames: &mut FrameVec<B>, most: usize) -> usize;
-
-    /// Returns the length of a frame, without FCS.
-    fn length(&self, frame: &B) -> usize;
-}
 
 /// Ring of a device, and the frames between the scheduler and it.
 #[derive(Debug)]
@@ -79,22 +58,16 @@ pub struct TxRing {
     was_empty: bool,
     /// Time when a frame last left or was given, or the ring was empty.
     moved: Nanos,
-    /// Time of the latest answer by which the whole ring is full, and number of frames that disproved such answers, the last at `disproved`.
-    full: Option<Nanos>,
-    disproofs: u8,
-    disproved: Nanos,
-    /// Time from which the meaning of answers may be learned.
-    learn_at: Nanos,
+    trust: Trust,
     /// Lengths of the unsent frames, while the driver tells: read here, and not from buffers that have left the cache.
     lengths: ArrayVec<u16, BURST>,
     /// Wire bytes of the unsent frames.
     unsent: u64,
     /// Wire bytes that may be put now: frames may follow while fewer were.
     byte_budget: i64,
-    /// Time at which the device has stalled, if it takes none until then; zero while it takes frames.
-    stalls_at: Nanos,
+    /// Number of periods of [`PATIENCE`] in which the ring kept what it had.
     held: u64,
-    stalled: u64,
+    stall: Stall,
 }
 
 /// Occurrences that the port's counters show.
@@ -123,16 +96,12 @@ impl TxRing {
             frames: 0,
             was_empty: true,
             moved: Nanos::ZERO,
-            full: None,
-            disproofs: 0,
-            disproved: Nanos::ZERO,
-            learn_at: Nanos::ZERO,
+            trust: Trust::new(),
             lengths: ArrayVec::new(),
             unsent: 0,
             byte_budget: 0,
-            stalls_at: Nanos::ZERO,
             held: 0,
-            stalled: 0,
+            stall: Stall::new(),
         }
     }
 
@@ -154,7 +123,7 @@ impl TxRing {
     pub const fn counted(&self) -> Counted {
         Counted {
             held: self.held,
-            stalled: self.stalled,
+            stalled: self.stall.count(),
             answers: self.style.tells(),
         }
     }
@@ -203,9 +172,9 @@ impl TxRing {
         };
         if frames < self.frames {
             self.moved = now;
-            self.disproofs = 0;
+            self.trust.confirms();
         } else if frames == usize::from(self.descriptors) {
-            self.full = Some(now);
+            self.trust.says_full(now);
         }
         self.frames = frames;
         let least = frames.saturating_sub(self.style.batch());
@@ -287,7 +256,7 @@ impl TxRing {
     pub fn forget(&mut self) {
         self.lengths.clear();
         self.unsent = 0;
-        self.stalls_at = Nanos::ZERO;
+        self.stall.ends();
     }
 
     /// Adds the first `frames` unsent frames, which the device took.
@@ -300,6 +269,7 @@ impl TxRing {
             }
         }
         if frames > 0 {
+            self.moved = now;
             self.add(frames, bytes, now);
         }
     }
@@ -307,13 +277,14 @@ impl TxRing {
     #[inline]
     fn add(&mut self, frames: usize, bytes: u64, now: Nanos) {
         self.account.add(frames, bytes);
-        self.moved = now;
-        self.stalls_at = Nanos::ZERO;
+        self.stall.ends();
         self.was_empty = false;
         if self.style.tells() {
             self.frames = (self.frames + frames).min(usize::from(self.descriptors));
-            if self.full.take_if(|full| *full == now).is_some() {
-                self.disprove(now);
+            if self.trust.takes(now) {
+                self.style = Style::Unknown;
+                self.frames = 0;
+                self.lengths.clear();
             }
         }
     }
@@ -324,47 +295,20 @@ impl TxRing {
         if !self.style.tells() {
             self.account.fill(self.descriptors);
         }
-        if self.stalls_at == Nanos::ZERO {
-            self.stalls_at = now + LINK_NOTICED + STALL;
-        } else if now >= self.stalls_at {
-            self.stalled += 1;
-            self.stalls_at = now + STALL;
-        }
+        self.stall.goes_on(now);
     }
 
     /// Learns what the answers mean, from `frames` that the device took while nothing else was in its ring.
     #[cold]
     fn learn<B>(&mut self, device: &impl Device<B>, frames: usize, bytes: u64, now: Nanos) {
-        if self.style == Style::Absent || now < self.learn_at {
+        if self.style == Style::Absent || !self.trust.may_learn(now) {
             return;
         }
-        self.learn_at = now + ATTEMPTS;
         let given = u16::try_from(frames).unwrap_or(u16::MAX);
-        if let Some(style) = Style::learn(device, given) {
-            self.style = style;
-        }
+        self.style = Style::learn(device, given).unwrap_or(self.style);
         if self.style.tells() {
             self.account.record_all(frames, bytes);
             self.frames = frames;
-            self.full = None;
-            self.disproofs = 0;
-        }
-    }
-
-    /// Counts a frame that the device took while its driver called every descriptor full, at most one a millisecond. The last one ends the
-    /// trust in the answers.
-    #[cold]
-    fn disprove(&mut self, now: Nanos) {
-        if self.disproofs > 0 && now.since(self.disproved) < PATIENCE {
-            return;
-        }
-        self.disproved = now;
-        self.disproofs += 1;
-        if self.disproofs >= DISPROOFS {
-            self.style = Style::Unknown;
-            self.frames = 0;
-            self.lengths.clear();
-            self.learn_at = now + DISTRUST;
         }
     }
 }

@@ -2,8 +2,15 @@
 //!
 //! `cargo test -p npcc-pipeline --test tx_ring -- --nocapture --test-threads 1` prints the tables of docs/measurements.md.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a test stops at what it did not expect, and prints tables"
+)]
 
 mod sim;
+mod trust;
 
 use npcc_card::{Reports, TxProfile};
 use npcc_pipeline::tx_ring::{BATCH, SENDS, Style};
@@ -159,4 +166,55 @@ fn a_link_that_holds_is_given_a_batch_and_a_burst_a_millisecond() {
         }
     }
     assert!(over.is_empty(), "{}", over.join("\n"));
+}
+
+/// Ways to bound a ring whose driver does not tell: what a ring of fewer descriptors costs, and what it holds when the link does; and the
+/// same driver with a report for each frame (`tx_rs_thresh` 1), whose answers are exact.
+#[test]
+fn smaller_rings_hold_less_and_carry_fewer_small_frames() {
+    println!(
+        "100 Gb/s, turns of 10 us, a driver that rounds; Gb/s, and bytes held after the link held for 5 ms"
+    );
+    println!(
+        "ring         {}",
+        [64, 1_024, 9_100]
+            .map(|len| format!("{len:>22} B"))
+            .join("")
+    );
+    let (_, rounded) = PROFILES
+        .into_iter()
+        .find(|(name, _)| *name == "rounded")
+        .unwrap();
+    let each = TxProfile {
+        reports: Reports::ByIndex(1),
+        ..rounded
+    };
+    let mut held_before = 0;
+    for (name, profile, descriptors) in [
+        ("128", rounded, 128),
+        ("256", rounded, 256),
+        ("512", rounded, 512),
+        ("1,024", rounded, 1_024),
+        ("1,024, RS 1", each, 1_024),
+    ] {
+        let mut cells = String::new();
+        let mut held = 0;
+        for length in [60, 1_020, 9_096] {
+            let mut port = Port::new(profile, descriptors, 100, length);
+            let away = Nanos::from_micros(10);
+            let sent: usize = (0..1_000).map(|_| port.turn(away)).sum();
+            let rate = (sent as u64 * port.wire() * 8) as f64 / 10_000_000.0;
+            port.hold(true);
+            for _ in 0..500 {
+                port.turn(away);
+            }
+            held = port.held();
+            cells += &format!("{rate:>10.2} {held:>13}");
+        }
+        println!("{name:<13}{cells}");
+        if descriptors != 1_024 {
+            assert!(held > held_before);
+            held_before = held;
+        }
+    }
 }

@@ -76,7 +76,7 @@ pub(crate) struct Port {
     length: u16,
     pub(crate) bound: u64,
     pub(crate) rate: BitRate,
-    /// Frames given while the link held.
+    /// Most wire bytes that the card held after a burst.
     pub(crate) most: u64,
 }
 
@@ -116,6 +116,11 @@ impl Port {
 
     /// Runs one turn after `away`: as many bursts as a port may send; returns the number of frames that the device took.
     pub(crate) fn turn(&mut self, away: Nanos) -> usize {
+        self.turn_of(away, SENDS * BURST)
+    }
+
+    /// Runs one turn after `away` in which no more than `waiting` frames wait.
+    pub(crate) fn turn_of(&mut self, away: Nanos, mut waiting: usize) -> usize {
         self.queue.now = self.queue.now + away;
         let now = self.queue.now;
         self.queue.card.advance(now.0 * 1_000, |_, _| {});
@@ -128,8 +133,11 @@ impl Port {
                 last = self.ring.send(&mut self.queue, &mut self.unsent, now);
             }
             if self.unsent.is_empty() {
-                self.schedule();
-                last += self.ring.send(&mut self.queue, &mut self.unsent, now);
+                self.schedule(waiting);
+                waiting -= self.unsent.len();
+                if !self.unsent.is_empty() {
+                    last += self.ring.send(&mut self.queue, &mut self.unsent, now);
+                }
             }
             sent += last;
             self.most = self.most.max(self.held());
@@ -140,9 +148,10 @@ impl Port {
         }
     }
 
-    fn schedule(&mut self) {
+    fn schedule(&mut self, waiting: usize) {
         let wire = wire_len(self.length.into());
-        while self.unsent.len() < BURST && self.ring.byte_budget() > 0 && self.shaper.ready() {
+        let most = BURST.min(waiting);
+        while self.unsent.len() < most && self.ring.byte_budget() > 0 && self.shaper.ready() {
             self.shaper.charge(wire.into());
             self.unsent.push(self.length);
             self.ring.put(std::iter::once(self.length), wire.into());

@@ -43,6 +43,8 @@ pub struct TransmitQueue {
 struct Ring {
     account: TxRing,
     counted: Counted,
+    /// True if the device holds frames of its own accord: then one that takes none has not stalled.
+    obeys: bool,
 }
 
 impl Device<Frame> for TxQueue {
@@ -77,6 +79,7 @@ impl TransmitQueue {
                 Box::new(Ring {
                     account: TxRing::new(&tx, bound, rate),
                     counted: Counted::default(),
+                    obeys: false,
                 })
             }),
             tx,
@@ -89,6 +92,9 @@ impl TransmitQueue {
     #[must_use]
     pub fn of(mut self, priority: Priority) -> TransmitQueue {
         self.unsent_totals.tx_queue = priority;
+        if let Some(ring) = &mut self.ring {
+            ring.obeys = true;
+        }
         self
     }
 
@@ -159,7 +165,9 @@ impl Ring {
         if let Some(counters) = path.counters().port(port.index()) {
             let flow = &counters.flow;
             flow.tx_held.add(counted.held - before.held);
-            flow.tx_stalled.add(counted.stalled - before.stalled);
+            if !self.obeys {
+                flow.tx_stalled.add(counted.stalled - before.stalled);
+            }
             let answers = flow.tx_answers.get() + u64::from(counted.answers);
             flow.tx_answers.set(answers - u64::from(before.answers));
         }
