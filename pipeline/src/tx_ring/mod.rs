@@ -12,7 +12,7 @@
 //! 100 us, and for some turns after it), and a frame. While it does not, a driver that tells is given one batch more, and up to a burst a
 //! millisecond; a driver that does not tell has a full ring.
 //!
-//! Law: whatever the driver answers, a burst is offered within [`PATIENCE`]. A device that takes frames while its driver calls every
+//! Law: whatever the driver answers, a burst is offered within [`PATIENCE`] of the last frame that left or was given. A device that takes frames while its driver calls every
 //! descriptor full disproves the driver; after three its answers are ignored, and learned again a second later at the
 //! earliest.
 

@@ -48,6 +48,10 @@ impl Style {
     pub fn learn<B>(device: &impl Device<B>, given: u16) -> Option<Style> {
         let latest = device.descriptors().checked_sub(1)?;
         let beyond = latest.checked_sub(given)?;
+        // In a ring that is half full the one meaning looks like the other.
+        if usize::from(beyond) <= usize::from(given) + BATCH {
+            return None;
+        }
         if device.is_full(beyond)? {
             return Some(Style::Rounded);
         }
