@@ -7,7 +7,7 @@ use crate::units::Nanos;
 const DISPROOFS: u8 = 3;
 
 /// Shortest time between two disproofs, and between two attempts to learn what answers mean.
-const APART: Nanos = Nanos::from_millis(1);
+const SPACING: Nanos = Nanos::from_millis(1);
 
 /// Time from the last disproof to the next attempt.
 const DISTRUST: Nanos = Nanos::from_millis(1_000);
@@ -55,7 +55,7 @@ impl Trust {
     /// Counts a frame that the device took while its driver called every descriptor full, at most one a millisecond.
     #[cold]
     fn disprove(&mut self, now: Nanos) -> bool {
-        if self.disproofs > 0 && now.since(self.disproved) < APART {
+        if self.disproofs > 0 && now.since(self.disproved) < SPACING {
             return false;
         }
         self.disproved = now;
@@ -73,7 +73,7 @@ impl Trust {
     pub(super) fn may_learn(&mut self, now: Nanos) -> bool {
         let may = now >= self.learn_at;
         if may {
-            self.learn_at = now + APART;
+            self.learn_at = now + SPACING;
         }
         may
     }

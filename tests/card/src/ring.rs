@@ -223,8 +223,8 @@ impl TxRing {
                     }
                     Reports::Each => 1,
                 };
-                let asked = self.index(self.given) + usize::from(offset);
-                let rounded = asked.next_multiple_of(every) % self.done.len();
+                let wanted = self.index(self.given) + usize::from(offset);
+                let rounded = wanted.next_multiple_of(every) % self.done.len();
                 !self.done.get(rounded).copied().unwrap_or(true)
             }
         };

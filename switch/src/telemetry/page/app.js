@@ -169,7 +169,7 @@ const WORDS = {
   "link-down": "link down",
   "link-up": "link up (Mb/s)",
   "marking-late": "senders are paused before they are marked",
-  "tx-unbounded": "the driver's transmit ring has no bound any more",
+  "tx-stalled": "the device takes no frames (times of 10 ms)",
 };
 
 /// Text of a line of the log without the times that stand before it.
