@@ -121,7 +121,7 @@ impl Port {
 
     /// Runs one turn after `away` in which no more than `waiting` frames wait.
     pub(crate) fn turn_of(&mut self, away: Nanos, mut waiting: usize) -> usize {
-        self.queue.now = self.queue.now + away;
+        self.queue.now += away;
         let now = self.queue.now;
         self.queue.card.advance(now.0 * 1_000, |_, _| {});
         self.shaper.refill(now);
