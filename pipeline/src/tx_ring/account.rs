@@ -7,6 +7,8 @@ use crate::units::{BitRate, Nanos};
 const FRACTION: u32 = 16;
 /// Longest time in ns that one update counts: keeps the product in 64 bits.
 const LONGEST: u64 = 100_000_000;
+/// Bytes a nanosecond, with fraction bits, of a link that is never busy: a megabyte.
+const AT_ONCE: u64 = 1 << 36;
 
 /// Account of a ring's bytes.
 #[derive(Debug)]
@@ -41,8 +43,12 @@ impl Account {
     }
 
     pub(super) fn set_rate(&mut self, rate: BitRate) {
-        let drain = u128::from(rate.0) * 9_995 / 10_000;
-        self.per_ns = u64::try_from((drain << FRACTION) / 8_000_000_000).unwrap_or(u64::MAX >> 28);
+        let drain = (u128::from(rate.0) * 9_995 / 10_000 << FRACTION) / 8_000_000_000;
+        // A link whose speed is not known counts as one that sends at once.
+        self.per_ns = match u64::try_from(drain) {
+            Ok(per_ns) if per_ns > 0 => per_ns.min(AT_ONCE),
+            _ => AT_ONCE,
+        };
     }
 
     /// Returns the wire bytes in the ring.

@@ -1,7 +1,7 @@
 //! Styles in which drivers answer about a transmit descriptor, and how one is learned.
 //!
 //! DPDK documents the offset as counted from the next descriptor to be filled. Drivers understand it in several ways, and no name or flag
-//! says which. A burst into an empty ring shows it: the driver is then asked about a frame that was given, about one that was not, and about
+//! says which. A burst into an empty ring shows it: the driver is then queried about a frame that was given, about one that was not, and about
 //! the oldest.
 
 use super::Device;

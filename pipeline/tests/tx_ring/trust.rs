@@ -185,6 +185,17 @@ fn a_device_that_takes_none_for_ten_milliseconds_has_stalled() {
 }
 
 #[test]
+fn a_link_of_unknown_speed_is_not_waited_for() {
+    let mut device = Scripted::new(|_| None, usize::MAX);
+    let mut ring = TxRing::new(&device, 20_000, BitRate(0));
+    let mut unsent = FrameVec::default();
+    for us in 1..1_000 {
+        turn(&mut ring, &mut device, &mut unsent, Nanos(us * 1_000));
+    }
+    assert_eq!(device.given, 999 * BURST);
+}
+
+#[test]
 fn the_time_in_which_a_link_holds_is_counted() {
     let (_, exact) = PROFILES[0];
     let mut port = Port::new(exact, 1_024, 25, 1_020);
