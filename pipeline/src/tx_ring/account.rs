@@ -43,7 +43,7 @@ impl Account {
     }
 
     pub(super) fn set_rate(&mut self, rate: BitRate) {
-        let drain = (u128::from(rate.0) * 9_995 / 10_000 << FRACTION) / 8_000_000_000;
+        let drain = ((u128::from(rate.0) * 9_995 / 10_000) << FRACTION) / 8_000_000_000;
         // A link whose speed is not known counts as one that sends at once.
         self.per_ns = match u64::try_from(drain) {
             Ok(per_ns) if per_ns > 0 => per_ns.min(AT_ONCE),
