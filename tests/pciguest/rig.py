@@ -118,7 +118,7 @@ class Rig:
         self.forwards(f"{model}: so do three times as many as its rings have descriptors", cards, 3 * DESCRIPTORS)
         if model == "e1000e":
             flow = switch.port("left")["flow"]
-            self.law(f"{model}: answers that call the ring full for ever are not believed", flow["tx_answers"] == 0 and flow["tx_outstanding"], f"{flow}")
+            self.law(f"{model}: answers that call the ring full for ever are not believed", flow["tx_answers"] == 0 and flow["tx_outstanding"], f"{flow['tx_answers']} answer, bound {flow['tx_outstanding']}")
         for length in LENGTHS:
             if length <= MTU[model]:
                 self.forwards(f"{model}: so do packets of {length} bytes", cards, 10, length)
