@@ -80,10 +80,10 @@ class Card:
 class Guest(Machine):
     """A guest with two cards of each model."""
 
-    def __init__(self, folder, switch, image, models):
+    def __init__(self, folder, switch, transcript, image, models):
         self.cards = {model: (Card(model, 2 * at + 1), Card(model, 2 * at + 2)) for at, model in enumerate(models)}
         layer = f"{folder}/initramfs.cpio"
-        subprocess.run([f"{__file__.removesuffix('guest.py')}layer", switch, image, layer], check=True)
+        subprocess.run([f"{__file__.removesuffix('guest.py')}layer", switch, transcript, image, layer], check=True)
         monitor = f"{folder}/monitor"
         super().__init__(
             folder, "guest", image,
@@ -114,6 +114,11 @@ class Guest(Machine):
                 return self.check(f"give {card.address}")
             time.sleep(0.1)
         raise self.broken(f"has no {card.address}")
+
+    def transcript(self, card):
+        """Returns a transcript of the driver's answers about a card that no switch has open."""
+        # The first core waits for the rig; 64 MB are the two pools.
+        return self.check(f"transcript -l 1 --in-memory --no-telemetry --log-level=error -m 128 -a {card.address} 2>&1", 120)
 
     def link(self, card, up):
         self.order(f"set_link {card.name} {'on' if up else 'off'}")

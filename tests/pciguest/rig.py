@@ -1,7 +1,8 @@
-"""Tests the switch on PCI devices in a guest: rig.py SWITCH IMAGE [--short] [--keep FOLDER]
+"""Tests the switch on PCI devices in a guest: rig.py SWITCH TRANSCRIPT REPLAY IMAGE [--short] [--keep FOLDER]
 
 Prints a line for each thing that must hold and ends with 1 if one did not. For each model of card:
 
+- the driver answers as its profile in tests/card says: a transcript of its answers is replayed against the model;
 - frames pass both ways, each byte as it must be behind a router;
 - three times as many frames as the card's rings have descriptors pass, and frames up to the MTU in one piece;
 - only the cards of the ports are opened, and a driver gets the arguments that stand behind its card's address;
@@ -22,6 +23,7 @@ import contextlib
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +37,8 @@ DESCRIPTORS = 2048 + 1024
 WINDOW = 64
 # Lengths of IP packets: the last that fits 8 KiB with its Ethernet header, the first that does not, and those of jumbo frames.
 LENGTHS = (8178, 8179, 9000, 9100)
+# Descriptors of each model's transmit ring; virtio's is the device's.
+RINGS = {"e1000e": 1024, "vmxnet3": 1024, "virtio": 256}
 # Laws that do not hold yet. The fix of one removes it here: a law that holds although it is listed is a failure, too.
 NOT_YET = set()
 
@@ -108,6 +112,17 @@ class Rig:
         self.law(f"{model}: the switch ends as it should", code == 0 and "every frame accounted for" in said, f"exit code {code}")
         if code:
             print(said)
+
+    def profile(self, model, replay, folder):
+        """Checks that a card's driver answers as its profile says."""
+        path = f"{folder}/{model}.transcript"
+        with open(path, "w") as file:
+            file.write(self.guest.transcript(self.guest.cards[model][0]))
+        found = subprocess.run([replay, model, path, str(RINGS[model])], capture_output=True, text=True)
+        said = found.stdout.splitlines() or [""]
+        self.law(f"{model}: the driver answers as its profile says", found.returncode == 0, said[0])
+        if found.returncode:
+            print("\n".join(said[1:10] + found.stderr.splitlines()))
 
     def links(self, model, ports):
         """Checks that frames pass, and that links of these ports go down and up."""
@@ -198,6 +213,8 @@ class Rig:
 def main():
     words = argparse.ArgumentParser()
     words.add_argument("switch")
+    words.add_argument("transcript")
+    words.add_argument("replay")
     words.add_argument("image")
     words.add_argument("--short", action="store_true")
     words.add_argument("--keep", help="folder for logs")
@@ -208,7 +225,7 @@ def main():
     with contextlib.ExitStack() as stack:
         folder = given.keep or stack.enter_context(tempfile.TemporaryDirectory())
         begun = time.monotonic()
-        guest = Guest(folder, given.switch, given.image, models)
+        guest = Guest(folder, given.switch, given.transcript, given.image, models)
         stack.callback(guest.stop)
         guest.booted()
         for pair in guest.cards.values():
@@ -216,7 +233,9 @@ def main():
                 guest.give(card)
         print(f"== the guest is up after {time.monotonic() - begun:.1f} s", flush=True)
         rig = Rig(guest)
+        print("   igb: not proved, QEMU has the card from 8.0 on and no rig of this script has it", flush=True)
         for model in models:
+            rig.profile(model, given.replay, folder)
             rig.links(model, ("left",) if given.short else ("left", "right"))
         if not given.short:
             rig.starts_down(models[0])

@@ -12,10 +12,10 @@
 mod sim;
 mod trust;
 
-use npcc_card::{Reports, TxProfile};
+use npcc_card::{Profile, Reports, TxProfile};
 use npcc_pipeline::tx_ring::{BATCH, SENDS, Style};
 use npcc_pipeline::units::{BURST, Nanos};
-use sim::{PROFILES, Port};
+use sim::{Port, profiles};
 
 const SPEEDS: [u64; 4] = [10, 25, 100, 400];
 /// Lengths without FCS: of 64 to 9,100 bytes with it.
@@ -39,7 +39,7 @@ fn the_link_is_filled_in_every_style() {
         "style     Gb/s turn  {}",
         LENGTHS.map(|len| format!("{:>11} B", len + 4)).join("")
     );
-    for (name, profile) in PROFILES {
+    for (name, profile) in profiles() {
         for gbps in SPEEDS {
             for us in [1, 2, 3, 5, 10] {
                 let mut cells = String::new();
@@ -57,7 +57,8 @@ fn the_link_is_filled_in_every_style() {
                     let sent = port.queue.card.ring(0).sent() - before;
                     let rate = (sent * port.wire() * 8) as f64 / (turns * us * 1_000) as f64;
                     // Descriptors of frames that are sent and not confirmed take none.
-                    let usable = (1_023 - unconfirmed(profile)).min((SENDS * BURST) as u64);
+                    let usable = (1_024 - u64::from(profile.unused) - unconfirmed(profile))
+                        .min((SENDS * BURST) as u64);
                     let ring = (usable * port.wire() * 8) as f64 / (us * 1_000) as f64;
                     let ceiling = ring.min(gbps as f64 * 0.999);
                     cells += &format!("{rate:>7.2}/{ceiling:<5.1}");
@@ -84,7 +85,7 @@ fn the_link_is_filled_in_every_style() {
 /// and the one on the wire.
 #[test]
 fn a_card_holds_no_more_than_the_bound_and_an_absence() {
-    for (name, profile) in PROFILES {
+    for (name, profile) in profiles() {
         for gbps in SPEEDS {
             for length in LENGTHS {
                 let mut port = Port::new(profile, 1_024, gbps, length);
@@ -120,7 +121,7 @@ fn a_card_holds_no_more_than_the_bound_and_an_absence() {
 fn a_link_that_holds_is_given_a_batch_and_a_burst_a_millisecond() {
     println!("style     Gb/s frame   bound+absence     batch   held after 5 ms   by law");
     let mut over = Vec::new();
-    for (name, profile) in PROFILES {
+    for (name, profile) in profiles() {
         for gbps in SPEEDS {
             for length in LENGTHS {
                 let mut port = Port::new(profile, 1_024, gbps, length);
@@ -181,10 +182,7 @@ fn smaller_rings_hold_less_and_carry_fewer_small_frames() {
             .map(|len| format!("{len:>22} B"))
             .join("")
     );
-    let (_, rounded) = PROFILES
-        .into_iter()
-        .find(|(name, _)| *name == "rounded")
-        .unwrap();
+    let rounded = Profile::named("ice").unwrap().tx();
     let each = TxProfile {
         reports: Reports::ByIndex(1),
         ..rounded

@@ -1,35 +1,15 @@
 //! A port's transmit side in simulated time: the product's account of the ring, its shaper and its bursts, over a model of a card.
 
-use npcc_card::{Answer, Card, Reports, Status, TxProfile};
+use npcc_card::{Answer, Card, Profile, TxProfile};
 use npcc_pipeline::egress::shaper::Shaper;
 use npcc_pipeline::frame::{FrameVec, wire_len};
 use npcc_pipeline::tx_ring::{Device, SENDS, TxRing};
 use npcc_pipeline::units::{BURST, BitRate, Nanos};
 
-/// Profile of a driver's transmit side, by the style of its answers.
-pub(crate) const PROFILES: [(&str, TxProfile); 7] = [
-    ("exact", profile(Status::Exact, Reports::Each, 32)),
-    (
-        "mlx5",
-        profile(Status::FromOldest, Reports::ByBurst(32), u16::MAX),
-    ),
-    ("bnxt", profile(Status::FromFreed, Reports::ByBurst(1), 960)),
-    (
-        "rounded",
-        profile(Status::Rounded, Reports::ByIndex(32), 32),
-    ),
-    ("e1000", profile(Status::Rounded, Reports::ByCount(32), 32)),
-    ("virtio", profile(Status::Absent, Reports::Each, 32)),
-    ("vmxnet3", profile(Status::Absent, Reports::Each, u16::MAX)),
-];
-
-const fn profile(status: Status, reports: Reports, free_below: u16) -> TxProfile {
-    TxProfile {
-        status,
-        reports,
-        free_below,
-        unused: 1,
-    }
+/// Transmit sides of all drivers in the table of cards, by the names of their profiles.
+pub(crate) fn profiles() -> impl Iterator<Item = (&'static str, TxProfile)> {
+    let all = Profile::all().into_iter();
+    all.map(|profile| (profile.name, profile.tx()))
 }
 
 /// Card's queue; a frame is its length.

@@ -3,30 +3,31 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use npcc_card::{Profile, Status};
 use npcc_pipeline::frame::FrameVec;
 use npcc_pipeline::tx_ring::{Device, Style, TxRing};
 use npcc_pipeline::units::{BURST, BitRate, Nanos};
 use proptest::prelude::*;
 
-use super::sim::{PROFILES, Port};
+use super::sim::{Port, profiles};
 
 const RATE: BitRate = BitRate(10_000_000_000);
 
-/// Returns the style that a driver's answers have.
-fn style(name: &str) -> Style {
-    match name {
-        "exact" => Style::Exact,
-        "mlx5" | "bnxt" => Style::FromOldest,
-        "rounded" | "e1000" => Style::Rounded,
-        _ => Style::Absent,
+/// Returns the style that the product learns from answers of this kind.
+fn style(status: Status) -> Style {
+    match status {
+        Status::Exact => Style::Exact,
+        Status::FromOldest | Status::FromFreed => Style::FromOldest,
+        Status::Rounded => Style::Rounded,
+        Status::Absent => Style::Absent,
     }
 }
 
-/// The product sees no name: each profile has that of the next, and the style is that of its answers.
+/// No name reaches the product: the style is that of the answers.
 #[test]
-fn the_style_is_learned_from_answers_whatever_the_name() {
-    let names = PROFILES.iter().map(|(name, _)| *name);
-    for ((right, profile), wrong) in PROFILES.into_iter().zip(names.cycle().skip(1)) {
+fn the_style_is_learned_from_answers_alone() {
+    for (name, profile) in profiles() {
+        let style = style(profile.status);
         for (descriptors, length) in [
             (128, 60),
             (512, 1_500),
@@ -38,17 +39,13 @@ fn the_style_is_learned_from_answers_whatever_the_name() {
             port.turn_of(Nanos::from_micros(1), 16);
             assert_eq!(
                 port.ring.style(),
-                style(right),
-                "{right} named {wrong}, {descriptors} descriptors"
+                style,
+                "{name}, {descriptors} descriptors"
             );
             for _ in 0..5_000 {
                 port.turn(Nanos::from_micros(5));
             }
-            assert_eq!(
-                port.ring.style(),
-                style(right),
-                "{right} named {wrong} after several rings"
-            );
+            assert_eq!(port.ring.style(), style, "{name} after several rings");
         }
     }
 }
@@ -56,10 +53,7 @@ fn the_style_is_learned_from_answers_whatever_the_name() {
 /// Intel's drivers with `tx_rs_thresh` 1 answer exactly.
 #[test]
 fn a_report_for_each_frame_makes_rounded_answers_exact() {
-    let (_, profile) = PROFILES
-        .into_iter()
-        .find(|(name, _)| *name == "rounded")
-        .unwrap();
+    let profile = Profile::named("ice").unwrap().tx();
     let each = npcc_card::TxProfile {
         reports: npcc_card::Reports::ByIndex(1),
         ..profile
@@ -197,7 +191,7 @@ fn a_link_of_unknown_speed_is_not_waited_for() {
 
 #[test]
 fn the_time_in_which_a_link_holds_is_counted() {
-    let (_, exact) = PROFILES[0];
+    let exact = Profile::named("hns3").unwrap().tx();
     let mut port = Port::new(exact, 1_024, 25, 1_020);
     for _ in 0..1_000 {
         port.turn(Nanos::from_micros(2));
@@ -249,8 +243,8 @@ proptest! {
         bursts in prop::collection::vec((1usize..=64, 1u64..3_000), 1..300),
         descriptors in prop::sample::select(vec![64u16, 128, 512, 1_024]),
     ) {
-        for name in ["rounded", "e1000"] {
-            let (_, profile) = PROFILES.into_iter().find(|(own, _)| *own == name).unwrap();
+        for name in ["ice", "e1000e"] {
+            let profile = Profile::named(name).unwrap().tx();
             let mut port = Port::new(profile, descriptors, 10, 60);
             for (most, us) in &bursts {
                 port.turn_of(Nanos::from_micros(*us), *most);

@@ -33,7 +33,7 @@ choices! {
         Reported,
         /// So many of the driver's batches.
         Batches(u16),
-        /// Those of the descriptors that it fills again.
+        /// Those of the descriptors that it fills again, each as soon as the card has reported its frame.
         Refilled,
     }
     /// Multiple to which the card's receive buffers are cut.

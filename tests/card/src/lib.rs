@@ -10,6 +10,7 @@ pub mod answers;
 mod card;
 mod profile;
 mod ring;
+pub mod transcript;
 
 pub use card::{Card, Picos};
 pub use profile::{Profile, Row};

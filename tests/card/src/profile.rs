@@ -228,6 +228,7 @@ impl Profile {
             reports: *self.tx_reports.get(),
             free_below: *self.tx_free_below.get(),
             unused: *self.tx_unused.get(),
+            frees: *self.tx_frees.get(),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::answers::Frees;
+
 /// Style in which a driver answers `rte_eth_tx_descriptor_status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -48,6 +50,8 @@ pub struct TxProfile {
     pub free_below: u16,
     /// Number of descriptors that are never filled.
     pub unused: u16,
+    /// Buffers that a burst frees.
+    pub frees: Frees,
 }
 
 /// Answer of a driver about one descriptor.
@@ -66,10 +70,12 @@ pub enum Answer {
 pub struct TxRing {
     profile: TxProfile,
     descriptors: u16,
-    /// Number of frames given, sent by the card, and freed by the driver.
+    /// Number of frames given, sent by the card, and whose descriptors the driver may fill again.
     given: u64,
     sent: u64,
-    freed: u64,
+    cleaned: u64,
+    /// Numbers of frames up to which a report was seen, and whose descriptors the driver has not cleaned yet, in order.
+    uncleaned: VecDeque<u64>,
     /// Numbers of frames up to which a report was requested and not yet seen, in order.
     requested: VecDeque<u64>,
     /// Number of frames up to which the card has reported.
@@ -92,7 +98,8 @@ impl TxRing {
             descriptors,
             given: 0,
             sent: 0,
-            freed: 0,
+            cleaned: 0,
+            uncleaned: VecDeque::new(),
             requested: VecDeque::new(),
             reported: 0,
             last_request: 0,
@@ -129,7 +136,16 @@ impl TxRing {
     /// Number of frames whose buffers the driver has freed: always the oldest.
     #[must_use]
     pub fn freed(&self) -> u64 {
-        self.freed
+        match self.profile.frees {
+            Frees::Refilled => self.given.saturating_sub(u64::from(self.descriptors)),
+            Frees::Reported | Frees::Batches(_) => self.cleaned,
+        }
+    }
+
+    /// Number of buffers that the driver holds.
+    #[must_use]
+    pub fn buffers(&self) -> u64 {
+        self.given - self.freed()
     }
 
     /// Wire bytes of the oldest frame that is not sent, and the time it was given.
@@ -137,13 +153,23 @@ impl TxRing {
         self.waiting.front().copied()
     }
 
-    /// Begins a burst: the driver frees sent buffers if few descriptors are free. Returns the number of frames it takes.
+    /// Begins a burst: the driver cleans descriptors of sent frames if few are free. Returns the number of frames it takes.
     pub fn begin_burst(&mut self) -> usize {
         let usable = u64::from(self.descriptors - self.profile.unused);
-        if usable - (self.given - self.freed) < u64::from(self.profile.free_below) {
-            self.freed = self.reported;
+        let refills = self.profile.frees == Frees::Refilled;
+        if refills || usable - (self.given - self.cleaned) < u64::from(self.profile.free_below) {
+            let batches = match self.profile.frees {
+                Frees::Batches(batches) => usize::from(batches),
+                Frees::Reported | Frees::Refilled => usize::MAX,
+            };
+            let batches = batches.min(self.uncleaned.len());
+            self.cleaned = self
+                .uncleaned
+                .drain(..batches)
+                .next_back()
+                .unwrap_or(self.cleaned);
         }
-        usize::try_from(usable - (self.given - self.freed)).unwrap_or(usize::MAX)
+        usize::try_from(usable - (self.given - self.cleaned)).unwrap_or(usize::MAX)
     }
 
     /// Adds a frame of `length` wire bytes to a burst that has room for it.
@@ -193,6 +219,7 @@ impl TxRing {
             .is_some_and(|upto| *upto <= self.sent)
         {
             self.reported = self.requested.pop_front().unwrap_or(self.reported);
+            self.uncleaned.push_back(self.reported);
             let index = self.index(self.reported - 1);
             if let Some(done) = self.done.get_mut(index) {
                 *done = true;
@@ -210,9 +237,8 @@ impl TxRing {
         let full = match self.profile.status {
             Status::Absent => return Answer::Unsupported,
             Status::FromOldest => u64::from(offset) < self.given - self.reported,
-            Status::FromFreed => {
-                (self.reported - self.freed..self.given - self.freed).contains(&u64::from(offset))
-            }
+            Status::FromFreed => (self.reported - self.cleaned..self.given - self.cleaned)
+                .contains(&u64::from(offset)),
             Status::Exact => {
                 self.given + u64::from(offset) >= self.reported + u64::from(self.descriptors)
             }

@@ -1,6 +1,7 @@
 //! Transmission by a device's ring alone, to count instructions: the account of the ring and the driver's answers, without scheduler and
 //! without what the device does with frames.
 
+use npcc_card::answers::Frees;
 use npcc_card::{Answer, Card, Picos, Reports, Status, TxProfile};
 use npcc_pipeline::frame::{FrameVec, wire_len};
 use npcc_pipeline::tx_ring::{Device, TxRing};
@@ -23,6 +24,7 @@ const fn profile(status: Status, reports: Reports) -> TxProfile {
         reports,
         free_below: u16::MAX,
         unused: 1,
+        frees: Frees::Reported,
     }
 }
 
