@@ -31,6 +31,8 @@ choices! {
     Frees {
         /// All that the card has reported.
         Reported,
+        /// All that the card has reported, or, while enough descriptors are free at first, as many as the burst needs.
+        Needed,
         /// So many of the driver's batches.
         Batches(u16),
         /// Those of the descriptors that it fills again, each as soon as the card has reported its frame.

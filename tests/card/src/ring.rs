@@ -138,7 +138,7 @@ impl TxRing {
     pub fn freed(&self) -> u64 {
         match self.profile.frees {
             Frees::Refilled => self.given.saturating_sub(u64::from(self.descriptors)),
-            Frees::Reported | Frees::Batches(_) => self.cleaned,
+            Frees::Reported | Frees::Needed | Frees::Batches(_) => self.cleaned,
         }
     }
 
@@ -155,25 +155,34 @@ impl TxRing {
 
     /// Begins a burst: the driver cleans descriptors of sent frames if few are free. Returns the number of frames it takes.
     pub fn begin_burst(&mut self) -> usize {
-        let usable = u64::from(self.descriptors - self.profile.unused);
-        let refills = self.profile.frees == Frees::Refilled;
-        if refills || usable - (self.given - self.cleaned) < u64::from(self.profile.free_below) {
-            let batches = match self.profile.frees {
+        let frees = self.profile.frees;
+        if frees == Frees::Refilled || self.free() < u64::from(self.profile.free_below) {
+            let batches = match frees {
                 Frees::Batches(batches) => usize::from(batches),
-                Frees::Reported | Frees::Refilled => usize::MAX,
+                _ => usize::MAX,
             };
             let batches = batches.min(self.uncleaned.len());
-            self.cleaned = self
-                .uncleaned
-                .drain(..batches)
-                .next_back()
-                .unwrap_or(self.cleaned);
+            let cleaned = self.uncleaned.drain(..batches).next_back();
+            self.cleaned = cleaned.unwrap_or(self.cleaned);
         }
-        usize::try_from(usable - (self.given - self.cleaned)).unwrap_or(usize::MAX)
+        let free = self.free()
+            + match frees {
+                Frees::Needed => self.reported - self.cleaned,
+                _ => 0,
+            };
+        usize::try_from(free).unwrap_or(usize::MAX)
+    }
+
+    /// Number of descriptors that the driver can fill.
+    fn free(&self) -> u64 {
+        u64::from(self.descriptors - self.profile.unused) - (self.given - self.cleaned)
     }
 
     /// Adds a frame of `length` wire bytes to a burst that has room for it.
     pub(crate) fn give(&mut self, length: u32, now: u64) {
+        if self.free() == 0 {
+            self.cleaned = self.uncleaned.pop_front().unwrap_or(self.cleaned);
+        }
         let index = self.index(self.given);
         if let Some(done) = self.done.get_mut(index) {
             *done = false;
