@@ -87,6 +87,31 @@ fn doctor_prints_for_people_scripts_and_shells_and_its_exit_code_is_the_verdict(
     assert_eq!(doctor(&lab, &[]).status.code(), Some(2));
 }
 
+/// A card is known by its PCI numbers: what its driver needs is looked for before anybody starts the switch.
+#[test]
+fn doctor_finds_what_a_card_lacks_by_its_numbers() {
+    let lab = host();
+    lab.config(&CONFIG.replace("net_af_packet0,iface=eth1", "0000:3b:00.0"));
+    let file = |path: &str, text: &str| {
+        let path = lab.path("host").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let device = "sys/bus/pci/devices/0000:3b:00.0";
+    file(&format!("{device}/vendor"), "0x8086\n");
+    file(&format!("{device}/device"), "0x159b\n");
+    let plugin = npcc_dpdk::Plugin::of_card(0x8086, 0x159b).unwrap();
+    let drivers = plugin.folder.strip_prefix("/").unwrap().to_str().unwrap();
+    file(&format!("{drivers}/here"), "");
+    let said = String::from_utf8(doctor(&lab, &["--commands"]).stdout).unwrap();
+    assert!(
+        said.contains(&format!("apt-get install {}\n", plugin.package)),
+        "{said}"
+    );
+    assert!(said.contains("apt-get install firmware-"), "{said}");
+    assert!(said.contains("vfio-pci"), "{said}");
+}
+
 /// Guards `doctor` on the real machine: whatever its state, the findings are well-formed.
 #[test]
 fn doctor_examines_the_machine_it_runs_on() {
