@@ -8,10 +8,14 @@
 
 pub mod answers;
 mod card;
+mod pause;
 mod profile;
+mod receive;
 mod ring;
 pub mod transcript;
 
 pub use card::{Card, Picos};
+pub use pause::Pauses;
 pub use profile::{Profile, Row};
+pub use receive::Shape;
 pub use ring::{Answer, Reports, Status, TxProfile, TxRing};
