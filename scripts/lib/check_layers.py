@@ -31,6 +31,8 @@ MAY = {
     "npcc-lab": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-sim", "npcc-appliance"},
     # Model of cards for tests; knows nothing of the switch.
     "npcc-card": set(),
+    # The plug-in that gives the cards to a process, for tests.
+    "npcc-double": {"npcc-card"},
     "npcc-testkit": {"npcc-pipeline", "npcc-cnp", "npcc-simd", "npcc-card"},
     # The binary, which puts everything together.
     "npcc-switch": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-doctor", "npcc-dpdk", "npcc-heap", "npcc-simd", "npcc-linux", "npcc-sim", "npcc-lab", "npcc-appliance"},
