@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "shared by test files as a module")]
 
 pub mod busy;
+pub mod cards;
 pub mod crash;
 pub mod fifty;
 pub mod forge;

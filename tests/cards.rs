@@ -1,0 +1,317 @@
+//! The switch on network cards that `dpdk-sys/double` plays: whole processes, one port a card, with the answers of the drivers' table.
+//!
+//! Needs root, and the plug-in that `scripts/cards` builds. Touches only namespaces and links of its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test says what is wrong by panicking"
+)]
+
+mod common;
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::cards::{Card, Cards, plugin};
+use common::net::run;
+use common::{alone, root};
+use npcc_card::Profile;
+use npcc_card::answers::Outcome;
+use npcc_dpdk::Device;
+use npcc_testkit::wait;
+
+/// Descriptors of a card's largest ring.
+const RING: u32 = 1_024;
+
+/// Returns pairs of ports; the last port of an odd number is paired with the first.
+fn pairs(ports: usize) -> Vec<(usize, usize)> {
+    let pair = |one: usize| (one, if one + 1 < ports { one + 1 } else { 0 });
+    (0..ports).step_by(2).map(pair).collect()
+}
+
+/// Starts a switch on these cards, forwards ten rings each way in two classes, the second under pause, and ends it.
+fn forwards_ten_rings(cards: &[Card]) {
+    let cards = Cards::new(cards);
+    let mut switch = cards.start();
+    let pairs = pairs(cards.cards.len());
+    for (dscp, pause) in [(0, None), (26, Some(0.01))] {
+        let ways = cards.exchange(&pairs, 10 * RING, dscp, pause);
+        for (n, way) in ways.iter().enumerate() {
+            let (from, to) = pairs[n / 2];
+            let names = [from, to].map(|port| cards.cards[port].profile.name);
+            assert_eq!(
+                (way.came, way.disorder, way.damaged),
+                (10 * RING, 0, 0),
+                "{names:?}, way {}, DSCP {dscp}: {way:?}\n{}",
+                n % 2,
+                switch.log()
+            );
+            assert!(pause.is_none() || way.pauses > 0, "{names:?}: {way:?}");
+        }
+    }
+    switch.stop();
+    for (n, card) in cards.cards.iter().enumerate() {
+        let report = cards.report(n);
+        let of = |name: &str| report[name];
+        let name = card.profile.name;
+        assert_eq!(of("closes"), 1, "{name}: {report:?}");
+        assert_eq!(of("mtu"), u64::from(card.mtu()), "{name}: {report:?}");
+    }
+}
+
+#[test]
+fn each_card_forwards_ten_rings_each_way_under_pause() {
+    let _alone = alone();
+    let profiles = Profile::all();
+    let cards: Vec<Card> = profiles
+        .iter()
+        .map(|profile| Card::of(profile.name, "send"))
+        .collect();
+    forwards_ten_rings(&cards);
+}
+
+/// The same with the second answer wherever the drivers' source leaves two.
+#[test]
+fn each_card_with_its_other_answers_does_too() {
+    let _alone = alone();
+    let cards: Vec<Card> = Profile::all()
+        .iter()
+        .filter(|profile| !profile.open().is_empty())
+        .map(|profile| Card::other(profile.name, "send"))
+        .collect();
+    forwards_ten_rings(&cards);
+}
+
+/// Outcome of a start with a lossless priority and `pfc: auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// The card starts, and nothing is said against its pause.
+    Works,
+    /// The card starts, and its pause is suspected rather than known to work.
+    Suspected,
+    /// The start is refused.
+    Refused,
+}
+
+/// Expected start of each card.
+const STARTS: [(&str, Start); 13] = [
+    ("bnxt", Start::Refused),
+    ("e1000e", Start::Works),
+    ("ena", Start::Refused),
+    ("hns3", Start::Suspected),
+    ("i40e", Start::Refused),
+    ("iavf", Start::Refused),
+    ("ice", Start::Suspected),
+    ("igb", Start::Works),
+    ("ixgbe", Start::Works),
+    ("ixgbe_vf", Start::Refused),
+    ("mlx5", Start::Refused),
+    ("virtio", Start::Works),
+    ("vmxnet3", Start::Works),
+];
+
+fn expected(profile: &Profile) -> Start {
+    let row = STARTS.iter().find(|(name, _)| *name == profile.name);
+    row.unwrap_or_else(|| panic!("{}: give it a row in STARTS", profile.name))
+        .1
+}
+
+#[test]
+fn cards_whose_pause_can_work_start_with_a_lossless_priority() {
+    let _alone = alone();
+    let profiles = Profile::all();
+    let starting: Vec<&Profile> = profiles
+        .iter()
+        .filter(|profile| expected(profile) != Start::Refused)
+        .collect();
+    let cards: Vec<Card> = starting
+        .iter()
+        .map(|profile| Card::of(profile.name, "auto"))
+        .collect();
+    let cards = Cards::new(&cards);
+    let mut switch = cards.start();
+    let ports = switch.show("ports");
+    for (n, profile) in starting.iter().enumerate() {
+        let report = cards.report(n);
+        let pfc = *profile.priority_flow_ctrl_set.get();
+        let once = [Outcome::Unsupported, Outcome::NoCall].contains(&pfc);
+        assert_eq!(
+            (report["starts"] == 1, report["dcb_configures"] == 0),
+            (once, once),
+            "{}: {report:?}",
+            profile.name
+        );
+        assert_eq!(
+            ports[n]["flow"]["suspected"] == true,
+            expected(profile) == Start::Suspected,
+            "{}: {}",
+            profile.name,
+            ports[n]["flow"]
+        );
+    }
+    switch.stop();
+}
+
+#[test]
+fn cards_whose_pause_cannot_work_are_refused_and_the_port_is_named() {
+    let _alone = alone();
+    let mut wrong = Vec::new();
+    for profile in Profile::all() {
+        if expected(&profile) != Start::Refused {
+            continue;
+        }
+        let cards = Cards::new(&[Card::of(profile.name, "auto")]);
+        let mut command = cards
+            .lab
+            .command(&["run", "-c", "switch.yaml", "--for", "100ms"]);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        let named = |line: &str| line.contains("p0") && line.contains("lossless");
+        if output.status.success() || !text.lines().any(named) {
+            wrong.push(format!("{}: {text}", profile.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_card_starts_once_with_pause_off_and_has_the_ports_mtu() {
+    let _alone = alone();
+    let profiles = Profile::all();
+    let mut cards: Vec<Card> = profiles
+        .iter()
+        .map(|profile| Card::of(profile.name, "off"))
+        .collect();
+    // A lossless priority needs a port that sends pause.
+    let all = cards.len();
+    cards.push(Card::of("igb", "send"));
+    let cards = Cards::new(&cards);
+    let mut switch = cards.start();
+    for (n, profile) in profiles.iter().enumerate() {
+        let report = cards.report(n);
+        let mtu = u64::from(cards.cards[n].mtu());
+        assert_eq!(
+            (report["starts"], report["stops"], report["mtu"]),
+            (1, 0, mtu),
+            "{}: {report:?}",
+            profile.name
+        );
+        if *profile.kernel_interface.get() {
+            let command = format!("ip -n {} link show c{n}", cards.net.space("sw"));
+            let words: Vec<&str> = command.split(' ').collect();
+            let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains(&format!("mtu {mtu} ")), "{text}");
+        }
+    }
+    let ports = switch.show("ports");
+    let drivers: Vec<&str> = ports.as_array().unwrap()[..all]
+        .iter()
+        .map(|port| port["driver"].as_str().unwrap())
+        .collect();
+    let named: Vec<&str> = profiles
+        .iter()
+        .map(|profile| profile.driver.get().as_str())
+        .collect();
+    assert_eq!(drivers, named);
+    switch.stop();
+}
+
+#[test]
+fn a_card_that_is_pulled_out_is_down_and_the_others_go_on() {
+    let _alone = alone();
+    let cards = Cards::new(&["ice", "igb", "e1000e"].map(|profile| Card::of(profile, "send")));
+    let mut switch = cards.start();
+    run(&format!("ip -n {} link del c2", cards.net.space("sw")));
+    let reason = || {
+        let ports = switch.show("ports");
+        let reason = ports[2]["down_reason"].as_str().map(str::to_owned);
+        reason.filter(|reason| reason == "device")
+    };
+    let awaited = || format!("p2 is gone: {}", switch.show("ports"));
+    wait::value(Duration::from_secs(5), awaited, reason);
+    let ways = cards.exchange(&[(0, 1)], RING, 0, None);
+    assert!(ways.iter().all(|way| way.came == RING), "{ways:?}");
+    switch.stop();
+    assert_eq!(cards.report(2)["closes"], 1);
+}
+
+/// Commands with which the switch sees a PCI device in its own view of `/sys`, with this kernel driver and these IDs, and then runs.
+const IN_SYSFS: &str = "set -e; all=/sys/bus/pci/devices; card=$all/d0b1:00:00.0
+mount -t tmpfs cards $all; mkdir $card; ln -s ../../drivers/$1 $card/driver
+[ -z \"$2\" ] || { echo 0x$2 > $card/vendor; echo 0x$3 > $card/device; }
+shift 3; exec \"$@\"";
+
+/// Starts a switch on a card that lacks something; returns what it prints.
+fn refused_for_lack(profile: &str, lacks: &str, sysfs: [&str; 3]) -> String {
+    let cards = Cards::new(&[Card::of(profile, "send")]);
+    let path = cards.lab.path("switch.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let text = text.replace(",iface=", &format!(",lacks={lacks},iface="));
+    std::fs::write(path, text).unwrap();
+    let output = Command::new("ip")
+        .args(["netns", "exec", &cards.net.space("sw")])
+        .args(["sh", "-c", IN_SYSFS, "sh"])
+        .args(sysfs)
+        .arg(env!("CARGO_BIN_EXE_npcc-switch"))
+        .args(["run", "-c", "switch.yaml", "--for", "100ms"])
+        .current_dir(cards.lab.dir.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{profile}: {text}");
+    text
+}
+
+#[test]
+fn a_driver_that_refuses_a_card_is_quoted_and_only_right_kernel_drivers_are_advised() {
+    let _alone = alone();
+    // A card of unknown IDs: its driver is taken to be installed, and is asked.
+    let ice = refused_for_lack("ice", "ddp", ["vfio-pci", "", ""]);
+    let quoted = |line: &str| line.starts_with("error: port p0") && line.contains("(errno 1)");
+    assert!(ice.lines().any(quoted), "{ice}");
+    assert!(!ice.contains("--bind"), "{ice}");
+    let mlx5 = refused_for_lack("mlx5", "verbs", ["mlx5_core", "15b3", "1017"]);
+    assert!(mlx5.contains("error: port p0"), "{mlx5}");
+    assert!(!mlx5.contains("vfio-pci"), "{mlx5}");
+}
+
+#[test]
+fn a_played_card_is_a_pci_device_of_which_the_product_knows_nothing() {
+    let device: Device = "d0b1:00:00.0,profile=ice,iface=c0".parse().unwrap();
+    assert!(!device.is_vdev(), "{device}");
+    let name = plugin();
+    let name = name.file_stem().unwrap().to_str().unwrap();
+    let mut folders: Vec<_> = [
+        "switch",
+        "pipeline",
+        "config",
+        "cnp",
+        "doctor",
+        "linux",
+        "lab",
+        "dpdk-sys/safe",
+        "dpdk-sys/src",
+        "dpdk-sys/csrc",
+    ]
+    .map(|folder| root().join(folder))
+    .to_vec();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read(&path).unwrap();
+            let text = String::from_utf8_lossy(&text);
+            let knows = ["d0b1", name, "npcc-double"]
+                .iter()
+                .any(|word| text.contains(word));
+            assert!(!knows, "{} knows of the double", path.display());
+        }
+    }
+}
