@@ -11,12 +11,15 @@
 
 mod common;
 
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::cards::{Card, Cards, plugin};
 use common::net::run;
 use common::{alone, root};
+use npcc_appliance::manage::client;
+use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_card::Profile;
 use npcc_card::answers::Outcome;
 use npcc_dpdk::Device;
@@ -238,6 +241,41 @@ fn a_card_that_is_pulled_out_is_down_and_the_others_go_on() {
     assert_eq!(cards.report(2)["closes"], 1);
 }
 
+/// A link that is back before the next poll has been down all the same: mlx5 shares the kernel's interface, whose carrier counts.
+#[test]
+fn a_shared_card_misses_none_of_a_thousand_flaps() {
+    let _alone = alone();
+    let cards = Cards::new(&["mlx5", "igb"].map(|profile| Card::of(profile, "send")));
+    let mut switch = cards.start();
+    let mut ip = Command::new("ip")
+        .args(["-n", &cards.net.space("sw"), "-batch", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut orders = ip.stdin.take().unwrap();
+    let flaps = || {
+        let reply = client::ask(&switch.path("switch.sock"), &Request::Snapshot).unwrap();
+        let Reply::Snapshot(snapshot) = reply else {
+            panic!("{reply:?}");
+        };
+        (snapshot.ports[0].up, snapshot.ports[0].flaps)
+    };
+    let before = flaps().1;
+    for n in 1..=1_000 {
+        orders
+            .write_all(b"link set h0 down\nlink set h0 up\n")
+            .unwrap();
+        let awaited = || format!("flap {n}: {:?}", flaps());
+        wait::value(Duration::from_secs(5), awaited, || {
+            (flaps() >= (true, before + n)).then_some(())
+        });
+    }
+    drop(orders);
+    assert!(ip.wait().unwrap().success());
+    assert_eq!(flaps(), (true, before + 1_000));
+    switch.stop();
+}
+
 /// Commands with which the switch sees a PCI device in its own view of `/sys`, with this kernel driver and these IDs, and then runs.
 const IN_SYSFS: &str = "set -e; all=/sys/bus/pci/devices; card=$all/d0b1:00:00.0
 mount -t tmpfs cards $all; mkdir $card; ln -s ../../drivers/$1 $card/driver
@@ -269,7 +307,7 @@ fn refused_for_lack(profile: &str, lacks: &str, sysfs: [&str; 3]) -> String {
 #[test]
 fn a_driver_that_refuses_a_card_is_quoted_and_only_right_kernel_drivers_are_advised() {
     let _alone = alone();
-    // A card of unknown IDs: its driver is taken to be installed, and is asked.
+    // The IDs are unknown, so the driver counts as installed, and probes.
     let ice = refused_for_lack("ice", "ddp", ["vfio-pci", "", ""]);
     let quoted = |line: &str| line.starts_with("error: port p0") && line.contains("(errno 1)");
     assert!(ice.lines().any(quoted), "{ice}");

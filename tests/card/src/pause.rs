@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_mac_does_not_obey_and_frames_that_are_cut_hold_nothing() {
+    fn what_the_mac_does_not_honor_and_frames_that_are_cut_hold_nothing() {
         let mut pauses = Pauses::new(1_000_000_000);
         pauses.hear(&frame(0x0001, &[9]), 0);
         pauses.hear(&frame(0x0101, &[0xff, 9, 9, 9, 9, 9, 9, 9, 9]), 0);
