@@ -233,3 +233,24 @@ fn check_refuses_a_lossless_port_on_a_card_without_pause_and_names_what_it_accep
         assert_eq!(code, Some(0), "{said}");
     }
 }
+
+/// Two tables know cards by their numbers: that of pause, and that of the drivers' packages.
+#[test]
+fn both_tables_of_cards_have_the_same_driver_for_a_number() {
+    let mut compared = 0;
+    for card in npcc_config::cards::rows() {
+        for device in card.devices.unwrap_or_default() {
+            let plugin = npcc_dpdk::Plugin::of_card(card.vendor, *device);
+            let driver = plugin.map(|plugin| plugin.driver).unwrap_or_default();
+            let is_vf = card.drivers.contains(&"net_iavf");
+            assert!(
+                card.drivers.contains(&driver.as_str()) || (is_vf && !driver.is_empty()),
+                "{}: {:04x}:{device:04x} has {driver:?}",
+                card.name,
+                card.vendor
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 60, "{compared}");
+}

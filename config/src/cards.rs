@@ -54,9 +54,9 @@ pub struct Card {
     /// First letters of the names of its DPDK drivers.
     pub drivers: &'static [&'static str],
     /// PCI vendor.
-    vendor: u16,
+    pub vendor: u16,
     /// PCI devices of that vendor; `None`: all.
-    devices: Option<&'static [u16]>,
+    pub devices: Option<&'static [u16]>,
     /// The peer's pause frames (EtherType 0x8808) reach the switch.
     pub receives: Fact,
     /// Pause frames of the switch reach the wire.
@@ -83,13 +83,17 @@ const NO_VENDOR: u16 = 0;
 /// Source of a device without hardware.
 const NO_MAC: &str = "no MAC";
 const INTEL: u16 = 0x8086;
+const HUAWEI: u16 = 0x19e5;
 
 /// Virtual functions, whatever their driver.
 static VF: Card = Card {
     name: "virtual functions (VF)",
     drivers: &["net_iavf", "net_ice_dcf"],
     vendor: INTEL,
-    devices: Some(&[0x154c, 0x1571, 0x1889, 0x37cd, 0x374d]),
+    devices: Some(&[
+        0x10ca, 0x10ed, 0x1515, 0x1520, 0x152d, 0x152e, 0x152f, 0x1530, 0x154c, 0x1564, 0x1565,
+        0x1571, 0x15a8, 0x15a9, 0x15b4, 0x15c5, 0x1889, 0x374d, 0x37cd,
+    ]),
     receives: HARDLY,
     sends: NO,
     hardware: NO,
@@ -188,7 +192,7 @@ pub static CARDS: [&Card; 15] = [
     &Card {
         name: "HiSilicon HNS3",
         drivers: &["net_hns3"],
-        vendor: 0x19e5,
+        vendor: HUAWEI,
         devices: Some(&[0xa220, 0xa221, 0xa222, 0xa224, 0xa226, 0xa228]),
         receives: HARDLY,
         sends: PERHAPS,
@@ -311,7 +315,7 @@ impl Card {
     /// Returns the row of a device by its PCI identity; `None` if that does not tell.
     #[must_use]
     pub fn of_pci(vendor: u16, device: u16, is_vf: bool) -> Option<&'static Card> {
-        if is_vf {
+        if is_vf || (vendor == HUAWEI && [0xa22e, 0xa22f].contains(&device)) {
             return Some(&VF);
         }
         CARDS.into_iter().find(|card| {

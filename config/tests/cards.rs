@@ -69,6 +69,16 @@ fn a_card_is_the_same_by_its_identity_and_by_its_driver() {
         assert_eq!(function.name, Card::of_driver(driver, true).name);
     }
     assert!(Card::of_pci(0x8086, 0x10fb, false).is_none(), "an 82599");
+    // Virtual functions in a guest, whose sysfs has no `physfn`: of an 82599, an X550, an 82576 and an HNS3.
+    for (vendor, device) in [
+        (0x8086, 0x10ed),
+        (0x8086, 0x1565),
+        (0x8086, 0x10ca),
+        (0x19e5, 0xa22f),
+    ] {
+        let card = Card::of_pci(vendor, device, false).unwrap();
+        assert!(card.reason().is_some(), "{vendor:04x}:{device:04x}");
+    }
 }
 
 /// Two ports of one card, as the default configuration has them.

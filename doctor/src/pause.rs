@@ -22,13 +22,9 @@ fn paused<'a>(host: &Host, config: &'a Config) -> Vec<Paused<'a>> {
         let Device::Pci { address, .. } = &port.device else {
             return None;
         };
-        let folder = format!("{DEVICES}/{address}");
-        let id = |file: &str| {
-            let text = host.read(format!("{folder}/{file}"))?;
-            u16::from_str_radix(text.trim_start_matches("0x"), 16).ok()
-        };
-        let is_vf = host.exists(format!("{folder}/physfn"));
-        let card = Card::of_pci(id("vendor")?, id("device")?, is_vf)?;
+        let (vendor, device) = host.card(address)?;
+        let is_vf = host.exists(format!("{DEVICES}/{address}/physfn"));
+        let card = Card::of_pci(vendor, device, is_vf)?;
         Some(Paused {
             port,
             address,

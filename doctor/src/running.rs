@@ -2,7 +2,7 @@
 
 use crate::finding::{Check, Diagnosis, Finding, Mend, Severity};
 
-/// Port of the running switch whose device stalled since the start.
+/// Port of the running switch, and the stalls of its device among the latest events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stalled {
     /// Name of the port.
@@ -20,8 +20,8 @@ impl Diagnosis {
             severity: Severity::Warning,
             place: format!("port {}", stalled.port),
             what: format!(
-                "since the switch started, the device took no frame for {} ms in all, with frames waiting, the link up and not paused: \
-                 frames are late or lost",
+                "the device took no frame for {} ms in all, by the latest events, with frames waiting, the link up, and no PFC: frames are \
+                 late or lost (a peer that pauses the whole link by 802.3x has that effect, too)",
                 stalled.ms
             ),
             mend: Mend::ByHand("npcc-switch show log; dmesg".to_owned()),

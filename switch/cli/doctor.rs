@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::manage::{DEFAULT_SOCKET, client};
+use npcc_appliance::report::events::{Event, Kind};
 use npcc_appliance::report::model;
 use npcc_config::Config;
 use npcc_config::resolved::{self, Port};
@@ -46,8 +47,8 @@ pub(super) fn diagnosis(config: Option<PathBuf>, host: &Host) -> Result<Diagnosi
     Ok(examine(host, config, &drivers).with_running(&stalled(host, Path::new(socket))))
 }
 
-/// Returns the ports of the switch that runs on this host, and for how long each device took none of the frames that waited. A switch that
-/// does not answer has none.
+/// Returns the ports of the switch that runs on this host, and for how long each device took none of the frames that waited, by the
+/// switch's latest events: counters go on over restarts. A switch that does not answer has none.
 fn stalled(host: &Host, socket: &Path) -> Vec<Stalled> {
     if *host != Host::this() {
         return Vec::new();
@@ -57,9 +58,15 @@ fn stalled(host: &Host, socket: &Path) -> Vec<Stalled> {
     };
     let of = |port: &model::Port| Stalled {
         port: port.name.clone(),
-        ms: port.flow.counts.tx_stalled * 10,
+        ms: 10 * stalls(&now.events, &port.name),
     };
     now.ports.iter().map(of).collect()
+}
+
+/// Returns the number of periods of 10 ms that the events about a port's device count.
+fn stalls(events: &[Event], port: &str) -> u64 {
+    let of_port = |event: &&Event| event.kind == Kind::TxStalled && event.port == port;
+    events.iter().filter(of_port).map(|event| event.count).sum()
 }
 
 /// Returns the files of DPDK that the ports' devices need; those of cards by the host's PCI numbers.

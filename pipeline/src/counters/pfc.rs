@@ -71,11 +71,11 @@ counters! {
         #[serde(rename = "failed_pauses")] failed: Counter => metric("npcc_pfc_failed_frames"),
         /// Longest time from a wanted XOFF to the frame in the device.
         #[serde(rename = "xoff_us", with = "micros")] response_ns: Highest => metric("npcc_pfc_xoff_longest_seconds").seconds(),
-        /// Transmit queues whose driver's answers say what the device's ring holds; the others are accounted by time alone.
+        /// Transmit queues whose driver's answers say what the device's ring holds; the others are accounted by time alone, and may fill while the link holds.
         tx_answers: Gauge => metric("npcc_port_answering_transmit_queues"),
         /// Times of 1 ms in which a device's transmit ring kept what it had, each with up to 64 frames given past the bound.
         tx_held: Counter => metric("npcc_port_transmit_held_periods"),
-        /// Times of 10 ms in which frames waited and the device took none, though its link was up and not paused.
+        /// Times of 10 ms in which frames waited and the device took none, though its link was up and no PFC paused it. A peer that pauses the whole link (802.3x) has that effect, too.
         tx_stalled: Counter => metric("npcc_port_transmit_stalled_periods"),
         /// 802.3x pause frames received, which are ignored.
         global_pause: Counter => metric("npcc_pfc_global_pause_frames"),

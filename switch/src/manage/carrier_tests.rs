@@ -23,7 +23,7 @@ struct Space {
 impl Space {
     fn new() -> Space {
         unshare(CloneFlags::CLONE_NEWNET).unwrap();
-        let mounts = "mount -t sysfs sysfs /sys && echo && exec sleep infinity";
+        let mounts = "mount -t sysfs sysfs /sys && echo && exec sleep 300";
         let mut holder = Command::new("unshare")
             .args(["--mount", "sh", "-c", mounts])
             .stdout(Stdio::piped())

@@ -25,7 +25,7 @@ pub struct FlowControl {
     /// True if pause is suspected rather than known to work: neither the driver's source nor a test shows that the card passes pause frames
     /// in both directions.
     pub suspected: bool,
-    /// Wire bytes the transmit ring may hold; absent where the driver does not report it.
+    /// Wire bytes the transmit ring may hold while the link sends; absent for virtual devices.
     pub tx_outstanding: Option<u64>,
     /// Source of the fill level of the receive ring: `driver`, or `bursts` where the driver does not report it.
     pub rx_fill: String,

@@ -104,12 +104,12 @@ fn about(name: &str, flow: &FlowControl) -> String {
             if flow.counts.tx_answers > 0 {
                 "by the driver's answers"
             } else {
-                "by time"
+                "by time; a whole ring while the link holds"
             }
         ));
         if flow.counts.tx_held > 0 {
             line.push_str(&format!(
-                "; the link held for {} ms, with up to 64 frames more in each",
+                "; the ring kept what it had for {} ms, with up to 64 frames more in each",
                 thousands(flow.counts.tx_held)
             ));
         }

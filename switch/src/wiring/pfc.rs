@@ -91,7 +91,7 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Pfc
 
 fn link(config: &Config, resolved: &resolved::Port, speed: BitRate, pfc: &PfcState) -> Link {
     let link = Link::of(resolved, speed, config.buffer.loop_time, pfc.receivers);
-    // Only a driver that answers is given a batch more.
+    // Only a driver that has the call may be given a batch more.
     let batch = if pfc.tx_answers { link.batch } else { 0 };
     Link { batch, ..link }
 }

@@ -83,7 +83,7 @@ pub struct OpenPort {
     pub pause: BackendChoice,
     /// Result of the self-test at start.
     pub self_test: SelfTest,
-    /// Most wire bytes in its transmit ring; `None` if the driver does not report what it holds.
+    /// Most wire bytes in its transmit ring while the link sends; `None` for a virtual device.
     pub outstanding: Option<u64>,
     /// True if the driver has a call that may say what the transmit ring holds.
     pub tx_answers: bool,

@@ -352,11 +352,13 @@ impl PerPriorityQueues {
         now: Nanos,
         probe: &mut P,
     ) -> usize {
+        for queue in &mut self.queues {
+            queue.poll_ring(now);
+        }
         let mut moved = self.flush(path, port, now);
         probe.stage_ends(Stage::Transmit);
         let mut blocked = 0;
-        for (priority, queue) in Priority::all().zip(&mut self.queues) {
-            queue.poll_ring(now);
+        for (priority, queue) in Priority::all().zip(&self.queues) {
             if !queue.unsent.is_empty() || queue.byte_budget() <= 0 {
                 blocked |= priority.bit();
             }
