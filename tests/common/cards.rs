@@ -67,6 +67,29 @@ impl Card {
     }
 }
 
+/// Frames that hosts send each way.
+#[derive(Debug, Clone, Copy)]
+pub struct Traffic {
+    pub frames: u32,
+    /// Frames of a way that are under way at most.
+    pub window: u32,
+    pub dscp: u8,
+    /// Seconds from pause to pause of the ports for 2 ms; `None`: the hosts send none.
+    pub pause: Option<f64>,
+}
+
+impl Traffic {
+    /// Returns so many frames without a class, unpaused.
+    pub fn of(frames: u32) -> Traffic {
+        Traffic {
+            frames,
+            window: 192,
+            dscp: 0,
+            pause: None,
+        }
+    }
+}
+
 /// Cards in the switch's namespace; port `n` is `p<n>`, on the end `c<n>` of a link whose other end, `h<n>`, is a host's.
 pub struct Cards {
     pub lab: Lab,
@@ -121,7 +144,8 @@ impl Cards {
         cards
     }
 
-    fn text(&self) -> String {
+    /// Returns the configuration.
+    pub fn text(&self) -> String {
         let mut text = format!(
             "version: 1
 dpdk: {{ eal_args: [--in-memory, --no-pci, -d, {}], link_wait: 5s }}
@@ -159,6 +183,20 @@ ports:
         text
     }
 
+    /// Changes the configuration; fails if that changes nothing.
+    pub fn change(&self, from: &str, to: &str) {
+        let path = self.lab.path("switch.yaml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "no {from} in {text}");
+        std::fs::write(path, text.replace(from, to)).unwrap();
+    }
+
+    /// Lets time pass `scale` times slower, in the switch and in the cards.
+    pub fn slow(&self, scale: u32) {
+        self.change("version: 1", &format!("version: 1\ntime_scale: {scale}"));
+        self.change(",iface=", &format!(",time_scale={scale},iface="));
+    }
+
     /// Starts a switch on the cards.
     pub fn start(&self) -> Switch {
         // A configuration that is refused says so here, and not by a switch that never answers.
@@ -193,15 +231,8 @@ ports:
         text.lines().map_while(row).collect()
     }
 
-    /// Sends `frames` frames each way between the ports of each pair; with `pause`, the hosts pause the ports for 2 ms every so many seconds.
-    /// Returns the ways' results, those of pair `n` at `2n` and `2n + 1`.
-    pub fn exchange(
-        &self,
-        pairs: &[(usize, usize)],
-        frames: u32,
-        dscp: u8,
-        pause: Option<f64>,
-    ) -> Vec<Way> {
+    /// Sends traffic each way between the ports of each pair. Returns the ways' results, those of pair `n` at `2n` and `2n + 1`.
+    pub fn exchange(&self, pairs: &[(usize, usize)], traffic: Traffic) -> Vec<Way> {
         let ways: Vec<Value> = pairs
             .iter()
             .flat_map(|&(one, other)| [(one, other), (other, one)])
@@ -220,7 +251,8 @@ ports:
             })
             .collect();
         let orders = json!({
-            "ways": ways, "frames": frames, "window": 192, "dscp": dscp, "patience": 20, "pause": pause,
+            "ways": ways, "frames": traffic.frames, "window": traffic.window, "dscp": traffic.dscp, "patience": 20,
+            "pause": traffic.pause,
         });
         let mut child = peer(&self.net.space("sw"), "card_hosts.py")
             .stdin(Stdio::piped())
@@ -249,7 +281,9 @@ pub struct Way {
     pub came: u32,
     pub disorder: u32,
     pub damaged: u32,
+    /// Pauses that the receiver sent to the switch, and got from it.
     pub pauses: u32,
+    pub heard: u32,
 }
 
 fn gateway(port: usize) -> String {

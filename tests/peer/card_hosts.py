@@ -5,7 +5,8 @@
 ORDERS is JSON: `ways`, each with `into` and `out` (interfaces), `gateway` and `source` (MAC addresses), `from` and `to` (IPv4 addresses) and
 `sizes` (IPv4 packets, in bytes), and `quanta` of the pauses of priority 3 that the receiver sends; `frames` a way; `window`, frames under way
 at most; `dscp`; `patience`, seconds without an arrival after which the rest counts as lost; `pause`: seconds from pause to pause, or null for
-none. Prints for each way what was sent, came, came out of order or damaged, and the pauses sent. Standard library only.
+none. Prints for each way what was sent, came, came out of order or damaged, and the pauses that its receiver sent and heard. Standard library
+only.
 """
 import json
 import socket
@@ -46,7 +47,7 @@ class Way:
         self.ethernet = mac(order["gateway"]) + self.source + b"\x08\x00"
         self.tos, self.ends = orders["dscp"] << 2 | 2, [socket.inet_aton(order[end]) for end in ("from", "to")]
         self.quanta, self.last = order["quanta"], [-1] * FLOWS
-        self.sent = self.came = self.disorder = self.damaged = self.pauses = 0
+        self.sent = self.came = self.disorder = self.damaged = self.pauses = self.heard = 0
 
     def frame(self, number):
         size = self.sizes[number % len(self.sizes)]
@@ -70,6 +71,7 @@ class Way:
                 data, address = self.into.recvfrom(16_384)
             except BlockingIOError:
                 return any_came
+            self.heard += address[2] != socket.PACKET_OUTGOING and data[12:14] == b"\x88\x08"
             if address[2] == socket.PACKET_OUTGOING or data[12:14] != b"\x08\x00" or data[26:34] != self.ends[0] + self.ends[1]:
                 continue
             any_came = True
@@ -105,7 +107,8 @@ def main():
             paused = now
             for way in ways:
                 way.pause()
-    result = [{"sent": way.sent, "came": way.came, "disorder": way.disorder, "damaged": way.damaged, "pauses": way.pauses} for way in ways]
+    counts = "sent", "came", "disorder", "damaged", "pauses", "heard"
+    result = [{count: getattr(way, count) for count in counts} for way in ways]
     print(json.dumps({"ways": result, "seconds": time.monotonic() - began}))
 
 

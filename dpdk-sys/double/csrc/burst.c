@@ -4,6 +4,7 @@
  * came are put into the rings.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_cycles.h>
 #include <rte_ether.h>
@@ -185,6 +186,12 @@ static uint32_t wire_bytes(const struct rte_mbuf *mbuf)
 	return RTE_MAX(mbuf->pkt_len, 60u) + 24;
 }
 
+/* A test wants the device to take no frame. */
+static bool stalls(const struct port *port)
+{
+	return port->stalls != NULL && access(port->stalls, F_OK) == 0;
+}
+
 uint16_t double_tx_burst(void *tx, struct rte_mbuf **mbufs, uint16_t count)
 {
 	struct tx_queue *queue = tx;
@@ -197,7 +204,7 @@ uint16_t double_tx_burst(void *tx, struct rte_mbuf **mbufs, uint16_t count)
 	pump(port, false);
 	for (uint16_t i = 0; i < count; i++)
 		lengths[i] = wire_bytes(mbufs[i]);
-	taken = card_burst(port->card, queue->index, lengths, count);
+	taken = stalls(port) ? 0 : card_burst(port->card, queue->index, lengths, count);
 	freed = card_freed(port->card, queue->index);
 	for (; queue->freed < freed; queue->freed++)
 		rte_pktmbuf_free(queue->held[queue->freed % queue->descriptors]);

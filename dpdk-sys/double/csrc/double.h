@@ -165,6 +165,8 @@ struct port {
 	bool forward;
 	/* The card was pulled out. */
 	bool gone;
+	/* File while which exists the device takes no frame; null for none. */
+	char *stalls;
 	struct rte_eth_stats stats;
 	struct counts counts;
 	int report;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ethdev of a device: its description, and the calls of control. */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -99,6 +100,8 @@ static int close_port(struct rte_eth_dev *dev)
 	if (port->report >= 0)
 		close(port->report);
 	wire_close(&port->wire);
+	free(port->stalls);
+	port->stalls = NULL;
 	/* The address is in the private data, which ethdev frees. */
 	dev->data->mac_addrs = NULL;
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Probe and removal of a device: its arguments, and the ethdev that it becomes. */
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_kvargs.h>
 #include <rte_malloc.h>
@@ -19,6 +20,7 @@ static int apply(struct port *port, struct rte_kvargs *arguments)
 {
 	const char *profile = rte_kvargs_get(arguments, "profile"), *interface = rte_kvargs_get(arguments, "iface");
 	const char *lacks = rte_kvargs_get(arguments, "lacks"), *report = rte_kvargs_get(arguments, "report");
+	const char *stalls = rte_kvargs_get(arguments, "stalls");
 	int rc;
 
 	if (profile == NULL || interface == NULL)
@@ -50,6 +52,8 @@ static int apply(struct port *port, struct rte_kvargs *arguments)
 		if (rc != 0)
 			wire_close(&port->wire);
 	}
+	if (rc == 0 && stalls != NULL)
+		port->stalls = strdup(stalls);
 	return rc;
 }
 
