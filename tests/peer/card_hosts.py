@@ -14,6 +14,8 @@ import struct
 import sys
 import time
 
+from packets import checksum, mac
+
 FLOWS = 16
 PATTERN = bytes(n * 7 & 0xFF for n in range(10_240))
 CONTROL = bytes.fromhex("0180c2000001")
@@ -27,16 +29,6 @@ def raw(interface, protocol):
     sock.bind((interface, protocol))
     sock.setblocking(False)
     return sock
-
-
-def mac(text):
-    return bytes.fromhex(text.replace(":", ""))
-
-
-def checksum(header):
-    total = sum(struct.unpack("!10H", header))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
 
 
 class Way:

@@ -18,6 +18,8 @@ import sys
 import time
 import zlib
 
+from packets import checksum
+
 SENDER, RECEIVER = bytes([10, 0, 1, 3]), bytes([10, 0, 2, 2])
 MACS = {"near": (bytes.fromhex("020000000101"), bytes.fromhex("020000000103")),
         "far": (bytes.fromhex("020000000201"), bytes.fromhex("020000000202"))}
@@ -40,13 +42,6 @@ def port(a, b):
     label ^= label >> 40
     label &= 0xFFFFF
     return (label & 0x3FFF) ^ ((label & 0xFC000) >> 14) | 0xC000
-
-
-def checksum(header):
-    total = sum(struct.unpack("!10H", header))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF
 
 
 def frame(side, opcode, queue_pair, psn, udp_port, payload):

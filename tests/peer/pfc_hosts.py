@@ -13,6 +13,8 @@ import struct
 import sys
 import time
 
+from packets import checksum, mac
+
 CONTROL = 0x8808
 QUANTUM = 512 / 100e6  # of the 100 Mb/s that the switches' ports are configured to
 LENGTH = 1000
@@ -24,16 +26,6 @@ def raw(interface, protocol):
     sock.setsockopt(socket.SOL_SOCKET, 33, 16 << 20)
     sock.bind((interface, protocol))
     return sock
-
-
-def mac(text):
-    return bytes.fromhex(text.replace(":", ""))
-
-
-def checksum(header):
-    total = sum(struct.unpack("!10H", header))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
 
 
 def header(dscp, port):
