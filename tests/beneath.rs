@@ -1,21 +1,13 @@
 //! The kernel's interface under a port of `net_af_packet`: its IPv6 is off while the switch runs, and as it was before and afterwards.
 //!
 //! Needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::process::Command;
 
-use common::manager::Manager;
-use common::net::{Space, run, strange_hosts};
-use common::rack::{Rack, text};
-use common::{Lab, Running, alone};
+use crate::common::manager::Manager;
+use crate::common::net::{Space, run, strange_hosts};
+use crate::common::rack::{Rack, text};
+use crate::common::{Lab, Running, alone};
 use npcc_testkit::wait;
 
 /// Returns `disable_ipv6` of the switch's end of a link.
@@ -28,7 +20,7 @@ fn disabled(rack: &Rack, end: &str) -> String {
 }
 
 /// Returns a lab whose port `dc0` has the MAC address of the interface under it.
-fn lab(test: &str) -> (common::net::Net, Space, Lab) {
+fn lab(test: &str) -> (crate::common::net::Net, Space, Lab) {
     let (net, space) = (strange_hosts(), Space::of(test));
     let config = text(&net, &space, "10.0.2.1/24, '2001:db8:2::1/64'", "");
     let config = config.replace("mac: \"02:00:00:00:01:01\", ", "");
@@ -80,13 +72,17 @@ fn the_kernel_under_a_port_does_not_answer_beside_the_switch() {
     // Linux's own listener answers, and no other kernel refuses.
     let server =
         "import socket; s = socket.create_server(('::', 179), family=socket.AF_INET6); s.accept()";
-    let _server = Running::of(common::net::python(&rack.space.0, server).spawn().unwrap());
+    let _server = Running::of(
+        crate::common::net::python(&rack.space.0, server)
+            .spawn()
+            .unwrap(),
+    );
     rack.until("a server listens", |rack| {
         rack.space.says("ss -Htln sport = :179").contains(":179")
     });
     let client = format!("import socket; socket.create_connection(('{to}', 179), 5)");
-    let client = common::net::python(&rack.net.space("dc"), &client).output();
-    common::assert_success(&client.unwrap());
+    let client = crate::common::net::python(&rack.net.space("dc"), &client).output();
+    crate::common::assert_success(&client.unwrap());
     let path = format!(
         "/proc/sys/net/ipv6/conf/{}/disable_ipv6",
         rack.net.link("dc")

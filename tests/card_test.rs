@@ -1,21 +1,12 @@
 //! The card-test script on two ends of a cable that is a veth pair, with real runs of the switch on both: on packet sockets, and on cards that
 //! `dpdk-sys/double` plays.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use common::cards::plugin;
-use common::net::{Net, run};
-use common::{Lab, alone, root};
+use crate::common::cards::plugin;
+use crate::common::net::{Net, run};
+use crate::common::{Lab, alone, root};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;

@@ -1,24 +1,15 @@
 //! The switch on network cards that `dpdk-sys/double` plays: whole processes, one port a card, with the answers of the drivers' table.
 //!
 //! Longer than 500 lines, as each test of a played card needs the same few helpers. Needs root, and the plug-in that `scripts/cards` builds. Touches only namespaces and links of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::cards::{Card, Cards, Traffic, plugin};
-use common::net::run;
-use common::{alone, root};
+use crate::common::cards::{Card, Cards, Traffic, plugin};
+use crate::common::net::run;
+use crate::common::{alone, root};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_card::answers::{Moment, Outcome, Received};

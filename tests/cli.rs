@@ -1,18 +1,9 @@
 //! Command line as an operator meets it: every mistake with its place, exit codes, sockets, signals.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::process::Stdio;
 
-use common::switch::Switch;
-use common::{Lab, alone, assert_distribution, assert_success, switch};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, assert_distribution, assert_success, switch};
 
 const NULL_PORTS: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }

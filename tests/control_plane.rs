@@ -1,21 +1,11 @@
 //! Control plane under load: BGP and BFD stay up while a port is congested and paused and the switch is flooded with frames it must answer.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::too_many_lines,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::time::Duration;
 
-use common::frr::{Frr, bgp_host};
-use common::net::{Space, python, strange_hosts};
-use common::rack::Rack;
-use common::{Lab, Running, alone, seconds};
+use crate::common::frr::{Frr, bgp_host};
+use crate::common::net::{Space, python, strange_hosts};
+use crate::common::rack::Rack;
+use crate::common::{Lab, Running, alone, seconds};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};

@@ -1,26 +1,18 @@
 //! Crashes of every kind: each leaves a flight recorder that explains it, one report, and nothing else; and a core file has no packets.
 //!
 //! `NPCC_CRASHES` is the number of crashes injected (default: each kind once). The test of the core file needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
 
-mod common;
-
+use npcc_testkit::skip::skipped;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use common::crash::{Crash, Victim, children, descriptors, eal_files, signal_until_dead};
-use common::fifty;
-use common::net::{Net, python, run, two_hosts};
-use common::{Lab, NULL_PORTS, Running, alone, assert_success};
+use crate::common::crash::{Crash, Victim, children, descriptors, eal_files, signal_until_dead};
+use crate::common::fifty;
+use crate::common::net::{Net, python, run, two_hosts};
+use crate::common::{Lab, NULL_PORTS, Running, alone, assert_success};
 use npcc_testkit::wait;
 use serde_json::Value;
 
@@ -364,7 +356,10 @@ fn memory_in(core: &Path) -> Vec<u8> {
 fn no_packets_in_the_core(dpdk: &str) {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     if pattern.starts_with(['|', '/']) {
-        println!("skipped: kernel.core_pattern puts cores elsewhere");
+        skipped(
+            "core",
+            "cores in the working directory (sysctl kernel.core_pattern=core)",
+        );
         return;
     }
     let _alone = alone();

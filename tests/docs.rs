@@ -1,15 +1,8 @@
 //! Documents must list exactly what the program has.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{assert_success, root, switch};
+use crate::common::{assert_success, root, switch};
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::drop::DropReason as Reason;
 use npcc_pipeline::punt::PuntClass;

@@ -1,17 +1,10 @@
 //! `doctor` and the script that applies its advice, on trees of files that look like hosts; each finding has its test in
 //! doctor/tests/findings.rs.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{Lab, root, switch};
+use crate::common::{Lab, root, switch};
 
 const CONFIG: &str = "version: 1
 dpdk: { hugepages: off }
@@ -174,7 +167,7 @@ fn host_setup_carries_out_what_doctor_says_and_a_dry_run_changes_nothing() {
     let before = files(lab.dir.path());
     let args = ["--dry-run", "switch.yaml", "--host", "host"];
     let dry = host_setup(&lab, &args);
-    common::assert_success(&dry);
+    crate::common::assert_success(&dry);
     let said = String::from_utf8(dry.stdout).unwrap();
     assert!(
         said.contains(&format!("+ mkdir -p {}\n", run.display())),
@@ -184,7 +177,7 @@ fn host_setup_carries_out_what_doctor_says_and_a_dry_run_changes_nothing() {
     assert!(!run.exists());
 
     let done = host_setup(&lab, &args[1..]);
-    common::assert_success(&done);
+    crate::common::assert_success(&done);
     assert!(run.is_dir());
     let wrong = host_setup(&lab, &[]);
     assert_eq!(wrong.status.code(), Some(2));

@@ -1,21 +1,12 @@
 //! Two switches side by side: the one that is drained loses no frame when it stops.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::frr::Frr;
-use common::net::{Net, Space, run};
-use common::{Lab, Running, alone, assert_success, root};
+use crate::common::frr::Frr;
+use crate::common::net::{Net, Space, run};
+use crate::common::{Lab, Running, alone, assert_success, root};
 use npcc_testkit::wait;
 use serde_json::Value;
 

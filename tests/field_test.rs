@@ -1,19 +1,12 @@
 //! The field-test script against two servers and a switch that are emulated by scripts and files: what it would run, what it changes and
 //! restores, and that its verdict follows from the figures.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
 
-mod common;
-
+use npcc_testkit::skip::skipped;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
-use common::{Lab, root};
+use crate::common::{Lab, root};
 use serde_json::Value;
 
 /// Stand-in for `ssh`: runs the command locally, with the server's name in `SERVER`.
@@ -328,7 +321,7 @@ fn shellcheck_finds_no_fault() {
         .arg(root().join("scripts/field-test"))
         .output();
     let Ok(checked) = checked else {
-        println!("skipped: shellcheck is not installed (scripts/test installs it)");
+        skipped("shellcheck", "shellcheck (apt-get install shellcheck)");
         return;
     };
     assert!(

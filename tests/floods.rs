@@ -1,25 +1,15 @@
 //! Floods of new connections through the real process, by a port of their own: connections of other ports are still signalled.
 //!
 //! `NPCC_SECONDS` makes each last longer. Needs root. Touches only namespaces and links of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::cast_possible_truncation,
-    reason = "a test says what is wrong by panicking, and its numbers are small"
-)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use common::forge::{self, Packet, RECEIVER, SENDER, Script};
-use common::net::Net;
-use common::switch::Switch;
-use common::{Lab, Running, alone, seconds};
+use crate::common::forge::{self, Packet, RECEIVER, SENDER, Script};
+use crate::common::net::Net;
+use crate::common::switch::Switch;
+use crate::common::{Lab, Running, alone, seconds};
 use npcc_appliance::report::model::Snapshot;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::icrc;
@@ -68,7 +58,7 @@ fn request(n: u32, sources: u32) -> Vec<u8> {
     frame
 }
 
-/// Creates the lab of `common::forge`, with a port that plays a file as fast as it can, once or without end, to an idle port that NPCC watches.
+/// Creates the lab of `crate::common::forge`, with a port that plays a file as fast as it can, once or without end, to an idle port that NPCC watches.
 fn lab(net: &Net, frame: Frame, (frames, repeat): (u32, &str), sources: u32) -> Lab {
     let lab = forge::lab(net, "earned: 0B }, hosts: { answering: [10.0.1.0/24]");
     let captured = (0..frames).map(|n| Captured {

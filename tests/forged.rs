@@ -1,18 +1,10 @@
 //! Forged traffic through the real process: whatever is forged, no CNP may go to a queue pair that did not send.
 //!
 //! Needs root. Touches only namespaces and links of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
 
-mod common;
-
-use common::forge::{A, B, BYSTANDER, Packet, RECEIVER, SENDER, Script, connect, lab, net};
-use common::switch::Switch;
-use common::{Lab, alone};
+use crate::common::forge::{A, B, BYSTANDER, Packet, RECEIVER, SENDER, Script, connect, lab, net};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone};
 
 /// Core layouts: one worker, and a worker for each port on cores that they share with the control core.
 const CORES: [(&str, &str); 2] = [

@@ -1,22 +1,12 @@
 //! Routing daemons beside the switch, as Debian ships them: BGP of both families, also unnumbered, OSPF, BFD, and BIRD once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::too_many_lines,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::frr::{Frr, bgp_host};
-use common::net::run;
-use common::rack::Rack;
-use common::{Running, alone};
+use crate::common::frr::{Frr, bgp_host};
+use crate::common::net::run;
+use crate::common::rack::Rack;
+use crate::common::{Running, alone};
 use npcc_testkit::wait;
 use serde_json::Value;
 

@@ -1,18 +1,10 @@
 //! Captures of `gen-pcap`, read by scapy (ICRC and checksums recomputed) and tshark.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use common::{assert_success, python, root, switch};
+use crate::common::{assert_success, python, root, switch};
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
 use serde::Deserialize;

@@ -1,11 +1,4 @@
 //! Repeating commands end with their terminal and at the first signal, whatever the switch they show does.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Lab, Running};
+use crate::common::{Lab, Running};
 use nix::pty::{Winsize, openpty};
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::manage::query::End;

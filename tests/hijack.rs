@@ -2,21 +2,13 @@
 //! with a MAC address that is no other host's. The switch has Linux integrated, and its hosts are the kernel's.
 //!
 //! Needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Command;
 
-use common::net::peer;
-use common::rack::Rack;
-use common::{Running, alone, assert_success};
+use crate::common::net::peer;
+use crate::common::rack::Rack;
+use crate::common::{Running, alone, assert_success};
 use serde_json::Value;
 
 /// Returns a command that plays the host of `dc` by `tests/peer/hijack.py`.

@@ -1,19 +1,10 @@
 //! ICMP errors of a switch with Linux integrated: bytes read by scapy, and kernels that obey them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::too_many_lines,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::process::Command;
 
-use common::net::{self as netns, Space, two_hosts};
-use common::switch::Switch;
-use common::{Lab, alone, assert_success, python, root};
+use crate::common::net::{self as netns, Space, two_hosts};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, assert_success, python, root};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};

@@ -1,15 +1,7 @@
 //! Stable interfaces that scripts and dashboards rely on: the command line, the schema, exit codes, and the keys of all JSON.
 //!
 //! Each is a file in tests/snapshots. Where a difference is intended, rewrite them with
-//! `UPDATE_SNAPSHOTS=1 cargo test -p npcc-switch --test interface`, read the difference, and describe it in CHANGELOG.md.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
+//! `UPDATE_SNAPSHOTS=1 cargo nextest run -p npcc-switch --test process interface::`, read the difference, and describe it in CHANGELOG.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,9 +10,9 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::busy::{BUSY, busy};
-use common::switch::Switch;
-use common::{Lab, NULL_PORTS, alone, assert_distribution, assert_success, root, switch};
+use crate::common::busy::{BUSY, busy};
+use crate::common::switch::Switch;
+use crate::common::{Lab, NULL_PORTS, alone, assert_distribution, assert_success, root, switch};
 use npcc_appliance::manage::protocol::Reply;
 use npcc_appliance::manage::tables;
 use npcc_appliance::report::lossless::Group;

@@ -1,19 +1,10 @@
 //! IPv6 in VLANs, pcap in and pcap out: data from a tagged DC subnet to a tagged WAN subnet, CNPs back with a tag of their
 //! own. UDP source ports are the symmetric hash of both QPNs, as Linux makes them with flow label 0.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use common::{Lab, alone, scapy_cnps, tshark_cnps};
+use crate::common::{Lab, alone, scapy_cnps, tshark_cnps};
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::craft::{BthFields, Craft};

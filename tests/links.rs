@@ -2,22 +2,14 @@
 //! namespace of the test's own; a TAP whose kernel side is taken down is a link that is down.
 //!
 //! Needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::fifty;
-use common::net::{Net, python, run};
-use common::switch::Switch;
-use common::{Lab, alone, assert_success, root};
+use crate::common::fifty;
+use crate::common::net::{Net, python, run};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, assert_success, root};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::events::Kind;

@@ -1,21 +1,12 @@
 //! A switch with Linux integrated, between hosts of the kernel whose addresses are not configured: ARP, neighbour discovery, ping, carrier and
 //! admin state in both directions, a reload, and the output of `show`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::net::{Net, Space, python, run};
-use common::rack::{Rack, text};
-use common::{Lab, Running, alone, assert_success, seconds};
+use crate::common::net::{Net, Space, python, run};
+use crate::common::rack::{Rack, text};
+use crate::common::{Lab, Running, alone, assert_success, seconds};
 use npcc_testkit::wait;
 use serde_json::Value;
 

@@ -1,17 +1,8 @@
 //! Short closed loop in real time: model hosts around a real switch process over veth pairs, with NPCC off and on.
 //!
 //! Needs root; the network namespace is the process's own and goes with it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::float_cmp,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
 
-mod common;
-
-use common::{Lab, alone, assert_success};
+use crate::common::{Lab, alone, assert_success};
 
 /// Scenario like config/scenarios/demo.yaml, but with 40 km and 4 ms, without what it varies.
 const SCENARIO: &str = "version: 1

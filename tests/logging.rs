@@ -2,14 +2,6 @@
 //! answers and ends like any other.
 //!
 //! Needs root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
@@ -20,10 +12,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 
-use common::manager::fields;
-use common::net::{Net, python, run};
-use common::switch::Switch;
-use common::{Lab, NULL_PORTS, Running, alone, assert_success};
+use crate::common::manager::fields;
+use crate::common::net::{Net, python, run};
+use crate::common::switch::Switch;
+use crate::common::{Lab, NULL_PORTS, Running, alone, assert_success};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_testkit::wait;

@@ -1,18 +1,10 @@
 //! PFC on devices: real soft-RoCE data into a slow egress, and the PFC frames that come out, read by tshark.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::path::Path;
 use std::process::Command;
 
-use common::switch::Switch;
-use common::{Lab, alone, assert_success, root};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, assert_success, root};
 use npcc_appliance::report::events::Kind;
 use npcc_testkit::capture;
 

@@ -1,13 +1,5 @@
 //! Management under stress from an operator and his scripts: clients that hold their connections, changes that are rolled back, panics, and
 //! signals.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -15,8 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
-use common::switch::Switch;
-use common::{Lab, alone, assert_success};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, assert_success};
 use serde_json::Value;
 
 const CONFIG: &str = "version: 1
@@ -57,7 +49,7 @@ fn start() -> Switch {
 
 impl Switch {
     /// Runs a command that must fail with code 1; returns its error text.
-    fn refused(&self, socket: &str, args: &[&str]) -> String {
+    fn error_by(&self, socket: &str, args: &[&str]) -> String {
         let output = self.ask_by(socket, args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
         String::from_utf8(output.stderr).unwrap()
@@ -138,20 +130,20 @@ fn clients_are_limited_and_a_change_has_a_reserved_place() {
     let set = ["set", "npcc.wan0.3.few", "900"];
     let silent: Vec<UnixStream> = (0..15).map(|_| switch.connect()).collect();
     std::thread::sleep(Duration::from_millis(100));
-    let why = switch.refused("switch.sock", &["show", "ports"]);
+    let why = switch.error_by("switch.sock", &["show", "ports"]);
     assert!(why.contains("the last place is kept for changes"), "{why}");
     switch.done(&set);
     // A client that is silent in the last place is dropped soon.
     let last = switch.connect();
     std::thread::sleep(Duration::from_millis(100));
-    let why = switch.refused("switch.sock", &set);
+    let why = switch.error_by("switch.sock", &set);
     assert!(why.contains("16 others are being served"), "{why}");
     switch.until("the last place is free again", || {
         switch.ask(&set).status.success()
     });
     assert!(
         switch
-            .refused("switch.sock", &["show", "ports"])
+            .error_by("switch.sock", &["show", "ports"])
             .contains("kept"),
         "the others hold on"
     );
@@ -178,7 +170,7 @@ fn a_user_who_fills_the_read_only_socket_locks_nobody_else_out() {
         .map(|_| UnixStream::connect(&path).unwrap())
         .collect();
     std::thread::sleep(Duration::from_millis(100));
-    let why = switch.refused("switch-ro.sock", &["show", "ports"]);
+    let why = switch.error_by("switch-ro.sock", &["show", "ports"]);
     assert!(why.contains("4 others of this user"), "{why}");
     switch.done(&["show", "ports"]);
     // Another user may use the socket and run the program beside it.
@@ -239,7 +231,7 @@ fn a_reload_that_waits_for_its_file_holds_no_other_change() {
     switch.done(&["set", "npcc.wan0.3.few", "900"]);
     switch.done(&["port", "dc0", "down"]);
     assert!(begun.elapsed() < Duration::from_secs(2));
-    let why = switch.refused("switch.sock", &["reload"]);
+    let why = switch.error_by("switch.sock", &["reload"]);
     assert!(why.contains("still reading"), "{why}");
     let time = begun.elapsed();
     assert!(time < Duration::from_secs(9), "{time:?}");
@@ -279,7 +271,7 @@ fn the_socket_for_reading_changes_nothing() {
         &["pair", "del", "10.0.1.3", "10.0.2.2", "0x11"],
         &["pair", "distrust", "edge-2"],
     ] {
-        let why = switch.refused("switch-ro.sock", args);
+        let why = switch.error_by("switch-ro.sock", args);
         assert!(why.contains("telemetry.socket"), "{args:?}: {why}");
     }
     assert_eq!(switch.audit(), []);
@@ -365,7 +357,7 @@ fn changes_are_logged_with_time_user_and_process() {
         .parse::<u32>()
         .ok()
         .filter(|uid| *uid != u32::MAX);
-    switch.refused("switch.sock", &["set", "npcc.lan9.3.policy", "npcc"]);
+    switch.error_by("switch.sock", &["set", "npcc.lan9.3.policy", "npcc"]);
     let pairs: String = (17..117)
         .map(|qp| {
             format!("{{\"src\":\"10.0.1.3\",\"dst\":\"10.0.2.2\",\"dest_qp\":{qp},\"sender_qp\":{qp}}}\n")
@@ -430,7 +422,7 @@ fn a_reload_that_is_not_confirmed_is_rolled_back() {
     assert_eq!(switch.holds(), [20, 9_000_000, 900]);
     let left = &switch.show("audit")["pending"]["seconds_left"];
     assert!((1..=2).contains(&left.as_u64().unwrap()));
-    let why = switch.refused("switch.sock", &["reload"]);
+    let why = switch.error_by("switch.sock", &["reload"]);
     assert!(why.contains("waits for its commit"), "{why}");
     switch.done(&["set", "npcc.wan0.3.few", "700"]);
     switch.until("it is rolled back", || switch.holds() == before);
@@ -453,7 +445,7 @@ fn a_reload_that_is_not_confirmed_is_rolled_back() {
     std::thread::sleep(Duration::from_millis(1_500));
     assert_eq!(switch.holds(), [20, 9_000_000, 900]);
     for command in ["commit", "rollback"] {
-        let why = switch.refused("switch.sock", &[command]);
+        let why = switch.error_by("switch.sock", &[command]);
         assert!(why.contains("no reload waits"), "{why}");
     }
     switch.stop();
@@ -467,7 +459,7 @@ fn a_reload_that_fails_half_way_leaves_the_old_settings() {
     switch.done(&["set", "npcc.wan0.3.few", "900"]);
     let before = switch.holds();
     switch.config(&changed());
-    let why = switch.refused("switch.sock", &["reload", "--confirm", "60s"]);
+    let why = switch.error_by("switch.sock", &["reload", "--confirm", "60s"]);
     assert!(why.contains("nothing was changed"), "{why}");
     assert_eq!(switch.holds(), before);
     assert!(switch.show("audit")["pending"].is_null());
@@ -503,10 +495,10 @@ fn a_panic_of_any_thread_stops_all_in_order_and_exits_1() {
 fn a_request_that_panics_is_answered_and_the_switch_goes_on() {
     let _alone = alone();
     let mut switch = with_fault("request");
-    let why = switch.refused("switch.sock", &["clear", "counters"]);
+    let why = switch.error_by("switch.sock", &["clear", "counters"]);
     assert!(why.contains("the request panicked"), "{why}");
     switch.done(&["show", "ports"]);
-    let why = switch.refused("switch.sock", &["clear", "counters"]);
+    let why = switch.error_by("switch.sock", &["clear", "counters"]);
     assert!(why.contains("the request panicked"), "{why}");
     switch.stop();
 }

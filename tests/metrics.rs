@@ -1,21 +1,13 @@
 //! Prometheus metrics: lint, names in the documents, the dashboard and the alerts against a real scrape, and clients that are not
 //! scrapers.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 
-use common::http::{Watched, get};
-use common::{alone, assert_success, root};
+use crate::common::http::{Watched, get};
+use crate::common::{alone, assert_success, root};
 use npcc_testkit::wait;
 use serde_json::Value;
 

@@ -2,21 +2,12 @@
 //! through the switch and back, IPv4 and IPv6, and the TTL set by the kernel arrives one lower.
 //!
 //! Needs root. Touches only namespaces and links of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::time::Duration;
 
-use common::net::{Net, python, two_hosts};
-use common::switch::Switch;
-use common::{Lab, alone, assert_success};
+use crate::common::net::{Net, python, two_hosts};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, assert_success};
 
 /// Script that echoes datagrams and reports the TTL of each.
 const ECHO: &str = "

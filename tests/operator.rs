@@ -1,21 +1,12 @@
 //! A running switch operated by hand: `pair`, `set`, `reload`, SIGHUP, and what `show` reports about them.
 //!
 //! An endless capture comes in by dc0 and congests wan0. Nothing comes back, so no sender can be signalled until `pair` names it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use common::switch::Switch;
-use common::{Lab, alone, assert_success, tshark_cnps};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, assert_success, tshark_cnps};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};

@@ -1,22 +1,15 @@
 //! The web page in a real browser: it shows a live depth, contacts only the switch, and says so when the switch is dead.
 //!
 //! Without Debian's `chromium` the tests say so and pass; scripts/test installs it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
 
-mod common;
-
+use npcc_testkit::skip::skipped;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use common::alone;
-use common::http::{Watched, get, get_by};
+use crate::common::alone;
+use crate::common::http::{Watched, get, get_by};
 
 /// Returns the document after some seconds of the page's time; none without a browser.
 fn dom(address: SocketAddr) -> Option<String> {
@@ -35,11 +28,10 @@ fn dom(address: SocketAddr) -> Option<String> {
         .stdin(Stdio::null())
         .output();
     let Ok(output) = output else {
-        let signalled = "skipped: no chromium, so the page was not looked at (apt-get install chromium, or scripts/test)\n";
-        let _ = std::io::stderr().write_all(signalled.as_bytes());
+        skipped("page", "chromium (apt-get install chromium)");
         return None;
     };
-    common::assert_success(&output);
+    crate::common::assert_success(&output);
     Some(String::from_utf8(output.stdout).unwrap())
 }
 

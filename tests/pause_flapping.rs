@@ -2,18 +2,10 @@
 //! watchdog's time is over, is a storm.
 //!
 //! Needs root. Touches only namespaces and links of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
 
-mod common;
-
-use common::alone;
-use common::forge::{self, Packet, RECEIVER, SENDER, Script};
-use common::switch::Switch;
+use crate::common::alone;
+use crate::common::forge::{self, Packet, RECEIVER, SENDER, Script};
+use crate::common::switch::Switch;
 
 /// Returns a frame that pauses priority 3 for `quanta` quanta (802.1Q, 36.1.3).
 fn pause(quanta: u16) -> Vec<u8> {

@@ -2,22 +2,14 @@
 //! priority 3, the switches propagate the pause hop by hop, and the near host obeys it.
 //!
 //! Needs root. Touches only namespaces and links of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::net::{Net, peer, run};
-use common::switch::Switch;
-use common::{Lab, alone, assert_success};
+use crate::common::net::{Net, peer, run};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, assert_success};
 use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 use serde::Deserialize;

@@ -1,16 +1,8 @@
 //! Scripts for pktgen-dpdk, run by Lua against a stand-in that has pktgen's calls and nothing else.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::process::Command;
 
-use common::{assert_success, root};
+use crate::common::{assert_success, root};
 
 /// Runs a script; returns the words of each line it prints.
 fn run(script: &str, settings: &[(&str, &str)]) -> Vec<Vec<String>> {

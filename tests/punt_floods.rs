@@ -2,23 +2,12 @@
 //! discovery.
 //!
 //! `NPCC_SECONDS` makes it last longer. Needs root. Touches only namespaces and links of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::too_many_lines,
-    clippy::cast_possible_truncation,
-    reason = "a test says what is wrong by panicking, and its numbers are small"
-)]
-
-mod common;
 
 use std::process::Child;
 
-use common::net::{Space, peer, strange_hosts};
-use common::rack::Rack;
-use common::{Lab, alone, assert_success, seconds};
+use crate::common::net::{Space, peer, strange_hosts};
+use crate::common::rack::Rack;
+use crate::common::{Lab, alone, assert_success, seconds};
 use npcc_pipeline::wire::checksum;
 use npcc_testkit::capture::{self, Captured};
 use serde_json::Value;

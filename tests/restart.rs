@@ -1,23 +1,14 @@
 //! Restarts under a service manager that keeps descriptors: the state that stays in Linux, and the descriptors that are closed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::alone;
-use common::frr::{Frr, bgp_host};
-use common::manager::Manager;
-use common::net::{Space, run};
-use common::rack::{Rack, text};
+use crate::common::alone;
+use crate::common::frr::{Frr, bgp_host};
+use crate::common::manager::Manager;
+use crate::common::net::{Space, run};
+use crate::common::rack::{Rack, text};
 use npcc_testkit::wait;
 
 /// Returns links, addresses and routes of the switch's namespace, as `ip` prints them without lifetimes and counters.

@@ -1,21 +1,11 @@
 //! Restarts under a service manager that keeps descriptors: counters, and the flows that NPCC signals, continue.
-#![allow(
-    clippy::unwrap_used,
-    clippy::too_many_lines,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use common::busy::{BUSY, busy};
-use common::manager::Manager;
-use common::{Lab, alone, http};
+use crate::common::busy::{BUSY, busy};
+use crate::common::manager::Manager;
+use crate::common::{Lab, alone, http};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_pipeline::wire::mac_control;

@@ -1,18 +1,10 @@
 //! Sandbox: a running switch can do what it must and nothing more. Skips what needs root where the process has no capabilities.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use common::crash::Victim;
-use common::{Lab, NULL_PORTS, alone};
+use crate::common::crash::Victim;
+use crate::common::{Lab, NULL_PORTS, alone};
 
 /// Bit of CAP_NET_ADMIN in a capability set.
 const NET_ADMIN: u64 = 1 << 12;

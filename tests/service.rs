@@ -1,11 +1,4 @@
 //! The switch as a service: its units, its notifications to the service manager, its journal entries, and the support archive.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -15,10 +8,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::manager::{Manager, fields};
-use common::net::Space;
-use common::switch::Switch;
-use common::{Lab, NULL_PORTS, Running, alone, assert_success, http, root};
+use crate::common::manager::{Manager, fields};
+use crate::common::net::Space;
+use crate::common::switch::Switch;
+use crate::common::{Lab, NULL_PORTS, Running, alone, assert_success, http, root};
 use npcc_testkit::wait;
 
 /// A running switch; the test acts as its service manager.

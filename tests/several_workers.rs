@@ -2,21 +2,12 @@
 //! thread shares with a wide tick; and a flood into a full channel between them.
 //!
 //! `NPCC_SECONDS` makes the flood last longer, which needs root and touches only a namespace of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::time::Duration;
 
-use common::net::{Space, run};
-use common::switch::Switch;
-use common::{Lab, alone, root, seconds};
+use crate::common::net::{Space, run};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, root, seconds};
 use npcc_appliance::report::model::Snapshot;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;

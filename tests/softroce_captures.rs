@@ -1,20 +1,11 @@
 //! pcap in, pcap out: real soft-RoCE traffic, split by direction onto two `net_pcap` ports, a 10 Mb/s WAN egress with NPCC.
 //! The CNPs that come out are read by scapy (ICRC and checksums recomputed) and by tshark. Live soft-RoCE guests are in
 //! `tests/softroce/`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::switch::Switch;
-use common::{Lab, alone, root, scapy_cnps, tshark_cnps};
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, root, scapy_cnps, tshark_cnps};
 use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 

@@ -1,18 +1,11 @@
 //! `top` on a terminal of its own: it shows the switch, and leaves the terminal as it was, whatever ends it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::http::Watched;
-use common::{alone, root};
+use crate::common::http::Watched;
+use crate::common::{alone, root};
 use npcc_testkit::wait;
 
 /// Escape sequences that leave the alternate screen and show the cursor.

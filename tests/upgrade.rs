@@ -1,19 +1,11 @@
 //! Upgrades: this version starts with the configurations and the state that an older one left (`tests/upgrade/`).
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::io::Read;
 use std::path::PathBuf;
 
-use common::manager::Manager;
-use common::net::Space;
-use common::{Lab, alone, root};
+use crate::common::manager::Manager;
+use crate::common::net::Space;
+use crate::common::{Lab, alone, root};
 
 /// Oldest version whose configurations and state must start this one.
 const OLD: &str = "7c7eca1";

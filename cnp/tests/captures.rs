@@ -1,12 +1,6 @@
 //! Real soft-RoCE traffic of Linux 6.1 through the flow cache and the control core: every connection is paired, with the
 //! evidence its manner of set-up must give.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test stops at what it did not expect"
-)]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 

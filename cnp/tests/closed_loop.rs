@@ -5,9 +5,7 @@
 //! AI 20 Mb/s, HAI 200 Mb/s, no byte counter; or the same with alpha that starts anew. Frames pass the real parser, flow cache and control core.
 //! Not shown here: marks and CNPs of the receiver (there are none), and pauses of the senders.
 
-mod dcqcn;
-
-use dcqcn::{Bed, Figures};
+use crate::dcqcn::{Bed, Figures};
 use npcc_cnp::policy::{PolicyKind, PolicyName};
 
 fn run(policy: PolicyKind, phase_ns: u64) -> Figures {

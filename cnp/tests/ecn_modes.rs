@@ -4,12 +4,6 @@
 //! computed anew by `etherparse`. Not shown here: which mode is good (`sim`), and that a NIC agrees with the ICRC,
 //! which masks the field (`captures.rs`, the soft-RoCE guests).
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test stops at what it did not expect"
-)]
-
 use std::net::IpAddr;
 
 use etherparse::{NetHeaders, PacketHeaders};

@@ -2,27 +2,16 @@
 //!
 //! Not shown here: the bus and its sync machine (package `feed`), and two real processes.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "a test stops at what it did not expect"
-)]
-
-mod edges;
-#[allow(dead_code, reason = "the table of pairing uses the rest")]
-mod traffic;
-
 use std::collections::HashMap;
 
-use edges::{Bus, Edge, OTHER, PEER, World};
+use crate::edges::{Bus, Edge, OTHER, PEER, World};
+use crate::traffic::{Manner, numbers, packet, scatter};
 use npcc_cnp::control::command::ControlCommand;
 use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::pair::foreign::{HOLDS, RefusedEnd, Report, ReportedEnd};
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::units::Nanos;
-use traffic::{Manner, numbers, packet, scatter};
 
 const COUNTS: [u32; 4] = [8, 64, 1_024, 4_096];
 

@@ -2,18 +2,9 @@
 //!
 //! `NPCC_HISTORIES` sets their number (scripts/test-long pair-histories), `NPCC_HISTORY` names one, which is then printed in full.
 
-#![allow(
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a test stops at what it did not expect, and tells it"
-)]
-
-mod world;
-
+use crate::world::{Dice, World, octets};
 use npcc_cnp::pair::Evidence;
 use proptest::prelude::*;
-use world::{Dice, World, octets};
 
 const EVENTS: u32 = 120;
 

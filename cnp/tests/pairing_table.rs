@@ -1,21 +1,12 @@
 //! Pairing of every manner of traffic between two addresses, with 1 to 4,096 connections: no CNP may carry a wrong queue pair.
 //!
-//! The table it measures is kept in `docs/pairing.md`; `UPDATE_SNAPSHOTS=1 cargo test -p npcc-cnp --test pairing_table` rewrites
+//! The table it measures is kept in `docs/pairing.md`; `UPDATE_SNAPSHOTS=1 cargo nextest run -p npcc-cnp --test laws pairing_table::` rewrites
 //! it. Not shown here: that a network card with each of these manners exists (the captures show two).
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "a test stops at what it did not expect"
-)]
-
-mod traffic;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use traffic::{Cell, Manner, run};
+use crate::traffic::{Cell, Manner, run};
 
 const COUNTS: [u32; 5] = [1, 8, 64, 1024, 4096];
 const BEGIN: &str = "<!-- begin of the measured table -->\n";

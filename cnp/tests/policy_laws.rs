@@ -6,8 +6,6 @@
 //! and `model` reads its growth over the shortest time in which the depth moved by eight frames, so that there a byte more
 //! may be a longer time and a smaller growth. Not shown here: the response of the senders (`closed_loop.rs`).
 
-#![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
-
 use npcc_cnp::detector::Reading;
 use npcc_cnp::policy::model::ModelConfig;
 use npcc_cnp::policy::{

@@ -1,11 +1,5 @@
 //! The table of cards in the guide is the one that the start and `check` use, and the settings that a refusal names are accepted.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test stops at what it did not expect"
-)]
-
 use npcc_config::Config;
 use npcc_config::cards::{CARDS, Card, rows, without_pause};
 use npcc_config::model::{PfcBackend, PortPfc};

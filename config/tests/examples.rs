@@ -1,11 +1,5 @@
 //! Every example in `examples/` is a complete configuration that runs as it stands.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test stops at what it did not expect"
-)]
-
 use std::path::{Path, PathBuf};
 
 use npcc_config::{Config, Sizing, load};

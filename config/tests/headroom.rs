@@ -1,12 +1,7 @@
 //! The headroom that the configuration computes, in the packet path: incast over long cables into a worker that is away now and
 //! then, with the device's receive ring between cable and worker.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    reason = "test numbers are small, and a test stops at what it did not expect"
-)]
-
+#[allow(dead_code, reason = "the pipeline's tests use the rest")]
 #[path = "../../pipeline/tests/rig/mod.rs"]
 mod rig;
 

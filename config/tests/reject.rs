@@ -3,12 +3,6 @@
 //! `UPDATE_SNAPSHOTS=1 cargo test -p npcc-config --test reject` writes the texts anew; read the
 //! difference before believing it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test stops at what it did not expect"
-)]
-
 use std::path::{Path, PathBuf};
 
 use npcc_config::{Report, Severity, parse};

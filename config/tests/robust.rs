@@ -1,11 +1,5 @@
 //! No text makes the parser panic, hang or eat the machine.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test stops at what it did not expect"
-)]
-
 use std::time::{Duration, Instant};
 
 use npcc_config::model::Evidence;

@@ -1,16 +1,12 @@
 //! Choice of a server, and the link to one that takes nothing.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod common;
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::Nats;
-use common::nats::addresses;
+use crate::common::Nats;
+use crate::common::nats::addresses;
 use npcc_feed::bus::{BusCounts, Link, Published, connect};
 use npcc_feed::settings::{Bus, Settings};
 
@@ -86,7 +82,7 @@ async fn the_first_server_is_the_one_that_is_connected() {
     for (order, first) in [([0, 1], "nats-1"), ([1, 0], "nats-2")] {
         let servers = order.map(|at| addresses(&servers)[at].clone());
         let none = folder.path().join("none.sock");
-        let path = common::settings(folder.path(), 1, &servers, "change-me-1", &none);
+        let path = crate::common::settings(folder.path(), 1, &servers, "change-me-1", &none);
         let settings = Settings::load(&path).unwrap().model;
         // A server that takes a second to answer is passed over.
         let mut count = 0;

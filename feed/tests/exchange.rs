@@ -2,19 +2,10 @@
 //!
 //! Times are walls of a loaded machine: what has to come within 2 s is tried several times, and the median counts.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    clippy::print_stdout,
-    reason = "a test fails by a panic"
-)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::nats::addresses;
-use common::{Edge, Nats, Relay, end, is_exchanged, pair, wait};
+use crate::common::nats::addresses;
+use crate::common::{Edge, Nats, Relay, end, is_exchanged, pair, wait};
 use nix::sys::signal::Signal::{SIGCONT, SIGSTOP};
 
 /// Longest time for anything on a machine that does much else.
@@ -302,7 +293,7 @@ fn wrong_credentials_are_waited_out() {
     // The first server goes on refusing.
     let path = folder.path().join("nats-2.conf");
     let text = std::fs::read_to_string(&path).unwrap();
-    common::write(&path, &text.replace("another", "change-me-2"));
+    crate::common::write(&path, &text.replace("another", "change-me-2"));
     let second = servers[1].process.as_ref().unwrap();
     second.signal(nix::sys::signal::Signal::SIGHUP);
     exchanged(&pair);
@@ -320,7 +311,7 @@ fn a_feed_may_restart() {
     exchanged(&pair);
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_npcc-feed"));
     command.args(["run", "-c", pair[0].settings.to_str().unwrap()]);
-    pair[0].feed = common::Process(command.spawn().unwrap());
+    pair[0].feed = crate::common::Process(command.spawn().unwrap());
     assert_eq!(pair[1].switch.suggested("edge-1").len(), 2000);
     pair[0].switch.sees((0..10).map(|number| end(number, 2)));
     exchanged(&pair);

@@ -1,14 +1,10 @@
 //! History of a site: kept by a leaf node of a pair, or by three nodes.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::nats::addresses;
-use common::{Edge, Nats, feed, has_row, pair, settings, text, wait, write};
+use crate::common::nats::addresses;
+use crate::common::{Edge, Nats, feed, has_row, pair, settings, text, wait, write};
 use serde_json::{Value, json};
 
 /// Commands of the operator at these servers.

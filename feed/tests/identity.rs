@@ -1,19 +1,11 @@
 //! Boxes that are known by a certificate or an NKey: the exchange, and what doctor says where the authority is another.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    reason = "a test fails by a panic"
-)]
-
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::nats::addresses;
-use common::{Edge, Nats, end, feed, is_exchanged, text, wait};
+use crate::common::nats::addresses;
+use crate::common::{Edge, Nats, end, feed, is_exchanged, text, wait};
 
 /// Makes an authority, or a certificate signed by one, `NAME.pem` with the key `NAME.key`.
 fn certificate(folder: &Path, name: &str, signed_by: Option<&str>) {
@@ -87,7 +79,7 @@ fn boxes_with_certificates_exchange_over_tls_and_a_wrong_authority_is_named() {
     let (well, said) = doctor(&pair[0].settings);
     assert!(well, "{said}");
     let right = std::fs::read_to_string(&pair[1].settings).unwrap();
-    common::write(
+    crate::common::write(
         &pair[1].settings,
         &right.replace("authority.pem", "another.pem"),
     );
@@ -103,7 +95,7 @@ fn a_box_with_an_nkey_needs_no_password() {
     const PUBLIC: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    common::write(&at.join("seed"), SEED);
+    crate::common::write(&at.join("seed"), SEED);
     let user = "user: edge-1, password: change-me-1";
     let servers = Nats::pair(at, |text| text.replace(user, &format!("nkey: {PUBLIC}")));
     let secret = at.join("edge-1.password").display().to_string();

@@ -1,20 +1,11 @@
 //! Leases of hosts' agents reach the switch of each box, under the name of the host that published them and of no other.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    clippy::print_stdout,
-    reason = "a test fails by a panic"
-)]
-
-mod common;
-
 use std::process::Command;
 use std::time::Duration;
 
+use crate::common::nats::addresses;
+use crate::common::{Nats, pair, text, wait, write};
 use async_nats::ConnectOptions;
-use common::nats::addresses;
-use common::{Nats, pair, text, wait, write};
 use npcc_feed::agent::{Lease, LeaseMessage};
 
 /// Time at which the leases end: long after this test.

@@ -1,18 +1,9 @@
 //! Commands of an operator: check, doctor, fleet, history and trial.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    clippy::print_stdout,
-    reason = "a test fails by a panic"
-)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::nats::addresses;
-use common::{Edge, FakeSwitch, Nats, feed, has_row, pair, settings, text, wait, write};
+use crate::common::nats::addresses;
+use crate::common::{Edge, FakeSwitch, Nats, feed, has_row, pair, settings, text, wait, write};
 use serde_json::json;
 
 fn doctor(settings: &std::path::Path) -> (bool, String) {
@@ -306,7 +297,7 @@ fn a_password_may_be_handed_over_by_the_service_manager() {
 fn a_trial_shows_two_boxes_that_are_equal() {
     let folder = tempfile::tempdir().unwrap();
     let [one, other] = ["one", "other"].map(|name| FakeSwitch::start(&folder.path().join(name)));
-    one.sees((0..50).map(|number| common::end(number, 1)));
+    one.sees((0..50).map(|number| crate::common::end(number, 1)));
     let sockets = [&one, &other].map(|switch| switch.socket.to_str().unwrap().to_owned());
     let out = feed(&[
         "trial",

@@ -1,14 +1,10 @@
 //! Records as they come over a real server have the form that `npcc-feed schema` publishes.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::common::nats::addresses;
+use crate::common::{Edge, Nats, end, feed, pair, text};
 use async_nats::{ConnectOptions, Subscriber};
-use common::nats::addresses;
-use common::{Edge, Nats, end, feed, pair, text};
 use futures_util::StreamExt;
 use jsonschema::Validator;
 use npcc_feed::agent::{Lease, LeaseMessage};

@@ -1,14 +1,6 @@
 //! A switch that restarts reads the kernel's state before it has its ports, and misses no change meanwhile.
 //!
 //! Needs root: namespaces and TAPs of the test's own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -17,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use common::Shared;
+use crate::common::Shared;
 use npcc_linux::netlink::ahead::Ahead;
 use npcc_linux::netlink::handle::Notice;
 use npcc_linux::netlink::report::Reason;

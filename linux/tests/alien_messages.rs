@@ -1,13 +1,4 @@
 //! Messages that are truncated, changed at random, or loop in themselves do no harm: no panic, no endless loop, no wrong event.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::cast_possible_truncation,
-    clippy::too_many_lines,
-    reason = "a test says what is wrong by panicking, and its numbers are small"
-)]
 
 use npcc_linux::table::model::Model;
 use npcc_linux::wire::event::event;

@@ -1,21 +1,9 @@
 //! Dumps of a kernel that changes meanwhile remove nothing that is still there. Root is needed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    reason = "a test says what is wrong by panicking, and its numbers are small"
-)]
-
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/live.rs"]
-mod live;
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use live::Live;
+use crate::common::live::Live;
 use npcc_pipeline::route::prefix::Prefix;
 
 /// Compares for a while, as often as it can, while other routes come and go; returns the untouched prefixes that were ever removed.
@@ -58,7 +46,7 @@ fn keeps_ipv6_routes(test: &str, receive_buffer: usize) {
     live.until("all are there", |book| {
         (0..20_000).step_by(7).all(|n| book.has(&six(false, n)))
     });
-    let top: Prefix = common::prefix("2a01::/16");
+    let top: Prefix = crate::common::prefix("2a01::/16");
     let gone = compare_under(
         &live,
         |one| one.len() == 48 && one.covering(16) == top,

@@ -1,23 +1,9 @@
 //! Tests against the kernel of this machine, in a namespace each: its notifications, and the changes it does not notify. Root is needed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::cast_possible_truncation,
-    clippy::too_many_lines,
-    reason = "a test says what is wrong by panicking, and its numbers are small"
-)]
-
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/live.rs"]
-mod live;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use live::{Live, host_mac, port_mac};
+use crate::common::live::{Live, host_mac, port_mac};
 use npcc_linux::netlink::handle::Notice;
 use npcc_pipeline::route::nexthop::Kind;
 use npcc_pipeline::units::PortId;
@@ -83,7 +69,7 @@ fn a_next_hop_is_asked_for_and_a_change_of_its_mac_address_followed() {
     live.ip("route add 192.0.2.0/24 via 10.0.0.2");
     live.ip("route add 2001:db8:f::/48 via 2001:db8::2");
     let to = |text: &'static str, mac| {
-        move |book: &common::Book| {
+        move |book: &crate::common::Book| {
             let members = book.members(text).unwrap_or_default();
             members
                 .iter()
@@ -263,7 +249,7 @@ fn routes_go_with_the_address() {
     live.ip("route add 30.0.0.0/24 via 10.0.0.2");
     live.ip("route add 31.0.0.0/24 via 10.0.9.2 src 10.0.9.1");
     live.ip("route add 32.0.0.0/24 via 10.0.1.2 src 10.0.9.1");
-    let there = |text: &'static str| move |book: &common::Book| book.has(text);
+    let there = |text: &'static str| move |book: &crate::common::Book| book.has(text);
     live.until("all", |book| {
         ["30.0.0.0/24", "31.0.0.0/24", "32.0.0.0/24"]
             .iter()
@@ -464,7 +450,7 @@ fn many_routes(test: &str, count: u32) {
         let prefix = |n: u32| format!("{}.{}.{}.0/24", 60 + (n >> 16), (n >> 8) & 255, n & 255);
         (0..count).map(move |n| format!("route {verb} {} via 10.0.{}.2", prefix(n), n & 1))
     };
-    let ours = |book: &common::Book| book.routes.len() > count as usize;
+    let ours = |book: &crate::common::Book| book.routes.len() > count as usize;
     let began = std::time::Instant::now();
     live.batch(routes("add"));
     let put = began.elapsed();
@@ -545,7 +531,7 @@ fn a_silent_change_of_a_mac_address_is_followed() {
     }
     live.ip("route add 192.0.2.0/24 via 10.0.0.2");
     live.ip("route add 2001:db8:f::/48 via 2001:db8::2");
-    let mac_of = |book: &common::Book, text: &str| {
+    let mac_of = |book: &crate::common::Book, text: &str| {
         let members = book.members(text).unwrap_or_default();
         members
             .first()

@@ -1,25 +1,11 @@
 //! Streams of a model kernel, with messages lost and dumps in between, end in the kernel's state, and the switch has the state
 //! desired for it, computed anew in the simplest way.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::cast_possible_truncation,
-    clippy::too_many_lines,
-    reason = "a test says what is wrong by panicking, and its numbers are small"
-)]
-
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/kernel.rs"]
-mod kernel;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use common::{Book, prefix};
-use kernel::Kernel;
+use crate::common::kernel::{Held, Kernel};
+use crate::common::{Book, prefix};
 use npcc_linux::fib::Member;
 use npcc_linux::table::model::Model;
 use npcc_linux::wanted::differ::Differ;
@@ -231,7 +217,7 @@ fn plain(kernel: &Kernel) -> BTreeMap<Prefix, Vec<Member>> {
     table
 }
 
-fn best(kernel: &Kernel, prefix: Prefix) -> Option<(Table, &kernel::Held)> {
+fn best(kernel: &Kernel, prefix: Prefix) -> Option<(Table, &Held)> {
     let mut of = kernel.routes.iter().filter(|((_, at, _), _)| *at == prefix);
     of.next().map(|((table, _, _), route)| (*table, route))
 }
@@ -260,7 +246,7 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
             ..Adjacency::unusable(Kind::Local)
         }));
     }
-    let hops_of = |route: &kernel::Held| -> Option<Vec<Hop>> {
+    let hops_of = |route: &Held| -> Option<Vec<Hop>> {
         match &route.way {
             Way::Hops(hops) => Some(
                 hops.iter()

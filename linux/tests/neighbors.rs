@@ -1,16 +1,8 @@
 //! Neighbours whose MAC address is not that of another host: no frame is sent there.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test says what is wrong by panicking"
-)]
-
-#[path = "common/mod.rs"]
-mod common;
 
 use std::collections::BTreeMap;
 
-use common::Book;
+use crate::common::Book;
 use npcc_linux::table::model::Model;
 use npcc_linux::wanted::differ::{Differ, Done};
 use npcc_linux::wanted::ports::{Place, Ports};
@@ -63,7 +55,7 @@ impl Bench {
         ] {
             model.apply(Event::Route(Route {
                 table: Table::Main,
-                prefix: common::prefix(prefix),
+                prefix: crate::common::prefix(prefix),
                 metric: 0,
                 action: Action::Forward,
                 way: Way::Hops(hops),

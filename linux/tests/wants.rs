@@ -1,21 +1,9 @@
 //! Desired kernel state of a configuration, and its notices of addresses from others. Root is needed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    reason = "a test says what is wrong by panicking, and its numbers are small"
-)]
-
-#[path = "common/mod.rs"]
-mod common;
-#[path = "common/live.rs"]
-mod live;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use live::{Live, host_mac};
+use crate::common::live::{Live, host_mac};
 use npcc_linux::netlink::handle::Notice;
 use npcc_linux::netlink::wants::{StaticNeighbor, StaticRoute, Wanted};
 use npcc_pipeline::route::nexthop::Kind;

@@ -1,16 +1,12 @@
 //! Interaction between workers: sharing of the pool, pauses, and what a full ring and a stop leave. The laws for any order of
 //! iterations are in `several_workers.rs`.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
-
-mod rig;
-
+use crate::rig::several::{Several, assignment};
+use crate::rig::{LOSSLESS, Setup, mac, prio, wire};
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::pause::PauseConfig;
 use npcc_pipeline::units::{BURST, PortId};
 use npcc_pipeline::wire::mac_control;
-use rig::several::{Several, assignment};
-use rig::{LOSSLESS, Setup, mac, prio, wire};
 
 const LEN: usize = 1000;
 const MARGIN: usize = 2;

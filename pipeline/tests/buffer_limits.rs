@@ -1,14 +1,7 @@
 //! Points where pause begins and ends, and capacity of headroom: the assertions of SONiC's `sai_qos_tests.py` (sonic-mgmt
 //! tests/saitests), with its default margin of two packets.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    reason = "test numbers are small, and a test stops at what it did not expect"
-)]
-
-mod rig;
-
+use crate::rig::{LOSSLESS, Rig, Setup, wire};
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::datapath::Sent;
 use npcc_pipeline::drop::DropReason;
@@ -16,7 +9,6 @@ use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::frame::{FrameVec, HeapFrame};
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId};
 use npcc_pipeline::wire::mac_control::time_of;
-use rig::{LOSSLESS, Rig, Setup, wire};
 
 const LEN: usize = 1000;
 const MARGIN: usize = 2;
@@ -71,7 +63,7 @@ fn headroom_exhaustion() {
 #[test]
 fn xon_hysteresis() {
     let setup = Setup {
-        rate: Some(BitRate(10 * rig::GIG)),
+        rate: Some(BitRate(10 * crate::rig::GIG)),
         ..Setup::default()
     };
     let offset = setup.group.xon_offset;
@@ -272,7 +264,7 @@ fn a_turn_over_rows_of_two_groups_gives_back_both() {
 #[test]
 fn xoff_is_refreshed_at_half_its_time() {
     let mut rig = filled(Setup::default(), point(&Setup::default()) + 2);
-    let lasts = time_of(u16::MAX, BitRate(10 * rig::GIG)).0;
+    let lasts = time_of(u16::MAX, BitRate(10 * crate::rig::GIG)).0;
     assert!(rig.control(0, lasts / 2 - 1).is_none());
     assert!(rig.control(0, lasts / 2).is_some());
     assert_eq!(rig.counters(0).flow.late.get(), 0);
@@ -291,7 +283,7 @@ fn xoff_is_refreshed_at_half_its_time() {
 fn an_xoff_that_was_not_sent_is_due_again() {
     let mut rig = Setup::default().build();
     let many = point(&Setup::default()) + 2;
-    let bytes = rig::frame(0, 1, 3, LEN);
+    let bytes = crate::rig::frame(0, 1, 3, LEN);
     for _ in 0..many {
         rig.take(0, &bytes, 0);
     }

@@ -4,18 +4,11 @@
 //! is captured as that, once, for the same reason; lost copies are counted, and no more is copied in an iteration than
 //! allowed.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    reason = "test numbers are small, and a test stops at what it did not expect"
-)]
-
-mod rig;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::rig::several::{Several, assignment};
+use crate::rig::{GIG, LOSSLESS, Rig, Setup, frame_with};
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::capture::{CaptureOrder, Event, Filter, HEAD, Kind, RING, TURN, Tracked, ends};
 use npcc_pipeline::drop::DropReason;
@@ -24,8 +17,6 @@ use npcc_pipeline::pause::{StormAction, WatchdogConfig};
 use npcc_pipeline::punt::FrameReceiver;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, WorkerId};
 use proptest::prelude::*;
-use rig::several::{Several, assignment};
-use rig::{GIG, LOSSLESS, Rig, Setup, frame_with};
 
 const PORTS: u8 = 3;
 /// Captured bytes, for headers only: more whole frames are dropped in one iteration than may be copied in it.

@@ -1,22 +1,13 @@
 //! Tests of links that go down and come up, and of the room for a peer that cannot be paused: findings of the review of the
 //! data path.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    reason = "test numbers are small, and a test stops at what it did not expect"
-)]
-
-mod rig;
-
+use crate::rig::{GIG, LOSSLESS, Rig, Setup, frame, prio, wire};
 use npcc_pipeline::buffer::{ControlReserve, GroupConfig};
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::egress::port::EgressQueueConfig;
 use npcc_pipeline::frame::HeapFrame;
 use npcc_pipeline::pause::{StormAction, WatchdogConfig};
 use npcc_pipeline::units::{BitRate, Nanos, PortId};
-use rig::{GIG, LOSSLESS, Rig, Setup, frame, prio, wire};
 
 const LEN: usize = 1000;
 /// Most frames of one port that may be dropped in an iteration.

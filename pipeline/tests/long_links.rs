@@ -1,18 +1,10 @@
 //! Incast over long links: no loss while headroom covers the cable, whatever the frame length; and no victim on other ports.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    reason = "test numbers are small, and a test stops at what it did not expect"
-)]
-
-mod rig;
-
+use crate::rig::sender::{LIGHT, RESPONSE, Sender};
+use crate::rig::{GIG, LOSSLESS, Rig, Setup, wire};
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::pause::PauseConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos};
-use rig::sender::{LIGHT, RESPONSE, Sender};
-use rig::{GIG, LOSSLESS, Rig, Setup, wire};
 
 /// Duration of an iteration of the worker's loop in ns.
 const TURN: u64 = 1_000;

@@ -1,14 +1,10 @@
 //! Tests of pauses that flap: the peer resumes for moments, so that no pause lasts for `detect`, and lets next to nothing
 //! through.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
-
-mod rig;
-
+use crate::rig::{GIG, Rig, Setup, wire};
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::pause::{StormAction, WatchdogConfig};
 use npcc_pipeline::units::{BitRate, Nanos};
-use rig::{GIG, Rig, Setup, wire};
 
 const LEN: usize = 4000;
 const US: u64 = 1_000;

@@ -1,19 +1,11 @@
 //! Tests of pauses that the peer requests, against 802.1Qbb, sonic-mgmt (tests/qos/test_pfc_pause.py, test_pfc_counters.py,
 //! pfcwd/test_xon_not_counted.py, docs/testplan/pfc) and verilog-ethernet's mac_pause_ctrl contract.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    reason = "test numbers are small, and a test stops at what it did not expect"
-)]
-
-mod rig;
-
+use crate::rig::{GIG, Rig, Setup, mac};
 use npcc_pipeline::counters::{TrafficCount, sum};
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::{BitRate, PortId};
 use npcc_pipeline::wire::mac_control::{self, time_of};
-use rig::{GIG, Rig, Setup, mac};
 
 const LEN: usize = 1000;
 

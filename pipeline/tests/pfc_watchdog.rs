@@ -1,17 +1,9 @@
 //! Tests of the PFC watchdog, after those of SONiC's pfcwd (sonic-mgmt tests/pfcwd and docs/testplan/pfcwd).
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    reason = "test numbers are small, and a test stops at what it did not expect"
-)]
-
-mod rig;
-
+use crate::rig::{Rig, Setup};
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::pause::{StormAction, WatchdogConfig};
 use npcc_pipeline::units::Nanos;
-use rig::{Rig, Setup};
 
 const LEN: usize = 1000;
 const MS: u64 = 1_000_000;
@@ -106,7 +98,10 @@ fn a_storm_from_before_the_start_goes_on_at_once_and_ends_in_time() {
         let mut rig = rig_with(StormAction::Drop);
         // Forwarding begins long after the path was made.
         let (port, start) = (npcc_pipeline::units::PortId(1), 5_000 * MS);
-        assert!(rig.path.resume_storm(port, rig::prio(3), Nanos(4_000 * MS)));
+        assert!(
+            rig.path
+                .resume_storm(port, crate::rig::prio(3), Nanos(4_000 * MS))
+        );
         rig.push(0, 1, 3, LEN, 10, start);
         rig.push(0, 1, 5, LEN, 10, start);
         assert_eq!(rig.dropped(DropReason::PfcStorm), 10);
@@ -144,7 +139,7 @@ fn a_storm_from_before_the_start_is_of_no_meaning_where_nobody_watches_for_it() 
     let mut setup = Setup::default();
     setup.pause.watchdog = None;
     let mut none = setup.build();
-    assert!(!none.path.resume_storm(port, rig::prio(3), began));
+    assert!(!none.path.resume_storm(port, crate::rig::prio(3), began));
     let mut setup = Setup::default();
     setup.pause.watchdog = Some(WatchdogConfig {
         detect: Nanos(DETECT),
@@ -154,7 +149,7 @@ fn a_storm_from_before_the_start_is_of_no_meaning_where_nobody_watches_for_it() 
         action: StormAction::Drop,
     });
     let mut lossy = setup.build();
-    assert!(!lossy.path.resume_storm(port, rig::prio(0), began));
+    assert!(!lossy.path.resume_storm(port, crate::rig::prio(0), began));
     for rig in [&mut none, &mut lossy] {
         rig.push(0, 1, 0, LEN, 10, 0);
         rig.push(0, 1, 3, LEN, 10, 0);

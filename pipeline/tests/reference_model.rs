@@ -3,21 +3,13 @@
 //! Laws: the account closes in frames and bytes; every group holds the frames accepted and not yet sent; no lossless frame is
 //! lost while senders stop within the grace for which headroom was computed; a paused queue sends nothing; every pause ends.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    reason = "test numbers are small, and a test stops at what it did not expect"
-)]
-
-mod rig;
-
+use crate::rig::{GIG, LOSSLESS, Rig, Setup, frame_with, prio, wire};
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::units::{BURST, BitRate, PortId};
 use npcc_pipeline::wire::mac_control::time_of;
 use proptest::prelude::*;
-use rig::{GIG, LOSSLESS, Rig, Setup, frame_with, prio, wire};
 
 const PORTS: u8 = 3;
 /// Bytes a sender still delivers after our XOFF.

@@ -1,20 +1,12 @@
 //! Tests of shares, rates and marks at full width: sonic-mgmt's DWRR (sai_qos_tests.py) and docs/testplan/ecn (ECN_ACCURACY,
 //! EGRESS_ECN).
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    reason = "test numbers are small, and a test stops at what it did not expect"
-)]
-
-mod rig;
-
+use crate::rig::{GIG, Rig, Setup, prio, wire};
 use npcc_pipeline::egress::ecn::{CERTAIN, Red};
 use npcc_pipeline::egress::port::EgressQueueConfig;
 use npcc_pipeline::egress::scheduler::Discipline;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{BitRate, Nanos, PortId};
-use rig::{GIG, Rig, Setup, prio, wire};
 
 fn queues(of: impl Fn(u8) -> EgressQueueConfig) -> [EgressQueueConfig; 8] {
     std::array::from_fn(|n| of(n as u8))
@@ -249,7 +241,7 @@ fn wred_drops_not_ect_only() {
     let mut rig = setup.build();
     rig.push(0, 1, 0, LEN, 20, 0);
     assert_eq!(rig.all_drops(), 0, "ECT");
-    let mut not_ect = rig::frame(0, 1, 0, LEN);
+    let mut not_ect = crate::rig::frame(0, 1, 0, LEN);
     not_ect[15] = 0;
     let sum = u32::from(u16::from_be_bytes([not_ect[24], not_ect[25]])) + 2;
     not_ect[24..26].copy_from_slice(&((sum & 0xffff) as u16).to_be_bytes());

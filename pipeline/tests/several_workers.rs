@@ -4,22 +4,14 @@
 //! because the receiving worker stops polling; a group holds the frames received and not yet sent, wherever they are; only the
 //! owner of a port pauses its peer; frames of a flow keep their order.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::cast_possible_truncation,
-    reason = "test numbers are small, and a test stops at what it did not expect"
-)]
-
-mod rig;
-
+use crate::rig::several::{Several, assignment};
+use crate::rig::{GIG, LOSSLESS, Setup, mac, wire};
 use npcc_pipeline::buffer::GroupConfig;
 use npcc_pipeline::handoff::WorkerPlan;
 use npcc_pipeline::units::{BURST, BitRate, PortId};
 use npcc_pipeline::wire::mac_control;
 use npcc_pipeline::wire::mac_control::time_of;
 use proptest::prelude::*;
-use rig::several::{Several, assignment};
-use rig::{GIG, LOSSLESS, Setup, mac, wire};
 
 const PORTS: u8 = 4;
 const GRACE: u64 = 60_000;
@@ -267,7 +259,7 @@ fn drive(events: Vec<Event>, assignment: &WorkerPlan) {
             moved += model.turn(worker);
         }
         moved += (0..PORTS).map(|port| model.pull(port)).sum::<usize>();
-        let idle = |path: &rig::Path| {
+        let idle = |path: &crate::rig::Path| {
             path.handed_over() && (0..PORTS).all(|port| path.frames_queued(PortId(port)) == 0)
         };
         if moved == 0 && round > 1 && model.several.paths.iter().all(idle) {

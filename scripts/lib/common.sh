@@ -6,6 +6,17 @@ cd "$root"
 say() { printf '\n== %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
+# Where tests and scripts write what they skipped, a line each: name, tab, need. `scripts/test` prints it at its end.
+skips=${NPCC_SKIPS:-}
+
+# skipped NAME NEED: reports that NAME was not tested. Under CI=true this fails, unless NPCC_SKIP names it (NPCC_SKIP=page,guests).
+skipped() {
+    printf '   skipped: %s needs %s\n' "$1" "$2"
+    [ -z "$skips" ] || printf '%s\t%s\n' "$1" "$2" >> "$skips"
+    case ",${NPCC_SKIP:-}," in *",$1,"*) return 0 ;; esac
+    [ "${CI:-}" != true ] || die "$1 was not tested: it needs $2. Provide it, or set NPCC_SKIP=$1"
+}
+
 # Debian packages: DPDK with its drivers, what bindgen and cc need, and the tools the tests compare with. A name that ends in `#`
 # goes on with the number of DPDK's ABI: 23 in Debian 12, 25 in Debian 13.
 packages=(build-essential pkg-config libclang-dev libdpdk-dev librte-net-pcap# librte-net-ring# librte-net-null#
@@ -67,6 +78,36 @@ install_packages() {
         env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
+# Packages that link no DPDK, and need none to be built or tested.
+plain_packages=(-p npcc-pipeline -p npcc-cnp -p npcc-config -p npcc-doctor -p npcc-feed -p npcc-linux -p npcc-sim -p npcc-heap -p npcc-simd -p npcc-card -p npcc-testkit)
+
+need_nextest() {
+    cargo nextest --version >/dev/null 2>&1 || quietly "installing cargo-nextest" cargo install --locked cargo-nextest
+}
+
+# nextest ARGUMENTS...: each test in a process of its own, as .config/nextest.toml says.
+nextest() {
+    need_nextest
+    cargo nextest run "$@"
+}
+
+formatting() {
+    if cargo fmt --version >/dev/null 2>&1; then
+        cargo fmt --all --check
+    else
+        skipped formatting "rustfmt (rustup component add rustfmt)"
+    fi
+}
+
+# lints PACKAGES...: clippy on all targets of the packages.
+lints() {
+    if cargo clippy --version >/dev/null 2>&1; then
+        cargo clippy "$@" --all-targets --quiet -- -D warnings
+    else
+        skipped lints "clippy (rustup component add clippy)"
+    fi
+}
+
 # Rust is the one thing the user brings.
 need_rust() {
     command -v cargo >/dev/null || die "cargo is missing: install Rust 1.91 or newer (https://rustup.rs)"
@@ -79,12 +120,16 @@ debug_switch() {
     [ -n "${NPCC_SWITCH:-}" ] || cargo build --quiet --bin npcc-switch
 }
 
-# At least so many huge pages of 2 MB, until the script ends.
+# At least so many huge pages of 2 MB, and a place for files in them, until the script ends; false where the kernel gives fewer.
 reserve_hugepages() {
-    local pages=/proc/sys/vm/nr_hugepages
+    local pages=/proc/sys/vm/nr_hugepages mounted=
     reserved=$(cat $pages)
-    trap 'echo "$reserved" > /proc/sys/vm/nr_hugepages' EXIT
-    [ "$reserved" -ge "$1" ] || echo "$1" > $pages
+    mountpoint -q /dev/hugepages || { mkdir -p /dev/hugepages && mount -t hugetlbfs none /dev/hugepages && mounted=yes; } 2>/dev/null
+    trap "echo $reserved > $pages${mounted:+; umount /dev/hugepages}" EXIT
+    [ "$reserved" -ge "$1" ] || echo "$1" 2>/dev/null > $pages
+    [ "$(cat $pages)" -ge "$1" ] && return
+    printf 'error: the kernel gives %s huge pages of 2 MB, and %s are needed\n' "$(cat $pages)" "$1" >&2
+    return 1
 }
 
 # scapy >= 2.6 knows the ICRC of IPv6; Debian's is older. A virtual environment of the project's own.

@@ -1,11 +1,6 @@
 //! Cold start over 100 km where the senders' hosts report their queue pairs: how deep the queue gets, by the delay of the reports.
 //!
 //! `cargo test -p npcc-sim --test host_feed -- --nocapture` prints the table in docs/evidence.md.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test fails by panicking, and prints its table"
-)]
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
 //! Each imperfection has its documented effect, and a run without them is unaffected by their existence.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use npcc_sim::engine::{self, Outcome};
 use npcc_sim::scenario::{Scenario, Scheme};

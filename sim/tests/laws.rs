@@ -1,5 +1,4 @@
 //! Invariants of every run: frames are conserved, rates are kept, a seed gives one outcome, lossless means lossless.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,4 @@
 //! Measure of harm: its constants, its near-zero rate of false alarms in ECN against itself, and that it finds harm that is there.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

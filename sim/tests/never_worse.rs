@@ -1,10 +1,5 @@
 //! NPCC's policies against ECN alone, same marks, same seeds: never worse, in the scenarios that stand for the matrix. The whole matrix
 //! runs, with eight seeds, in `scripts/test-long never-worse`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::fmt::Write;
 

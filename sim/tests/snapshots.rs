@@ -1,6 +1,5 @@
 //! The standard scenarios' tables, a few ms of each. A change of a policy shows here: look at the difference, and if it is
 //! meant, write the tables anew with `UPDATE_SNAPSHOTS=1 cargo test -p npcc-sim --test snapshots`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
 use std::path::Path;

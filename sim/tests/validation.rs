@@ -1,5 +1,4 @@
 //! Validation: the model reproduces known results within stated bounds.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::common::alone;
 use super::{LOSING, Switch, pause, roce, start, tshark, word};
+use crate::common::alone;
 
 #[test]
 fn received_sent_and_originated_frames_are_captured_by_port_queue_and_filter() {

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use npcc_pipeline::wire::checksum;
 
-use super::common::net::Space;
-use super::common::{alone, assert_success};
 use super::{LOSING, Switch, losing, pause, start, tshark, word};
+use crate::common::net::Space;
+use crate::common::{alone, assert_success};
 
 fn reasons(lines: &[Vec<String>]) -> BTreeSet<String> {
     let reason = |line: &Vec<String>| word(&line[0], "reason").map(str::to_owned);

@@ -2,9 +2,9 @@
 
 use std::process::{Child, Command, Stdio};
 
-use super::common::net::run;
-use super::common::{Running, alone, assert_success};
 use super::{LOSING, losing, pause, start, tshark};
+use crate::common::net::run;
+use crate::common::{Running, alone, assert_success};
 
 #[test]
 fn a_capture_ends_with_its_client_however_that_goes() {

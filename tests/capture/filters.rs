@@ -6,7 +6,7 @@ use std::process::Command;
 use npcc_pipeline::capture::{Fields, Filter, Seen};
 use npcc_testkit::capture::{self, Captured};
 
-use super::common::{assert_success, root};
+use crate::common::{assert_success, root};
 
 /// Pairs of a filter of ours and tshark's for the same frames.
 const PAIRS: [(&str, &str); 16] = [

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::common::net::run;
-use super::common::{Running, alone};
 use super::{Switch, roce, start};
+use crate::common::net::run;
+use crate::common::{Running, alone};
 
 /// Two ports without a rate limit: every frame is forwarded, as fast as a worker can.
 const FAST: &str = "version: 1

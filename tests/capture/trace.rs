@@ -3,8 +3,8 @@
 use npcc_testkit::wait;
 use serde_json::Value;
 
-use super::common::alone;
 use super::{LOSING, Switch, pause, roce, start};
+use crate::common::alone;
 
 #[test]
 fn a_packet_is_traced_stage_by_stage() {

@@ -277,7 +277,6 @@ struct Hosts {
 /// Frames that passed one way.
 #[derive(Debug, Deserialize)]
 pub struct Way {
-    pub sent: u32,
     pub came: u32,
     pub disorder: u32,
     pub damaged: u32,

@@ -1,5 +1,4 @@
 //! A switch as a child process on captures, and the oracles that read its output.
-#![allow(dead_code, reason = "each test file uses its part")]
 #![allow(unreachable_pub, reason = "shared by test files as a module")]
 
 pub mod busy;
@@ -52,7 +51,12 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Returns a command that runs the program under test. nextest decides which tests run beside each other, so plain `cargo test` is refused.
 pub fn switch() -> Command {
+    assert!(
+        std::env::var_os("NEXTEST").is_some(),
+        "these tests start switches that poll two cores: cargo nextest run -p npcc-switch --test process process:: NAME"
+    );
     let mut command = Command::new(env!("CARGO_BIN_EXE_npcc-switch"));
     command.stdin(Stdio::null());
     command
@@ -255,7 +259,6 @@ pub struct ScapyCnp {
     pub ttl: u8,
     pub sport: u16,
     pub dport: u16,
-    pub len: usize,
     pub vlan: Option<u16>,
     pub pcp: Option<u8>,
     pub dqpn: u32,

@@ -2,6 +2,14 @@
 
 use std::process::{Command, Stdio};
 
+/// Stops a test that makes namespaces where it may not.
+fn assert_root() {
+    assert!(
+        nix::unistd::geteuid().is_root(),
+        "this test makes network namespaces: run scripts/test as root, or scripts/check, which needs no root"
+    );
+}
+
 /// Network namespaces and links of a test; removed on drop.
 pub struct Net {
     id: u32,
@@ -12,6 +20,7 @@ pub struct Net {
 impl Net {
     /// Creates the namespaces of these hosts; `links` are the ends of links that are in none.
     pub fn of(spaces: &'static [&'static str], links: &'static [&'static str]) -> Net {
+        assert_root();
         let net = Net {
             id: std::process::id(),
             spaces,
@@ -60,6 +69,7 @@ pub struct Space(pub String);
 impl Space {
     /// Names the namespace after this test and this process.
     pub fn of(test: &str) -> Space {
+        assert_root();
         Space(format!("npcc-{test}-{}", std::process::id()))
     }
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
+use super::liar::Liar;
+use super::relay::Relay;
 use crate::common::Running;
 use crate::common::net::run;
 use crate::common::switch::Switch;
-use crate::liar::Liar;
-use crate::relay::Relay;
 
 /// Both servers and both feeds, under the process that starts them on loopback from the shipped configuration.
 pub(crate) struct Feeds {

@@ -8,12 +8,12 @@ use npcc_cnp::pair::port_hash::port_of;
 use npcc_testkit::wait;
 use serde_json::{Value, json};
 
+use super::hosts::{FRAME, Hosts, SURVIVOR, numbers};
+use super::pair::Pair;
+use super::{assert_nearly_all, is_nearly_all};
 use crate::common::alone;
 use crate::common::forge::{A, B};
 use crate::common::switch::Switch;
-use crate::hosts::{FRAME, Hosts, SURVIVOR, numbers};
-use crate::pair::Pair;
-use crate::{assert_nearly_all, is_nearly_all};
 
 const CONNECTIONS: u32 = 64;
 /// The default of `npcc.cnp.earned`, in bytes.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use npcc_testkit::wait;
 
+use super::feeds::Feeds;
+use super::hosts::{Hosts, Paths, Seen, numbers};
 use crate::common::Lab;
 use crate::common::forge::{config, links};
 use crate::common::net::Net;
 use crate::common::switch::Switch;
-use crate::feeds::Feeds;
-use crate::hosts::{Hosts, Paths, Seen, numbers};
 
 /// Bytes of a flow that earn a CNP, `npcc.cnp.earned` of the boxes: few, so that a short test signals all flows.
 const EARNED: u64 = 1_000;

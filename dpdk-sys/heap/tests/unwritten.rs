@@ -1,5 +1,4 @@
 //! An aborted process, whose text is written before it ends.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;

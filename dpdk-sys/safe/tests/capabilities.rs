@@ -4,6 +4,7 @@
     reason = "clippy knows tests by their attribute, which helpers lack"
 )]
 
+use npcc_testkit::skip::skipped;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,7 @@ fn all_threads_keep_what_is_kept_and_nothing_else() {
     let admin = 1 << Capability::NetAdmin as u8;
     let before = permitted();
     if before.iter().any(|set| set & admin == 0 || *set == admin) {
-        println!("skipped: it needs root");
+        skipped("capabilities", "root");
         return;
     }
     let stop = Arc::new(AtomicBool::new(false));

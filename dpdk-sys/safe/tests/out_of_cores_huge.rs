@@ -2,6 +2,7 @@
 
 mod common;
 
+use npcc_testkit::skip::skipped;
 use std::fs;
 
 use npcc_dpdk::{Eal, Mempool, MempoolConfig};
@@ -9,7 +10,10 @@ use npcc_dpdk::{Eal, Mempool, MempoolConfig};
 #[test]
 fn no_hugepage_is_dumped_whenever_it_was_mapped() {
     if npcc_dpdk::hugepages_available() < 128 << 20 {
-        println!("skipped: 128 MiB of free hugepages are needed");
+        skipped(
+            "hugepages",
+            "128 MiB of free huge pages (echo 64 > /proc/sys/vm/nr_hugepages)",
+        );
         return;
     }
     let args = ["--in-memory", "--no-pci", "--no-telemetry", "-l", "0"];

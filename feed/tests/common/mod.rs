@@ -1,5 +1,5 @@
 //! Real nats-servers, feeds as processes, and switches that speak the management protocol from a thread.
-#![allow(dead_code, unused_imports, reason = "each test file uses its part")]
+
 #![allow(unreachable_pub, reason = "shared by test files as a module")]
 
 pub mod fake_switch;

@@ -1,5 +1,4 @@
 //! Namespace for one test, with TAPs on which a thread answers ARP and ND.
-#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -20,7 +19,7 @@ use npcc_linux::{Integration, Running, Settings};
 use npcc_pipeline::units::{Mac, PortId};
 use npcc_testkit::wait;
 
-use super::common::{Book, Shared};
+use super::{Book, Shared};
 
 /// Hosts that answer on the TAPs: addresses and their MAC addresses.
 pub type Hosts = Arc<Mutex<BTreeMap<IpAddr, Mac>>>;

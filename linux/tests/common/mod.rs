@@ -1,5 +1,8 @@
 //! Shared test code: a Fib that records its state.
-#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
+#![allow(unreachable_pub, reason = "shared by test files as a module")]
+
+pub mod kernel;
+pub mod live;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

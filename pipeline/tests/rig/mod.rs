@@ -1,7 +1,6 @@
 //! Test rig: a switch with any number of ports, a route to each, simulated time, and a peer's view of pause.
 
 #![allow(
-    dead_code,
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
     reason = "each test file uses its part of the rig, and stops at what it did not expect"

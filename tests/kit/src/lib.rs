@@ -9,5 +9,6 @@ pub mod mixed_path;
 pub mod npcc;
 pub mod ring_rig;
 pub mod room_frame;
+pub mod skip;
 pub mod two_ports;
 pub mod wait;

@@ -1,13 +1,4 @@
 //! `capture` and `trace packet` of a running switch: tshark reads the frames that the switch counted, and no capture stays on.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-#[path = "../common/mod.rs"]
-mod common;
 
 mod chosen;
 mod dropped;
@@ -20,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::switch::Switch;
-use common::{Lab, assert_success};
+use crate::common::switch::Switch;
+use crate::common::{Lab, assert_success};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_pipeline::wire::{checksum, mac_control};

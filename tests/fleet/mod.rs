@@ -2,16 +2,6 @@
 //! that fails, and a peer that lies.
 //!
 //! Needs root and nats-server. Touches only namespaces and links of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    reason = "a test says what is wrong by panicking"
-)]
-
-#[path = "../common/mod.rs"]
-mod common;
 
 mod feeds;
 mod hosts;
@@ -20,8 +10,8 @@ mod lies;
 mod pair;
 mod relay;
 
-use common::alone;
-use common::net::run;
+use crate::common::alone;
+use crate::common::net::run;
 use hosts::{HALF_OF_ANSWERS, Hosts, ONE_BOX, Paths, QUARTERS, SURVIVOR, Seen, numbers};
 use npcc_testkit::wait;
 use pair::Pair;

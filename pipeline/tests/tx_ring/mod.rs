@@ -1,13 +1,7 @@
 //! A transmit ring as a queue: what a card holds, and what it sends, for every style in which drivers answer.
 //!
-//! `cargo test -p npcc-pipeline --test tx_ring -- --nocapture --test-threads 1` prints the tables of docs/measurements.md.
+//! `cargo nextest run -p npcc-pipeline --test laws tx_ring:: --no-capture` prints the tables of docs/measurements.md.
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    reason = "a test stops at what it did not expect, and prints tables"
-)]
 
 mod sim;
 mod trust;
