@@ -37,7 +37,7 @@ fn an_abort_waits_for_what_was_said_and_ends_the_process_by_its_signal() {
     if std::env::var_os(ABORTS).is_some() {
         aborts();
     }
-    let name = "an_abort_waits_for_what_was_said_and_ends_the_process_by_its_signal";
+    let name = "unwritten::an_abort_waits_for_what_was_said_and_ends_the_process_by_its_signal";
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(ABORTS, "1")
