@@ -205,6 +205,9 @@ pub fn setup(config: &Config, sizing: &Sizing, free: Free) -> Result<EalSetup, E
     let in_memory = !no_huge && requested.has("--in-memory");
     let prefix = format!("--file-prefix={}", file_prefix(&config.telemetry.socket));
     add(!requested.has("--file-prefix") && !in_memory, &prefix);
+    // No other process maps this memory: without files its pages are free again when the process ends, however it does.
+    let unlinks = requested.has("--huge-unlink") || requested.has("--single-file-segments");
+    add(!no_huge && !in_memory && !unlinks, "--huge-unlink=always");
     let devices: Vec<String> = devices(config).collect();
     add(devices.is_empty() && !requested.has("--no-pci"), "--no-pci");
     args.extend(devices);

@@ -94,7 +94,10 @@ fn without_hugepages_ordinary_memory_is_used_and_in_memory_dropped() {
     let plan = planned("dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }\n", 0).unwrap();
     assert!(plan.no_huge);
     let args = plan.args.join(" ");
-    assert!(!args.contains("--in-memory"), "{args}");
+    assert!(
+        !args.contains("--in-memory") && !args.contains("--huge-unlink"),
+        "{args}"
+    );
     for flag in [
         "-l 0,1",
         "--no-pci",
@@ -142,6 +145,27 @@ fn with_hugepages_the_operators_arguments_stand() {
         args.contains("--in-memory") && !args.contains("--file-prefix"),
         "{args}"
     );
+}
+
+/// DPDK refuses the option beside `--single-file-segments`.
+#[test]
+fn files_in_hugepages_are_unlinked_at_once_unless_the_operator_wants_otherwise() {
+    let unlinked = |text: &str| {
+        let plan = planned(text, 8 << 30).unwrap();
+        assert!(!plan.no_huge);
+        plan.args.contains(&"--huge-unlink=always".to_owned())
+    };
+    assert!(unlinked(""));
+    for own in [
+        "--in-memory",
+        "--huge-unlink=existing",
+        "--single-file-segments",
+    ] {
+        assert!(
+            !unlinked(&format!("dpdk: {{ eal_args: [{own}] }}\n")),
+            "{own}"
+        );
+    }
 }
 
 #[test]
