@@ -1,46 +1,15 @@
 //! Records as they come over a real server have the form that `npcc-feed schema` publishes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::common::nats::addresses;
 use crate::common::{Edge, Nats, end, feed, pair, text};
 use async_nats::{ConnectOptions, Subscriber};
+use crate::common::published::{Claims, schemas};
+use crate::common::{Edge, Nats, end, pair};
 use futures_util::StreamExt;
-use jsonschema::Validator;
 use npcc_feed::agent::{Lease, LeaseMessage};
 use serde_json::{Value, json};
-
-/// Validators of the published schema, by the last part of the subject.
-fn published() -> BTreeMap<String, Validator> {
-    let out = feed(&["schema"]);
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    let schema: BTreeMap<String, Value> = serde_json::from_slice(&out.stdout).unwrap();
-    let validator =
-        |(kind, schema): (String, Value)| (kind, jsonschema::validator_for(&schema).unwrap());
-    schema.into_iter().map(validator).collect()
-}
-
-#[track_caller]
-fn assert_valid(validator: &Validator, record: &Value) {
-    let errors: Vec<String> = validator
-        .iter_errors(record)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert!(errors.is_empty(), "{errors:?} in {record:#}");
-}
-
-/// Asserts that a record without any one of its keys, or of another version, is none.
-#[track_caller]
-fn assert_needs_all_keys(validator: &Validator, record: &Value) {
-    for key in record.as_object().unwrap().keys() {
-        let mut without = record.clone();
-        without.as_object_mut().unwrap().remove(key);
-        assert!(!validator.is_valid(&without), "without {key}: {without:#}");
-    }
-    let mut later = record.clone();
-    later["v"] = json!(2);
-    assert!(!validator.is_valid(&later), "version 2");
-}
 
 /// Subscribes as the second box's user.
 async fn subscribe(server: &Nats, subject: &'static str) -> Subscriber {
@@ -52,7 +21,7 @@ async fn subscribe(server: &Nats, subject: &'static str) -> Subscriber {
 
 #[tokio::test]
 async fn each_record_has_the_published_form() {
-    let published = published();
+    let mut claims = Claims::default();
     let folder = tempfile::tempdir().unwrap();
     let servers = Nats::pair(folder.path(), |text| text);
     let mut messages = subscribe(&servers[0], "npcc.dc1.*.*").await;
@@ -66,9 +35,9 @@ async fn each_record_has_the_published_form() {
         let message = messages.next().await.unwrap();
         let kind = message.subject.rsplit('.').next().unwrap().to_owned();
         let record: Value = serde_json::from_slice(&message.payload).unwrap();
-        assert_valid(&published[&kind], &record);
+        claims.valid(&kind, &record);
         if left.remove(kind.as_str()) {
-            assert_needs_all_keys(&published[&kind], &record);
+            claims.needs_all_keys(&kind, &record);
         }
         if kind == "state" {
             states += 1;
@@ -80,8 +49,9 @@ async fn each_record_has_the_published_form() {
         }
     }
     let gap = json!({"v": 1, "site": "dc1", "box": "edge-1", "at": 1, "gap": true});
-    assert_valid(&published["events"], &gap);
-    assert_needs_all_keys(&published["events"], &gap);
+    claims.valid("events", &gap);
+    claims.needs_all_keys("events", &gap);
+    claims.hold();
 }
 
 /// The times of another process of the switch begin at 0: its lines come though they are before the last one of the process that ended.
@@ -115,7 +85,7 @@ async fn lines_of_the_log_come_after_a_restart_of_the_switch() {
 
 #[test]
 fn leases_have_the_published_form() {
-    let validator = &published()["leases"];
+    let mut claims = Claims::default();
     let lease = Lease {
         to: [10, 0, 1, 2].into(),
         from: None,
@@ -124,8 +94,8 @@ fn leases_have_the_published_form() {
     };
     let message = LeaseMessage::new("gpu-1".parse().unwrap(), 1, vec![lease]).encode();
     let message: Value = serde_json::from_slice(&message).unwrap();
-    assert_valid(validator, &message);
-    assert_needs_all_keys(validator, &message);
+    claims.valid("leases", &message);
+    claims.needs_all_keys("leases", &message);
     let lease = &message["leases"][0];
     for (key, wrong) in [
         ("host", json!("GPU 1")),
@@ -135,8 +105,9 @@ fn leases_have_the_published_form() {
     ] {
         let mut message = message.clone();
         message[key] = wrong;
-        assert!(!validator.is_valid(&message), "{message}");
+        claims.invalid("leases", message, key);
     }
+    claims.hold();
 }
 
 /// The page for operators names each key.
@@ -154,8 +125,7 @@ fn the_page_names_each_key_of_the_schema() {
             keys(part, found);
         }
     }
-    let out = feed(&["schema"]);
-    let schema: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let schema = schemas();
     let mut found = BTreeSet::new();
     keys(&schema, &mut found);
     assert!(found.len() > 40, "{found:?}");

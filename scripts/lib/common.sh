@@ -132,13 +132,13 @@ reserve_hugepages() {
     return 1
 }
 
-# scapy >= 2.6 knows the ICRC of IPv6; Debian's is older. A virtual environment of the project's own.
+# scapy >= 2.6 knows the ICRC of IPv6; Debian's is older. jsonschema reads what npcc-feed publishes. A virtual environment of the project's own.
 venv=$root/.venv
 setup_venv() {
-    if ! "$venv/bin/python" -c 'import scapy.contrib.roce' 2>/dev/null; then
-        say "setting up scapy in .venv"
+    if ! "$venv/bin/python" -c 'import jsonschema, scapy.contrib.roce' 2>/dev/null; then
+        say "setting up scapy and jsonschema in .venv"
         quietly "a virtual environment" /usr/bin/python3 -m venv "$venv"
-        quietly "scapy 2.6" "$venv/bin/pip" install --quiet 'scapy>=2.6,<3'
+        quietly "scapy 2.6, jsonschema 4" "$venv/bin/pip" install --quiet 'scapy>=2.6,<3' 'jsonschema>=4.17,<5'
     fi
 }
 

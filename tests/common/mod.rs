@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use npcc_appliance::recorder::place;
 use npcc_appliance::report::model::Snapshot;
+pub use npcc_testkit::python::python;
 use serde::Deserialize;
 use tempfile::TempDir;
 
@@ -292,11 +293,6 @@ impl ScapyCnp {
         );
         assert_eq!((self.sport, self.dport), (0, 4791), "{self:?}");
     }
-}
-
-/// Returns the path of the Python interpreter with scapy.
-pub fn python() -> PathBuf {
-    std::env::var_os("NPCC_PYTHON").map_or_else(|| root().join(".venv/bin/python"), PathBuf::from)
 }
 
 /// Returns the CNPs of a capture, as scapy reads them.

@@ -4,6 +4,7 @@
 
 pub mod fake_switch;
 pub mod nats;
+pub mod published;
 pub mod relay;
 
 use std::fs;

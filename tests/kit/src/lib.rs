@@ -1,4 +1,4 @@
-//! Test kit shared by tests, benches and the demo: captures in and out, parsing of the CNPs in them, waiting, and a packet path on heap frames.
+//! Test kit shared by tests, benches and the demo: captures in and out, parsing of the CNPs in them, waiting, the tests' Python, and a packet path on heap frames.
 #![forbid(unsafe_code)]
 
 pub mod bench_path;
@@ -7,6 +7,7 @@ pub mod cnps;
 pub mod mix;
 pub mod mixed_path;
 pub mod npcc;
+pub mod python;
 pub mod ring_rig;
 pub mod room_frame;
 pub mod skip;
