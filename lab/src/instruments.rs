@@ -1,8 +1,7 @@
 //! Probe of a worker that is measured: a paced source and traffic templates, beside the appliance's own telemetry.
 
-use npcc_appliance::clock::Clock;
+use npcc_appliance::clock::Now;
 use npcc_appliance::control::crossing_timing::ThresholdCrossing;
-use npcc_appliance::worker::frame::Frame;
 use npcc_appliance::worker::probe::Probe;
 use npcc_appliance::worker::stages::Stage;
 use npcc_appliance::worker::stats::WorkerStats;
@@ -55,7 +54,7 @@ impl Probe for Instruments {
     }
 
     #[inline]
-    fn received(&mut self, port: PortId, frames: &mut [Frame]) {
+    fn received(&mut self, port: PortId, frames: &mut [impl FrameBuf]) {
         if let Some(source) = &mut self.source {
             source.received(port, frames.len());
         }
@@ -72,7 +71,7 @@ impl Probe for Instruments {
     }
 
     #[inline]
-    fn sent(&mut self, port: PortId, frames: usize, clock: &Clock) {
+    fn sent(&mut self, port: PortId, frames: usize, clock: &impl Now) {
         if let Some(source) = &mut self.source {
             source.sent(port, frames, clock.now(), |what, time| {
                 self.telemetry.tell(what, time);
@@ -86,7 +85,7 @@ impl Probe for Instruments {
     }
 
     #[inline]
-    fn cnps_offered(&mut self, clock: &Clock) {
+    fn cnps_offered(&mut self, clock: &impl Now) {
         self.telemetry.cnps_offered(clock);
     }
 

@@ -9,6 +9,12 @@ use npcc_dpdk::Clock as Tsc;
 use npcc_pipeline::num::{real, whole};
 use npcc_pipeline::units::Nanos;
 
+/// Source of the present time.
+pub trait Now: std::fmt::Debug {
+    /// Returns the present time.
+    fn now(&self) -> Nanos;
+}
+
 /// Clock that all threads share by copying.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
@@ -60,5 +66,12 @@ impl Clock {
                 Nanos(u64::try_from(scaled).unwrap_or(u64::MAX))
             }
         }
+    }
+}
+
+impl Now for Clock {
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.now()
     }
 }

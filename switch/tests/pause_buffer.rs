@@ -2,6 +2,7 @@
 //! and a refusal was silent.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
+use npcc_appliance::worker::frame::Frame;
 use npcc_appliance::worker::ports::Spare;
 use npcc_dpdk::{Burst, Eal, Mempool, MempoolConfig};
 
@@ -27,7 +28,7 @@ fn a_pause_frame_has_its_buffer_when_the_pool_is_empty() {
         socket: None,
     };
     let pool = Mempool::new(&eal, &config).unwrap();
-    let mut spare = Spare::default();
+    let mut spare = Spare::<Frame>::default();
     spare.keep(&pool);
     assert_eq!(pool.in_use(), 1);
     spare.keep(&pool);
@@ -35,10 +36,9 @@ fn a_pause_frame_has_its_buffer_when_the_pool_is_empty() {
     let mut all = Burst::<64>::new();
     while pool.alloc_bulk(&mut all, 1).is_ok() {}
     assert_eq!(pool.available(), 0);
-    let mut sent = Burst::<64>::new();
     let frame = spare.filled(&pool, &[7; 60]).unwrap();
-    assert_eq!(frame.iter().next().unwrap().data(), [7; 60]);
-    sent.append(frame);
+    let sent = frame.pop().unwrap();
+    assert_eq!(sent.0.data(), [7; 60]);
     assert!(spare.filled(&pool, &[8; 60]).is_none(), "there is no other");
     all.free_all();
     assert!(spare.filled(&pool, &[9; 60]).is_some(), "asked again");

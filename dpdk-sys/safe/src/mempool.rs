@@ -15,7 +15,7 @@ use std::sync::atomic::{self, Ordering};
 use crate::burst::Burst;
 use crate::eal::{Eal, EalCore};
 use crate::errno::Errno;
-use crate::frames::Slots;
+use crate::frames::Frames;
 use crate::log;
 use crate::mbuf::{HEADROOM, Mbuf};
 
@@ -101,8 +101,8 @@ pub enum AllocError {
         /// Number of buffers requested.
         wanted: usize,
     },
-    /// The burst has room for fewer buffers.
-    #[error("the burst has room for {room} buffers, not {wanted}")]
+    /// The row has room for fewer buffers.
+    #[error("the row has room for {room} buffers, not {wanted}")]
     NoRoom {
         /// Number of buffers requested.
         wanted: usize,
@@ -193,17 +193,13 @@ impl Mempool {
         })
     }
 
-    /// Appends `n` fresh, empty buffers to the burst: all or none.
+    /// Appends `n` fresh, empty buffers to the row: all or none.
     ///
     /// # Errors
-    /// When the pool or the burst has not enough room.
+    /// When the pool or the row has not enough room.
     #[inline]
-    pub fn alloc_bulk<const N: usize>(
-        &self,
-        burst: &mut Burst<N>,
-        n: usize,
-    ) -> Result<(), AllocError> {
-        let (slots, room) = burst.spare();
+    pub fn alloc_bulk(&self, row: &mut impl Frames, n: usize) -> Result<(), AllocError> {
+        let (slots, room) = row.spare();
         let Some(count) = u16::try_from(n).ok().filter(|&count| count <= room) else {
             return Err(AllocError::NoRoom {
                 wanted: n,
@@ -218,7 +214,7 @@ impl Mempool {
             return Err(AllocError::Exhausted { wanted: n });
         }
         // SAFETY: success means that `count` fresh buffers with one reference were written.
-        unsafe { burst.grow(n) };
+        unsafe { row.grow(n) };
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Loop of the control core: NPCC's ticks and the calls between them.
+//! Loop of the control core: NPCC's ticks and the calls between them. [`ControlLoop::iterate`] is one iteration at a given time.
 
 pub mod commands;
 pub mod crossing_timing;
@@ -19,7 +19,7 @@ use npcc_pipeline::counters::{Counter, Counters};
 use npcc_pipeline::num::real;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Now};
 use crate::control::commands::Inbox;
 use crate::control::crossing_timing::AnsweredCrossings;
 use crate::control::inject::Injector;
@@ -73,7 +73,7 @@ impl Alarms {
 
 /// Control core and all it owns.
 #[derive(Debug)]
-pub struct ControlLoop {
+pub struct ControlLoop<C = Clock> {
     /// NPCC's state and decisions.
     pub core: ControlCore,
     /// Builder and sender of CNPs.
@@ -87,7 +87,7 @@ pub struct ControlLoop {
     /// Ring of the operators' commands.
     pub inbox: Inbox,
     /// Time source of the loop.
-    pub clock: Clock,
+    pub clock: C,
     /// Statistics that it publishes.
     pub stats: Arc<ControlStats>,
     /// `Some` if a worker polls the same core: the loop then sleeps between its ticks, as otherwise the two threads would get the core in turns of
@@ -95,49 +95,64 @@ pub struct ControlLoop {
     pub shared_core_scale: Option<f64>,
     /// Sleeper for the time in which all workers sleep; `None` if they poll without pause.
     pub sleeper: Option<ControlSleeper>,
+    /// Time of the next call.
+    pub next: Nanos,
 }
 
-impl ControlLoop {
+/// Outcome of an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// The core was called.
+    Called,
+    /// The next call is not due before this time.
+    Waits(Nanos),
+}
+
+impl<C: Now> ControlLoop<C> {
     /// Runs ticks until `stop`; `done` is called in each iteration and may end the loop too.
     pub fn run(mut self, stop: &AtomicBool, mut done: impl FnMut() -> bool) {
-        let mut next = self.clock.now();
+        self.next = self.clock.now();
         while !stop.load(Ordering::Relaxed) && !done() {
             let now = self.clock.now();
-            // On a shared core the loop sleeps between its ticks and takes no alarms.
-            let alarm = self.shared_core_scale.is_none()
-                && self.alarms.take_alarm(now, self.core.tick_time());
-            if alarm {
-                self.core.wake_early();
-            } else if now < next {
-                match self.shared_core_scale {
-                    // On a shared host a thread that the same frame woke may have waited for this core.
-                    None if self.sleeper.is_some() => std::thread::yield_now(),
-                    None => std::hint::spin_loop(),
-                    Some(scale) => sleep(next.since(now), scale),
+            match (self.iterate(now), self.shared_core_scale) {
+                // On a shared host a thread that the same frame woke may have waited for this core.
+                (Turn::Waits(_), None) if self.sleeper.is_some() => std::thread::yield_now(),
+                (Turn::Waits(_), None) => std::hint::spin_loop(),
+                (Turn::Waits(next), Some(scale)) => sleep(next.since(now), scale),
+                (Turn::Called, _) => {
+                    let sleeper = self.sleeper.as_mut();
+                    if sleeper.is_some_and(|sleeper| sleeper.rest(now)) {
+                        self.next = self.clock.now();
+                    }
                 }
-                continue;
-            }
-            // A policy that evaluates more often than a tick shortens the period.
-            let period = self.core.period();
-            if now.since(next).0 > period.0 / 2 {
-                self.stats.late.add(1);
-            }
-            if alarm {
-                self.stats.early.add(1);
-                next = now;
-            }
-            self.run_call(now);
-            // A missed tick is not made up for: two at once would see no time pass between them. The core sets the period: less than a tick
-            // while a policy is urgent.
-            next = (next + self.core.period()).max(now);
-            if self
-                .sleeper
-                .as_mut()
-                .is_some_and(|sleeper| sleeper.rest(now))
-            {
-                next = self.clock.now();
             }
         }
+    }
+
+    /// Does one iteration of the loop: calls the core if a call is due, or an alarm asks for one.
+    pub fn iterate(&mut self, now: Nanos) -> Turn {
+        // On a shared core the loop sleeps between its ticks and takes no alarms.
+        let alarm =
+            self.shared_core_scale.is_none() && self.alarms.take_alarm(now, self.core.tick_time());
+        if alarm {
+            self.core.wake_early();
+        } else if now < self.next {
+            return Turn::Waits(self.next);
+        }
+        // A policy that evaluates more often than a tick shortens the period.
+        let period = self.core.period();
+        if now.since(self.next).0 > period.0 / 2 {
+            self.stats.late.add(1);
+        }
+        if alarm {
+            self.stats.early.add(1);
+            self.next = now;
+        }
+        self.run_call(now);
+        // A missed tick is not made up for: two at once would see no time pass between them. The core sets the period: less than a tick
+        // while a policy is urgent.
+        self.next = (self.next + self.core.period()).max(now);
+        Turn::Called
     }
 
     fn run_call(&mut self, now: Nanos) {

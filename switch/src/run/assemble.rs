@@ -13,7 +13,7 @@ use npcc_pipeline::datapath::LosslessConfig;
 use npcc_pipeline::handoff::links;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
-use npcc_pipeline::units::{PortId, WorkerId};
+use npcc_pipeline::units::{Nanos, PortId, WorkerId};
 
 use super::linux::LinuxSide;
 use super::routes::routes;
@@ -121,6 +121,7 @@ pub(super) fn assemble<P: Probe>(
         stats: Arc::new(ControlStats::default()),
         shared_core_scale: wiring::eal::shares(config).then_some(config.time_scale),
         sleeper: sleepers.control,
+        next: Nanos::ZERO,
         core,
     };
     let view = View {

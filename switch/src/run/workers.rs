@@ -177,6 +177,7 @@ impl WorkerPeers {
             stats: parts.stats,
             probe: probe(Telemetry::new(times)),
             sleeper: parts.sleeper,
+            last: Nanos::ZERO,
         })
     }
 }

@@ -7,7 +7,7 @@ use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::BURST;
 
 /// Packet path as the switch builds it.
-pub type Datapath = npcc_pipeline::datapath::Datapath<Frame, FlowCache>;
+pub type Datapath<B = Frame> = npcc_pipeline::datapath::Datapath<B, FlowCache>;
 
 /// Frame in an mbuf. One segment: the pool's buffers hold the longest frame of any port, and a chain is dropped.
 #[derive(Debug, derive_more::From, derive_more::Into)]

@@ -1,9 +1,11 @@
 //! Frames from Linux: out of the rings, into mbufs, into the queues of this worker's ports.
 
-use npcc_dpdk::{Burst, Mempool};
+use arrayvec::ArrayVec;
 use npcc_pipeline::units::{BURST, Nanos};
 
-use super::frame::{Datapath, Frame};
+use super::dpdk::Dpdk;
+use super::frame::Datapath;
+use super::io::{Buffer, Io, Pool, one};
 use crate::linux_io::LinuxFrames;
 
 /// Buffers kept for control frames: the pool may be empty when BFD must be sent.
@@ -11,18 +13,18 @@ const SPARES: usize = 32;
 
 /// Worker's end of the rings of frames from Linux.
 #[derive(Debug)]
-pub struct FromLinux {
+pub struct FromLinux<I: Io = Dpdk> {
     frames: LinuxFrames,
-    spares: Burst<SPARES>,
+    spares: ArrayVec<I::Buf, SPARES>,
 }
 
-impl FromLinux {
+impl<I: Io> FromLinux<I> {
     /// Wraps the rings, with no spare buffers yet.
     #[must_use]
-    pub fn new(frames: LinuxFrames) -> FromLinux {
+    pub fn new(frames: LinuxFrames) -> FromLinux<I> {
         FromLinux {
             frames,
-            spares: Burst::new(),
+            spares: ArrayVec::new(),
         }
     }
 
@@ -35,28 +37,31 @@ impl FromLinux {
 
     /// Refills the spare buffers, as far as the pool has some.
     #[cold]
-    pub(super) fn keep_spares(&mut self, pool: &Mempool) {
+    pub(super) fn keep_spares(&mut self, pool: &I::Pool) {
         let wanted = SPARES - self.spares.len();
         if wanted > 0 {
             // If the pool has none, the next frame tries again.
-            let _ = pool.alloc_bulk(&mut self.spares, wanted);
+            pool.alloc_bulk(&mut self.spares, wanted);
         }
     }
 
     /// Queues waiting frames, control first and at most a burst; returns the number dequeued. A frame without a buffer or room is counted
     /// as lost.
     #[cold]
-    pub(super) fn take(&mut self, path: &mut Datapath, pool: &Mempool, now: Nanos) -> usize {
+    pub(super) fn take(
+        &mut self,
+        path: &mut Datapath<I::Buf>,
+        pool: &I::Pool,
+        now: Nanos,
+    ) -> usize {
         let mut taken = 0;
         while taken < BURST
             && let Some((control, place, frame)) = self.frames.pop()
         {
             taken += 1;
             let spare = || if control { self.spares.pop() } else { None };
-            let filled = pool.alloc().or_else(spare).and_then(|mut mbuf| {
-                mbuf.fill(frame).ok()?;
-                Some(Frame(mbuf))
-            });
+            let buffer = one(pool).or_else(spare);
+            let filled = buffer.and_then(|mut buf| buf.fill(frame).then_some(buf));
             match filled {
                 Some(buf) => {
                     path.inject(place, control, buf, now);

@@ -1,8 +1,13 @@
-//! A worker: polls its receive queues, walks the pipeline, injects CNPs, sends. The loop is [`Worker::run`].
+//! A worker: polls its receive queues, walks the pipeline, injects CNPs, sends.
+//!
+//! [`Worker::iterate`] is one iteration at a given time, and [`Worker::run`] that in a loop. A worker that is to stop goes through
+//! [`Worker::stop`], as many calls of [`Worker::finish`] as it takes, and [`Worker::end`].
 
 pub mod command;
+pub mod dpdk;
 pub mod frame;
 pub mod from_linux;
+pub mod io;
 pub mod ports;
 pub mod probe;
 pub mod receiving;
@@ -16,20 +21,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrayvec::ArrayVec;
-use npcc_dpdk::{Burst, Mempool};
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::{BURST, MAX_PORTS, Nanos, PortId};
 use rtrb::Consumer;
 
 use self::command::{PortSettings, WorkerCommand};
-use self::frame::{Datapath, Frame};
+use self::dpdk::Dpdk;
+use self::frame::Datapath;
 use self::from_linux::FromLinux;
+use self::io::{Buffer, Io, Pool, Receive};
 use self::ports::{PortQueues, RemoteQueue};
 use self::probe::Probe;
 use self::receiving::Receiving;
 use self::stages::Stage;
 use self::stats::WorkerStats;
-use crate::clock::Clock;
+use crate::clock::Now;
 use crate::control::inject::Injection;
 use crate::sleep::{Rest, WorkerSleeper};
 
@@ -42,36 +48,51 @@ const ROUNDS: usize = 8;
 
 /// Worker and all it owns.
 #[derive(Debug)]
-pub struct Worker<P> {
+pub struct Worker<P, I: Io = Dpdk> {
     /// Packet path.
-    pub path: Datapath,
+    pub path: Datapath<I::Buf>,
     /// Device queues of its own ports.
-    pub ports: Vec<PortQueues>,
+    pub ports: Vec<PortQueues<I>>,
     /// Receive queues of other workers' ports.
-    pub remotes: Vec<RemoteQueue>,
+    pub remotes: Vec<RemoteQueue<I>>,
     /// Count of workers that may still hand frames over, by which they agree on a stop.
     pub receiving: Arc<Receiving>,
     /// CNPs from the control core.
     pub injections: Consumer<Injection>,
     /// Frames from Linux; `None` where Linux is not integrated.
-    pub linux: Option<FromLinux>,
+    pub linux: Option<FromLinux<I>>,
     /// Operator's commands.
     pub commands: Consumer<WorkerCommand>,
     /// Pool of the buffers for CNPs, pause frames and frames from Linux.
-    pub mempool: Mempool,
+    pub mempool: I::Pool,
     /// Time source of the loop.
-    pub clock: Clock,
+    pub clock: I::Clock,
     /// Counters that it publishes.
     pub stats: Arc<WorkerStats>,
     /// Observer of the loop.
     pub probe: P,
     /// Sleeper for idle turns; `None` if the worker polls without pause.
     pub sleeper: Option<WorkerSleeper>,
+    /// Time at which the turn before began, or a sleep after it ended.
+    pub last: Nanos,
 }
 
-impl<P: Probe> Worker<P> {
+impl<P: Probe, I: Io> Worker<P, I> {
     /// Runs the worker's loop until `stop`.
     pub fn run(mut self, stop: &AtomicBool) {
+        self.begin();
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            let moved = self.iterate(now);
+            self.sleep_if_idle(moved, now);
+        }
+        let mut stopping = self.stop();
+        while !self.finish(&mut stopping, self.clock.now()) {}
+        self.end();
+    }
+
+    /// Prepares for the first iteration: allocates spare buffers, and discards frames that came before.
+    pub fn begin(&mut self) {
         if let Some(linux) = &mut self.linux {
             linux.keep_spares(&self.mempool);
         }
@@ -82,38 +103,40 @@ impl<P: Probe> Worker<P> {
         for remote in &mut self.remotes {
             remote.rx.discard();
         }
-        let mut last = self.clock.now();
-        while !stop.load(Ordering::Relaxed) {
-            let now = self.clock.now();
-            self.probe.turn_begins();
-            self.path.refresh();
-            let mut received = 0;
-            for port in &mut self.ports {
-                let most = self.probe.rx_limit(port.id, now);
-                received += port.poll(&mut self.path, most, now, &mut self.probe);
-                port.control(&mut self.path, &self.mempool, now);
-            }
-            for remote in &mut self.remotes {
-                received += remote.poll(&mut self.path, now, &mut self.probe);
-            }
-            let mut moved = received;
-            self.execute_commands(now);
-            moved += self.inject(now) + self.take_from_linux(now);
-            for _ in 0..ROUNDS {
-                let came = self.path.take_over(now);
-                self.probe.stage_ends(Stage::Other);
-                moved += came + self.send(now);
-                if came == 0 {
-                    break;
-                }
-            }
-            self.probe.cnps_offered(&self.clock);
-            self.path.publish_held();
-            self.account(moved, now.since(last));
-            self.probe.turn_ends(received, &self.stats);
-            last = self.sleep_if_idle(moved, now);
+        self.last = self.clock.now();
+    }
+
+    /// Does one iteration of the loop; returns the number of frames that moved.
+    #[inline]
+    pub fn iterate(&mut self, now: Nanos) -> usize {
+        self.probe.turn_begins();
+        self.path.refresh();
+        let mut received = 0;
+        for port in &mut self.ports {
+            let most = self.probe.rx_limit(port.id, now);
+            received += port.poll(&mut self.path, most, now, &mut self.probe);
+            port.control(&mut self.path, &self.mempool, now);
         }
-        self.finish();
+        for remote in &mut self.remotes {
+            received += remote.poll(&mut self.path, now, &mut self.probe);
+        }
+        let mut moved = received;
+        self.execute_commands(now);
+        moved += self.inject(now) + self.take_from_linux(now);
+        for _ in 0..ROUNDS {
+            let came = self.path.take_over(now);
+            self.probe.stage_ends(Stage::Other);
+            moved += came + self.send(now);
+            if came == 0 {
+                break;
+            }
+        }
+        self.probe.cnps_offered(&self.clock);
+        self.path.publish_held();
+        self.account(moved, now.since(self.last));
+        self.probe.turn_ends(received, &self.stats);
+        self.last = now;
+        moved
     }
 
     /// Sends on all ports the frames that may be sent now; returns their number.
@@ -191,11 +214,11 @@ impl<P: Probe> Worker<P> {
         self.stats.longest_ns.raise(turn.0);
     }
 
-    /// Sleeps if it may and no work waits; returns the start time of the next turn.
+    /// Sleeps if it may and no work waits.
     #[inline]
-    fn sleep_if_idle(&mut self, moved: usize, now: Nanos) -> Nanos {
+    fn sleep_if_idle(&mut self, moved: usize, now: Nanos) {
         let Some(sleeper) = &mut self.sleeper else {
-            return now;
+            return;
         };
         let rest = if moved > 0 {
             sleeper.moved(now)
@@ -203,33 +226,33 @@ impl<P: Probe> Worker<P> {
             let (path, ports, waiting) = (&self.path, &self.ports, &self.injections);
             let linux = self.linux.as_ref();
             sleeper.idle(now, || {
-                let empty =
-                    |port: &PortQueues| path.frames_queued(port.id) + port.tx.unsent_frames() == 0;
+                let empty = |port: &PortQueues<I>| {
+                    path.frames_queued(port.id) + port.tx.unsent_frames() == 0
+                };
                 ports.iter().all(empty)
                     && path.handed_over()
                     && waiting.is_empty()
                     && linux.is_none_or(FromLinux::is_empty)
             })
         };
-        if rest == Rest::None {
-            return now;
+        if rest != Rest::None {
+            self.after_sleep(rest, now);
         }
-        self.after_sleep(rest, now)
     }
 
     #[cold]
-    fn after_sleep(&mut self, rest: Rest, now: Nanos) -> Nanos {
+    fn after_sleep(&mut self, rest: Rest, now: Nanos) {
         if rest != Rest::TimedOut {
             let own = self.ports.iter().map(|port| &port.rx);
             for source in own.chain(self.remotes.iter().map(|remote| &remote.rx)) {
-                // The result is ignored: a device whose interrupt is always on, or that has none, needs no arming.
                 source.queue.arm(rest == Rest::Arm);
             }
         }
         if matches!(rest, Rest::Arm | Rest::Found) {
-            return now;
+            return;
         }
         let woken = self.clock.now();
+        self.last = woken;
         self.stats.naps.add(1);
         self.stats.slept_ns.add(woken.since(now).0);
         if let Some(sleeper) = &mut self.sleeper
@@ -238,7 +261,6 @@ impl<P: Probe> Worker<P> {
             self.stats.woken.add(1);
             sleeper.awake(woken);
         }
-        woken
     }
 
     /// Queues waiting CNPs, at most a burst a turn; returns the number dequeued.
@@ -248,18 +270,18 @@ impl<P: Probe> Worker<P> {
         if waiting == 0 {
             return 0;
         }
-        let mut buffers = Burst::<BURST>::new();
+        let mut buffers = ArrayVec::<I::Buf, BURST>::new();
         // If the pool has fewer, the other CNPs get no buffer: counted below.
-        let _ = self.mempool.alloc_bulk(&mut buffers, waiting);
+        self.mempool.alloc_bulk(&mut buffers, waiting);
         for _ in 0..waiting {
             let Ok(injection) = self.injections.pop() else {
                 break;
             };
-            let queued = buffers.pop().is_some_and(|mut mbuf| {
-                mbuf.fill(injection.frame.bytes()).is_ok()
+            let queued = buffers.pop().is_some_and(|mut buf| {
+                buf.fill(injection.frame.bytes())
                     && self
                         .path
-                        .originate(injection.port, injection.priority, Frame(mbuf), now)
+                        .originate(injection.port, injection.priority, buf, now)
                         .is_ok()
             });
             if !queued {
@@ -297,36 +319,42 @@ impl<P: Probe> Worker<P> {
         self.path.handed_over()
     }
 
-    /// Stops receiving, sends what it can for a while, and counts the rest as dropped.
-    fn finish(mut self) {
-        let start = self.clock.now();
-        let deadline = start + LINGER;
-        let mut handing_over = true;
-        loop {
-            let now = self.clock.now();
-            self.path.refresh();
-            self.path.take_over(now);
-            if handing_over && (self.hand_over() || now.since(start).0 >= LINGER.0 / 2) {
-                handing_over = false;
-                self.receiving.done();
-            }
-            self.inject(now);
-            self.take_from_linux(now);
-            let mut waiting = 0;
-            for port in &mut self.ports {
-                port.tx.send(&mut self.path, port.id, now, &mut self.probe);
-                port.control(&mut self.path, &self.mempool, now);
-                waiting += port.tx.unsent_frames() + self.path.frames_queued(port.id);
-            }
-            let alone = self.receiving.nobody();
-            if waiting == 0 && alone && self.path.take_over(now) == 0 {
-                break;
-            }
-            // A worker that died would never be done.
-            if now >= deadline && (alone || now.since(start).0 >= 2 * LINGER.0) {
-                break;
-            }
+    /// Stops receiving: [`finish`](Self::finish) follows.
+    #[must_use]
+    pub fn stop(&self) -> Stopping {
+        Stopping {
+            start: self.clock.now(),
+            handing_over: true,
         }
+    }
+
+    /// Does one iteration of a stopping worker, which sends what it can for a while; returns true if it is done.
+    pub fn finish(&mut self, stopping: &mut Stopping, now: Nanos) -> bool {
+        let stopped = now.since(stopping.start);
+        self.path.refresh();
+        self.path.take_over(now);
+        if stopping.handing_over && (self.hand_over() || stopped.0 >= LINGER.0 / 2) {
+            stopping.handing_over = false;
+            self.receiving.done();
+        }
+        self.inject(now);
+        self.take_from_linux(now);
+        let mut waiting = 0;
+        for port in &mut self.ports {
+            port.tx.send(&mut self.path, port.id, now, &mut self.probe);
+            port.control(&mut self.path, &self.mempool, now);
+            waiting += port.tx.unsent_frames() + self.path.frames_queued(port.id);
+        }
+        let alone = self.receiving.nobody();
+        if waiting == 0 && alone && self.path.take_over(now) == 0 {
+            return true;
+        }
+        // A worker that died would never be done.
+        stopped >= LINGER && (alone || stopped.0 >= 2 * LINGER.0)
+    }
+
+    /// Counts frames that could not be sent as dropped. The worker does nothing after this.
+    pub fn end(&mut self) {
         for port in &mut self.ports {
             port.tx
                 .abandon(&mut self.path, port.id, DropReason::Shutdown);
@@ -335,4 +363,12 @@ impl<P: Probe> Worker<P> {
         // Ends the capture, so that its reader does not wait for more.
         self.path.set_capture(None);
     }
+}
+
+/// Progress of a worker that stops.
+#[derive(Debug)]
+pub struct Stopping {
+    start: Nanos,
+    /// True while it holds frames for other workers.
+    handing_over: bool,
 }

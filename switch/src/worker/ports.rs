@@ -1,30 +1,31 @@
 //! Device queues that a worker polls: those of its own ports, and receive queues of ports that another worker owns.
 
-use npcc_dpdk::{Burst, Mempool, RxQueue};
 use npcc_pipeline::frame::{FrameBuf, FrameVec};
 use npcc_pipeline::partial;
 use npcc_pipeline::pause::PfcFrame;
 use npcc_pipeline::tx_ring::SENDS;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
-use super::frame::{Datapath, Frame};
+use super::dpdk::Dpdk;
+use super::frame::Datapath;
+use super::io::{Buffer, Io, Pool, Receive};
 use super::probe::Probe;
 use super::stages::Stage;
 use super::transmit::Transmit;
 
 /// Device queues of one port.
 #[derive(Debug)]
-pub struct PortQueues {
+pub struct PortQueues<I: Io = Dpdk> {
     pub(super) id: PortId,
-    pub(super) rx: RxPoller,
-    pub(super) tx: Transmit,
-    spare: Spare,
+    pub(super) rx: RxPoller<I>,
+    pub(super) tx: Transmit<I>,
+    spare: Spare<I::Buf>,
 }
 
-impl PortQueues {
+impl<I: Io> PortQueues<I> {
     /// Wraps the queues, with no unsent frames.
     #[must_use]
-    pub fn new(id: PortId, rx: RxPoller, tx: Transmit) -> PortQueues {
+    pub fn new(id: PortId, rx: RxPoller<I>, tx: Transmit<I>) -> PortQueues<I> {
         PortQueues {
             id,
             rx,
@@ -37,7 +38,7 @@ impl PortQueues {
     #[inline]
     pub(super) fn poll<P: Probe>(
         &mut self,
-        path: &mut Datapath,
+        path: &mut Datapath<I::Buf>,
         most: usize,
         now: Nanos,
         probe: &mut P,
@@ -50,7 +51,7 @@ impl PortQueues {
     #[inline]
     pub(super) fn send<P: Probe>(
         &mut self,
-        path: &mut Datapath,
+        path: &mut Datapath<I::Buf>,
         now: Nanos,
         probe: &mut P,
     ) -> usize {
@@ -65,14 +66,14 @@ impl PortQueues {
 
     /// Sends the PFC frame that is due, if any, ahead of what is queued and unsent.
     #[inline]
-    pub(super) fn control(&mut self, path: &mut Datapath, pool: &Mempool, now: Nanos) {
+    pub(super) fn control(&mut self, path: &mut Datapath<I::Buf>, pool: &I::Pool, now: Nanos) {
         if let Some(frame) = path.control_due(self.id, now) {
             self.pause(path, pool, &frame, now);
         }
     }
 
     #[cold]
-    fn pause(&mut self, path: &mut Datapath, pool: &Mempool, frame: &PfcFrame, now: Nanos) {
+    fn pause(&mut self, path: &mut Datapath<I::Buf>, pool: &I::Pool, frame: &PfcFrame, now: Nanos) {
         // A frame that cannot be sent now is due again next turn.
         let sent = self
             .spare
@@ -88,48 +89,54 @@ impl PortQueues {
 
     /// Allocates the buffer of the first pause frame.
     #[cold]
-    pub(super) fn keep_spare(&mut self, pool: &Mempool) {
+    pub(super) fn keep_spare(&mut self, pool: &I::Pool) {
         self.spare.keep(pool);
     }
 }
 
 /// Buffer of the next pause frame, allocated in advance: the pool may be empty when it is needed, for that is when peers are paused.
-#[derive(Debug, Default)]
-pub struct Spare(Burst<1>);
+#[derive(Debug)]
+pub struct Spare<B>(FrameVec<B>);
 
-impl Spare {
+impl<B> Default for Spare<B> {
+    fn default() -> Spare<B> {
+        Spare(FrameVec::default())
+    }
+}
+
+impl<B: Buffer> Spare<B> {
     /// Allocates the buffer if there is none yet. If the pool has none, the next frame tries again.
     #[cold]
-    pub fn keep(&mut self, pool: &Mempool) {
+    pub fn keep(&mut self, pool: &impl Pool<B>) {
         if self.0.is_empty() {
-            let _ = pool.alloc_bulk(&mut self.0, 1);
+            pool.alloc_bulk(&mut *self.0, 1);
         }
     }
 
     /// Returns the buffer filled with these bytes; `None` if no buffer is available.
     #[cold]
-    pub fn filled(&mut self, pool: &Mempool, bytes: &[u8]) -> Option<&mut Burst<1>> {
+    pub fn filled(&mut self, pool: &impl Pool<B>, bytes: &[u8]) -> Option<&mut FrameVec<B>> {
         self.keep(pool);
-        let filled = self.0.iter_mut().all(|mbuf| mbuf.fill(bytes).is_ok());
+        let filled = self.0.iter_mut().all(|buf| buf.fill(bytes));
         (filled && !self.0.is_empty()).then_some(&mut self.0)
     }
 }
 
 /// Receive queue of a port that another worker owns.
 #[derive(Debug)]
-pub struct RemoteQueue {
+pub struct RemoteQueue<I: Io = Dpdk> {
     /// Port that it receives from.
     pub id: PortId,
     /// Receive queue.
-    pub rx: RxPoller,
+    pub rx: RxPoller<I>,
 }
 
-impl RemoteQueue {
+impl<I: Io> RemoteQueue<I> {
     /// Receives one burst into the pipeline; returns the number of frames.
     #[inline]
     pub(super) fn poll<P: Probe>(
         &mut self,
-        path: &mut Datapath,
+        path: &mut Datapath<I::Buf>,
         now: Nanos,
         probe: &mut P,
     ) -> usize {
@@ -139,22 +146,22 @@ impl RemoteQueue {
 
 /// Receive queue, with the row that its driver fills with a burst.
 #[derive(Debug)]
-pub struct RxPoller {
-    pub(super) queue: RxQueue,
+pub struct RxPoller<I: Io = Dpdk> {
+    pub(super) queue: I::Rx,
     /// Ring fill, in frames, from which the peer is paused; `None` if the driver does not report it.
     high: Option<u16>,
     /// True if the ring's contents at the start are old: the device was started long before.
     stale: bool,
     /// True if frames may come with checksums that a kernel left to a card.
     partial: bool,
-    burst: FrameVec<Frame>,
+    burst: FrameVec<I::Buf>,
 }
 
-impl RxPoller {
+impl<I: Io> RxPoller<I> {
     /// Wraps a queue, with no unsent frames. `stale`: the ring's contents at the start are old and are discarded. `partial`: checksums
     /// that a kernel left to a card are completed.
     #[must_use]
-    pub fn new(queue: RxQueue, stale: bool, partial: bool) -> RxPoller {
+    pub fn new(queue: I::Rx, stale: bool, partial: bool) -> RxPoller<I> {
         RxPoller {
             high: high(queue.descriptors(), |frames| queue.holds_more_than(frames)),
             queue,
@@ -172,8 +179,8 @@ impl RxPoller {
             0
         };
         while left > 0 {
-            let received = self.queue.rx(&mut *self.burst);
-            Frame::free_all(&mut self.burst);
+            let received = self.queue.receive(&mut self.burst, BURST);
+            I::Buf::free_all(&mut self.burst);
             left = if received == 0 {
                 0
             } else {
@@ -187,7 +194,7 @@ impl RxPoller {
     pub(super) fn poll<P: Probe>(
         &mut self,
         port: PortId,
-        path: &mut Datapath,
+        path: &mut Datapath<I::Buf>,
         most: usize,
         now: Nanos,
         probe: &mut P,
@@ -195,7 +202,7 @@ impl RxPoller {
         if !path.may_receive(port) {
             return 0;
         }
-        let received = self.queue.rx_up_to(&mut *self.burst, most);
+        let received = self.queue.receive(&mut self.burst, most);
         probe.stage_ends(Stage::Receive);
         if received > 0 {
             if self.partial {
@@ -218,7 +225,7 @@ impl RxPoller {
 
     /// Completes the checksums that a kernel left to a card.
     #[cold]
-    fn complete_checksums(&mut self, port: PortId, path: &Datapath) {
+    fn complete_checksums(&mut self, port: PortId, path: &Datapath<I::Buf>) {
         let frames = self.burst.iter_mut();
         let completed = frames.filter_map(|frame| partial::complete(frame.data_mut()).then_some(1));
         let completed = completed.sum();

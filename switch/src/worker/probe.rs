@@ -1,11 +1,11 @@
 //! Observation hooks in the worker's loop, each of which does nothing by default.
 
+use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
-use super::frame::Frame;
 use super::stages::Stage;
 use super::stats::WorkerStats;
-use crate::clock::Clock;
+use crate::clock::Now;
 use crate::control::crossing_timing::ThresholdCrossing;
 
 /// Observer of each turn of one worker's loop. `()` observes nothing and costs nothing; [`super::telemetry::Telemetry`] is the appliance's
@@ -23,7 +23,7 @@ pub trait Probe: std::fmt::Debug + Send + 'static {
 
     /// Sees frames that a port's receive queue returned, before they are parsed.
     #[inline]
-    fn received(&mut self, _port: PortId, _frames: &mut [Frame]) {}
+    fn received(&mut self, _port: PortId, _frames: &mut [impl FrameBuf]) {}
 
     /// Ends a stage of the turn.
     #[inline]
@@ -31,7 +31,7 @@ pub trait Probe: std::fmt::Debug + Send + 'static {
 
     /// Sees the number of frames that a port's device took.
     #[inline]
-    fn sent(&mut self, _port: PortId, _frames: usize, _clock: &Clock) {}
+    fn sent(&mut self, _port: PortId, _frames: usize, _clock: &impl Now) {}
 
     /// Sees that a CNP that answers a crossing was queued; at most a burst of them is queued a turn.
     #[inline]
@@ -39,7 +39,7 @@ pub trait Probe: std::fmt::Debug + Send + 'static {
 
     /// Sees that the turn's CNPs have been offered to the devices.
     #[inline]
-    fn cnps_offered(&mut self, _clock: &Clock) {}
+    fn cnps_offered(&mut self, _clock: &impl Now) {}
 
     /// Ends the turn, which received this number of frames.
     #[inline]

@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::stages::{Profiler, Stage};
 use super::stats::WorkerStats;
 use super::timings::{Times, TimingKind};
-use crate::clock::Clock;
+use crate::clock::Now;
 use crate::control::crossing_timing::ThresholdCrossing;
 
 /// Stage profiler of a worker, and its end of the ring of timings.
@@ -56,7 +56,7 @@ impl Probe for Telemetry {
     }
 
     #[inline]
-    fn cnps_offered(&mut self, clock: &Clock) {
+    fn cnps_offered(&mut self, clock: &impl Now) {
         if !self.answered.is_empty() {
             let now = clock.now();
             for crossing in self.answered.drain(..) {

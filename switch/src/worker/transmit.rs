@@ -4,7 +4,6 @@
 //! again before they are gone.
 
 use arrayvec::ArrayVec;
-use npcc_dpdk::{Burst, TxQueue};
 use npcc_pipeline::burst::Run;
 use npcc_pipeline::datapath::Sent;
 use npcc_pipeline::drop::DropReason;
@@ -13,25 +12,27 @@ use npcc_pipeline::frame::{FrameBuf, FrameVec, Queued};
 use npcc_pipeline::tx_ring::{Counted, Device, Style, TxRing};
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PRIORITIES, PortId, Priority};
 
-use super::frame::{Datapath, Frame};
+use super::dpdk::Dpdk;
+use super::frame::Datapath;
+use super::io::Io;
 use super::probe::Probe;
 use super::stages::Stage;
 
 /// Transmit side of a port.
 #[derive(Debug)]
-pub enum Transmit {
+pub enum Transmit<I: Io = Dpdk> {
     /// One queue for all priorities.
-    Single(TransmitQueue),
+    Single(TransmitQueue<I>),
     /// One queue per priority, lowest first.
-    PerPriority(Box<PerPriorityQueues>),
+    PerPriority(Box<PerPriorityQueues<I>>),
 }
 
 /// Transmit queue, with the unsent frames between pipeline and device.
 #[derive(Debug)]
-pub struct TransmitQueue {
-    tx: TxQueue,
+pub struct TransmitQueue<I: Io = Dpdk> {
+    tx: I::Tx,
     /// Frames the device has not taken yet.
-    unsent: FrameVec<Frame>,
+    unsent: FrameVec<I::Buf>,
     /// Totals of the unsent frames, which the pipeline gets once the device has taken them.
     unsent_totals: Sent,
     /// Account of the device's ring; `None` for a virtual device, which takes what it is given.
@@ -47,33 +48,11 @@ struct Ring {
     obeys: bool,
 }
 
-impl Device<Frame> for TxQueue {
-    #[inline]
-    fn descriptors(&self) -> u16 {
-        self.descriptors()
-    }
-
-    #[inline]
-    fn is_full(&self, offset: u16) -> Option<bool> {
-        self.is_full(offset)
-    }
-
-    #[inline]
-    fn send(&mut self, frames: &mut FrameVec<Frame>, most: usize) -> usize {
-        self.tx_up_to(&mut **frames, most)
-    }
-
-    #[inline]
-    fn length(&self, frame: &Frame) -> usize {
-        frame.data().len()
-    }
-}
-
-impl TransmitQueue {
+impl<I: Io> TransmitQueue<I> {
     /// Wraps a transmit queue, with no unsent frames. `bound` is the most wire bytes in the device's ring, with the speed of its link; `None`
     /// for a virtual device.
     #[must_use]
-    pub fn new(tx: TxQueue, bound: Option<(u64, BitRate)>) -> TransmitQueue {
+    pub fn new(tx: I::Tx, bound: Option<(u64, BitRate)>) -> TransmitQueue<I> {
         TransmitQueue {
             ring: bound.map(|(bound, rate)| {
                 Box::new(Ring {
@@ -90,7 +69,7 @@ impl TransmitQueue {
 
     /// Restricts the queue to frames of one priority, where each has its own.
     #[must_use]
-    pub fn of(mut self, priority: Priority) -> TransmitQueue {
+    pub fn of(mut self, priority: Priority) -> TransmitQueue<I> {
         self.unsent_totals.tx_queue = priority;
         if let Some(ring) = &mut self.ring {
             ring.obeys = true;
@@ -116,9 +95,9 @@ impl TransmitQueue {
 
     /// Hands frames to the device, and reports to the path those it took or freed; returns their number.
     #[inline]
-    fn send(&mut self, path: &mut Datapath, port: PortId, now: Nanos) -> usize {
+    fn send(&mut self, path: &mut Datapath<I::Buf>, port: PortId, now: Nanos) -> usize {
         let taken = match &mut self.ring {
-            None => self.tx.tx(&mut *self.unsent),
+            None => self.tx.send(&mut self.unsent, BURST),
             Some(ring) => {
                 let taken = ring.account.send(&mut self.tx, &mut self.unsent, now);
                 let counted = ring.account.counted();
@@ -160,7 +139,7 @@ impl TransmitQueue {
 impl Ring {
     /// Adds to the port's counters what happened to the ring.
     #[cold]
-    fn count(&mut self, counted: Counted, path: &Datapath, port: PortId) {
+    fn count<B: FrameBuf>(&mut self, counted: Counted, path: &Datapath<B>, port: PortId) {
         let before = std::mem::replace(&mut self.counted, counted);
         if let Some(counters) = path.counters().port(port.index()) {
             let flow = &counters.flow;
@@ -174,7 +153,7 @@ impl Ring {
     }
 }
 
-impl TxSink<Frame> for TransmitQueue {
+impl<I: Io> TxSink<I::Buf> for TransmitQueue<I> {
     #[inline]
     fn free_slots(&self) -> usize {
         self.unsent.free_slots()
@@ -188,7 +167,7 @@ impl TxSink<Frame> for TransmitQueue {
     }
 
     #[inline]
-    fn put(&mut self, frame: Queued<Frame>) {
+    fn put(&mut self, frame: Queued<I::Buf>) {
         self.unsent_totals.add(frame.meta.len);
         if let Some(ring) = &mut self.ring {
             let bytes = u64::from(frame.meta.wire_len());
@@ -198,7 +177,7 @@ impl TxSink<Frame> for TransmitQueue {
     }
 
     #[inline]
-    fn put_run(&mut self, run: &mut Run<Frame>) {
+    fn put_run(&mut self, run: &mut Run<I::Buf>) {
         self.unsent_totals.amount = self.unsent_totals.amount.plus(run.head.amount);
         self.unsent_totals.bytes += run.head.bytes;
         if let Some(ring) = &mut self.ring {
@@ -209,12 +188,12 @@ impl TxSink<Frame> for TransmitQueue {
     }
 }
 
-impl Transmit {
+impl<I: Io> Transmit<I> {
     /// Sends what `port` may send now; frames that the device does not take stay unsent. Returns the number sent.
     #[inline]
     pub fn send<P: Probe>(
         &mut self,
-        path: &mut Datapath,
+        path: &mut Datapath<I::Buf>,
         port: PortId,
         now: Nanos,
         probe: &mut P,
@@ -251,7 +230,7 @@ impl Transmit {
 
     /// Sends a pause frame ahead of everything queued and unsent, by a queue that no pause holds; returns true if the device took it.
     #[cold]
-    pub fn control(&mut self, frame: &mut Burst<1>, now: Nanos) -> bool {
+    pub fn control(&mut self, frame: &mut FrameVec<I::Buf>, now: Nanos) -> bool {
         let queue = match self {
             Transmit::Single(queue) => queue,
             Transmit::PerPriority(queues) => {
@@ -262,8 +241,8 @@ impl Transmit {
                 queue
             }
         };
-        let length = frame.iter().map(|mbuf| mbuf.data().len()).next();
-        let sent = queue.tx.tx(frame) == 1;
+        let length = frame.first().map(|frame| frame.data().len());
+        let sent = queue.tx.send(frame, 1) == 1;
         if sent
             && let Some(ring) = &mut queue.ring
             && let Some(length) = length
@@ -273,7 +252,7 @@ impl Transmit {
         sent
     }
 
-    fn queues_mut(&mut self) -> &mut [TransmitQueue] {
+    fn queues_mut(&mut self) -> &mut [TransmitQueue<I>] {
         match self {
             Transmit::Single(queue) => std::slice::from_mut(queue),
             Transmit::PerPriority(queues) => &mut queues.queues,
@@ -303,7 +282,7 @@ impl Transmit {
     }
 
     /// Counts unsent frames as dropped: the switch stops, or the link is down.
-    pub fn abandon(&mut self, path: &mut Datapath, port: PortId, reason: DropReason) {
+    pub fn abandon(&mut self, path: &mut Datapath<I::Buf>, port: PortId, reason: DropReason) {
         for queue in self.queues_mut() {
             path.capture_abandoned(port, reason, &queue.unsent);
             let tx_queue = queue.unsent_totals.tx_queue;
@@ -315,25 +294,25 @@ impl Transmit {
             if let Some(ring) = &mut queue.ring {
                 ring.account.forget();
             }
-            Frame::free_all(&mut queue.unsent);
+            I::Buf::free_all(&mut queue.unsent);
         }
     }
 }
 
 /// One transmit queue per priority: a priority that the device blocks blocks no other.
 #[derive(Debug)]
-pub struct PerPriorityQueues {
-    queues: ArrayVec<TransmitQueue, PRIORITIES>,
+pub struct PerPriorityQueues<I: Io = Dpdk> {
+    queues: ArrayVec<TransmitQueue<I>, PRIORITIES>,
     /// Priority by whose queue pause frames are sent: one that is never paused.
     control: u8,
     /// Frames given to all queues in this turn.
     accepted: usize,
 }
 
-impl PerPriorityQueues {
+impl<I: Io> PerPriorityQueues<I> {
     /// Wraps the queues of all priorities, lowest first; the device holds those of `paused` when its peer asks it to.
     #[must_use]
-    pub fn new(queues: ArrayVec<TransmitQueue, PRIORITIES>, paused: u8) -> PerPriorityQueues {
+    pub fn new(queues: ArrayVec<TransmitQueue<I>, PRIORITIES>, paused: u8) -> PerPriorityQueues<I> {
         let free = (!paused).checked_ilog2().unwrap_or(7);
         let queues = Priority::all()
             .zip(queues)
@@ -347,7 +326,7 @@ impl PerPriorityQueues {
 
     fn send<P: Probe>(
         &mut self,
-        path: &mut Datapath,
+        path: &mut Datapath<I::Buf>,
         port: PortId,
         now: Nanos,
         probe: &mut P,
@@ -372,7 +351,7 @@ impl PerPriorityQueues {
         moved
     }
 
-    fn flush(&mut self, path: &mut Datapath, port: PortId, now: Nanos) -> usize {
+    fn flush(&mut self, path: &mut Datapath<I::Buf>, port: PortId, now: Nanos) -> usize {
         let mut moved = 0;
         for queue in self
             .queues
@@ -385,7 +364,7 @@ impl PerPriorityQueues {
     }
 }
 
-impl TxSink<Frame> for PerPriorityQueues {
+impl<I: Io> TxSink<I::Buf> for PerPriorityQueues<I> {
     /// Returns the burst room left in this turn. A queue that is not blocked is empty, and takes a burst.
     #[inline]
     fn free_slots(&self) -> usize {
@@ -398,7 +377,7 @@ impl TxSink<Frame> for PerPriorityQueues {
     }
 
     #[inline]
-    fn put(&mut self, frame: Queued<Frame>) {
+    fn put(&mut self, frame: Queued<I::Buf>) {
         self.accepted += 1;
         if let Some(queue) = self.queues.get_mut(frame.meta.priority.index()) {
             queue.put(frame);
@@ -406,7 +385,7 @@ impl TxSink<Frame> for PerPriorityQueues {
     }
 
     #[inline]
-    fn put_run(&mut self, run: &mut Run<Frame>) {
+    fn put_run(&mut self, run: &mut Run<I::Buf>) {
         self.accepted += run.frames.len();
         if let Some(queue) = self.queues.get_mut(run.head.priority.index()) {
             queue.put_run(run);
