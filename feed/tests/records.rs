@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::common::nats::addresses;
-use crate::common::{Edge, Nats, end, feed, pair, text};
-use async_nats::{ConnectOptions, Subscriber};
+
 use crate::common::published::{Claims, schemas};
 use crate::common::{Edge, Nats, end, pair};
+use async_nats::{ConnectOptions, Subscriber};
 use futures_util::StreamExt;
 use npcc_feed::agent::{Lease, LeaseMessage};
 use serde_json::{Value, json};
