@@ -120,15 +120,20 @@ debug_switch() {
     [ -n "${NPCC_SWITCH:-}" ] || cargo build --quiet --bin npcc-switch
 }
 
-# At least so many huge pages of 2 MB, and a place for files in them, until the script ends; false where the kernel gives fewer.
+# reserve_hugepages PAGES [LEAST]: huge pages of 2 MB and a place for files in them, until the script ends; false where the kernel gives
+# fewer than LEAST, or than PAGES without it. Memory that is in pieces is compacted, in the end without what the kernel caches of files.
 reserve_hugepages() {
-    local pages=/proc/sys/vm/nr_hugepages mounted=
+    local pages=/proc/sys/vm/nr_hugepages mounted= means
     reserved=$(cat $pages)
     mountpoint -q /dev/hugepages || { mkdir -p /dev/hugepages && mount -t hugetlbfs none /dev/hugepages && mounted=yes; } 2>/dev/null
     trap "echo $reserved > $pages${mounted:+; umount /dev/hugepages}" EXIT
-    [ "$reserved" -ge "$1" ] || echo "$1" 2>/dev/null > $pages
-    [ "$(cat $pages)" -ge "$1" ] && return
-    printf 'error: the kernel gives %s huge pages of 2 MB, and %s are needed\n' "$(cat $pages)" "$1" >&2
+    for means in "" compact_memory drop_caches compact_memory; do
+        [ -z "$means" ] || { echo 1 > /proc/sys/vm/$means; } 2>/dev/null
+        [ "$(cat $pages)" -ge "$1" ] || { echo "$1" > $pages; } 2>/dev/null
+        [ "$(cat $pages)" -lt "$1" ] || return 0
+    done
+    [ "$(cat $pages)" -ge "${2:-$1}" ] && return
+    printf 'error: the kernel gives %s huge pages of 2 MB, and %s are needed\n' "$(cat $pages)" "${2:-$1}" >&2
     return 1
 }
 
