@@ -6,7 +6,7 @@
 //! Law: a command that was reported as timed out ([`ControlCommandError::TimedOut`]) is never carried out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -87,10 +87,34 @@ impl ControlCommands {
         header: CnpHeader,
         priority: Priority,
     ) -> Result<(), ControlCommandError> {
-        self.instruct(Instruction::CnpHeader(header, priority))
+        self.give_cnp_header(header, priority)?.wait()
+    }
+
+    /// Gives a command, without waiting for the answer.
+    ///
+    /// # Errors
+    /// Fails with [`ControlCommandError::TimedOut`] if the ring is full.
+    pub fn give(&self, command: ControlCommand) -> Result<Answer, ControlCommandError> {
+        self.push(Instruction::Core(command))
+    }
+
+    /// Changes the header of CNPs as [`set_cnp_header`](Self::set_cnp_header), without waiting for the answer.
+    ///
+    /// # Errors
+    /// Fails with [`ControlCommandError::TimedOut`] if the ring is full.
+    pub fn give_cnp_header(
+        &self,
+        header: CnpHeader,
+        priority: Priority,
+    ) -> Result<Answer, ControlCommandError> {
+        self.push(Instruction::CnpHeader(header, priority))
     }
 
     fn instruct(&self, instruction: Instruction) -> Result<(), ControlCommandError> {
+        self.push(instruction)?.wait()
+    }
+
+    fn push(&self, instruction: Instruction) -> Result<Answer, ControlCommandError> {
         let (answer, answered) = sync_channel(1);
         let untaken = Arc::new(AtomicBool::new(true));
         let mut ring = self.0.lock().map_err(|_| ControlCommandError::TimedOut)?;
@@ -101,7 +125,21 @@ impl ControlCommands {
         };
         ring.push(command)
             .map_err(|_| ControlCommandError::TimedOut)?;
-        drop(ring);
+        Ok(Answer { answered, untaken })
+    }
+}
+
+/// Answer to a command that was given, which is still to come.
+#[derive(Debug)]
+pub struct Answer {
+    answered: Receiver<Result<(), Refused>>,
+    untaken: Arc<AtomicBool>,
+}
+
+impl Answer {
+    /// Waits for the answer.
+    fn wait(self) -> Result<(), ControlCommandError> {
+        let Answer { answered, untaken } = self;
         let answer = answered.recv_timeout(PATIENCE).or_else(|_| {
             if untaken.swap(false, Ordering::Relaxed) {
                 return Err(ControlCommandError::TimedOut);
@@ -110,6 +148,12 @@ impl ControlCommands {
             taken.map_err(|_| ControlCommandError::Silent)
         })?;
         Ok(answer?)
+    }
+
+    /// Returns the answer once it has come.
+    #[must_use]
+    pub fn poll(&self) -> Option<Result<(), Refused>> {
+        self.answered.try_recv().ok()
     }
 }
 

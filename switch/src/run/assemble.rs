@@ -5,15 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
 use anyhow::anyhow;
-use npcc_cnp::control::ControlCore;
 use npcc_config::Config;
 use npcc_config::sizing::SpeedFrom;
 use npcc_linux::netlink::ahead::Ahead;
 use npcc_pipeline::datapath::LosslessConfig;
 use npcc_pipeline::handoff::links;
 use npcc_pipeline::route::down_ports::DownPorts;
-use npcc_pipeline::route::fib::FibReader;
-use npcc_pipeline::units::{Nanos, PortId, WorkerId};
+use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::linux::LinuxSide;
 use super::routes::routes;
@@ -22,10 +20,7 @@ use super::workers::{Shared, parts, workers};
 use crate::apply::derived::{DerivedState, ObservedLink};
 use crate::apply::running::RunningConfig;
 use crate::clock::Clock;
-use crate::control::crossing_timing::AnsweredCrossings;
-use crate::control::inject::Injector;
-use crate::control::sources::SourceRoutes;
-use crate::control::{Alarms, ControlLoop, ControlStats, commands};
+use crate::control::ControlLoop;
 use crate::linux_io::LinuxIo;
 use crate::manage::capture::Captures;
 use crate::manage::carrier::Carrier;
@@ -41,6 +36,7 @@ use crate::report::journal::{self, Journal};
 use crate::report::qos;
 use crate::saved::SavedState;
 use crate::sleep::Wakers;
+use crate::wiring::assembly::{self, ControlPeers};
 use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::pfc::PfcState;
@@ -87,43 +83,41 @@ pub(super) fn assemble<P: Probe>(
     let routes = routes(config, &ports, integration, &inputs.options.prefixes)?;
     let (lossless, buffer, link_states) = flow_control(config, &ports)?;
     let derived = derived(config, &ports, &link_states);
-    let mut core = control_core(config, &derived, (routes.sources, recorder), seed);
+    let logs = recorder.map(Recorder::decisions).unwrap_or_default();
+    let settings = derived.control.clone();
+    let mut core = assembly::control_core(config, settings, (routes.sources, logs), seed);
+    core.touch_memory();
     let facts = port_facts(config, &ports);
-    let plan = wiring::workers::assignment(config, &ports);
+    let receivers = ports.iter().map(|port| 1 + port.more_rx.len());
+    let plan = wiring::workers::assignment(config, receivers);
     let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
 
     let shared = Shared {
-        config,
-        down: down_at_start(&ports, &routes.down),
+        all: assembly::Shared {
+            config,
+            down: down_at_start(&ports, &routes.down),
+            settings: derived.paths(),
+            lossless,
+            clock,
+            receiving: Arc::new(Receiving::new(config.cores.workers.len())),
+        },
         storms: saved.facts().storms,
-        settings: derived.paths(),
-        lossless,
-        pools: inputs.pools,
-        clock,
-        receiving: Arc::new(Receiving::new(config.cores.workers.len())),
     };
-    let (parts, sleepers) = parts(config, (routes.workers, links(plan)), ports, seed)?;
+    let ends = (routes.workers, links(plan));
+    let (parts, sleepers) = parts(config, ends, (ports, inputs.pools), seed)?;
     let (mut workers, peers) = workers(&shared, parts, linux, (&mut core, &mut probe))?;
     record(recorder, &mut workers, &clock);
     let kernel = routes.kernel.as_ref();
     let linux = linux_io(peers.linux, kernel, (&owners, sleepers.wakers))?;
 
     let running = RunningConfig::new(source.path.clone(), &source.loaded, derived);
-    let (npcc, inbox) = commands::ring();
-    let (header, priority) = wiring::npcc::cnp_header(config);
-    let control = ControlLoop {
-        injector: Injector::new(routes.control, header, priority, peers.injections, owners),
-        crossings: AnsweredCrossings::default(),
-        alarms: Alarms::new(&peers.published.counters, wiring::npcc::ports(config)),
+    let control_peers = ControlPeers {
         counters: peers.published.counters.clone(),
-        inbox,
-        clock,
-        stats: Arc::new(ControlStats::default()),
-        shared_core_scale: wiring::eal::shares(config).then_some(config.time_scale),
-        sleeper: sleepers.control,
-        next: Nanos::ZERO,
-        core,
+        injections: peers.injections,
+        owners,
     };
+    let by = (routes.control, clock);
+    let (control, npcc) = assembly::control(config, core, control_peers, by, sleepers.control);
     let view = View {
         version: format!("{}, DPDK {}", source.version, npcc_dpdk::DPDK_VERSION),
         started: Instant::now(),
@@ -229,21 +223,6 @@ fn unforeseen() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-fn control_core(
-    config: &Config,
-    derived: &DerivedState,
-    (sources, recorder): (FibReader, Option<&Recorder>),
-    seed: u64,
-) -> ControlCore {
-    let settings = derived.control.clone();
-    let logs = recorder.map(Recorder::decisions).unwrap_or_default();
-    let config = wiring::npcc::control_config(config, settings, seed);
-    let mut core = ControlCore::logging(&config, logs);
-    core.know_routes(Box::new(SourceRoutes(sources)));
-    core.touch_memory();
-    core
-}
-
 fn buffer_facts(config: &Config, lossless: &LosslessConfig) -> anyhow::Result<BufferFacts> {
     let facts = BufferFacts {
         pool: lossless.buffer.pool.bytes,
@@ -267,9 +246,10 @@ fn flow_control(
     config: &Config,
     ports: &[OpenPort],
 ) -> anyhow::Result<(LosslessConfig, BufferFacts, Links)> {
-    let (lossless, ports_pfc) = wiring::pfc::lossless(config, ports);
-    let buffer = buffer_facts(config, &lossless)?;
     let links: Vec<_> = ports.iter().map(|port| port.speeds.link).collect();
+    let mut ports_pfc = wiring::pfc::states(config, ports);
+    let lossless = wiring::pfc::lossless(config, &links, &mut ports_pfc);
+    let buffer = buffer_facts(config, &lossless)?;
     // An assumed speed is checked once the link is up and reports its real one.
     let known = |port: &OpenPort| port.speeds.from != LinkFrom::Configured(SpeedFrom::Assumed);
     let shapers: Vec<_> = ports

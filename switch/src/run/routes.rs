@@ -8,11 +8,11 @@ use npcc_config::ipnet::IpNet;
 use npcc_linux::Integration;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::route::fib::FibReader;
-use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::Mac;
 
 use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
+use crate::wiring::routes::Readers;
 use crate::wiring::{self, ports::OpenPort};
 
 /// Owner of the route table (file or kernel), and the table's readers: the workers, and the control core for its CNPs and to locate
@@ -36,20 +36,18 @@ pub(super) fn routes(
     more: &[IpNet],
 ) -> anyhow::Result<Routes> {
     let macs: Vec<Mac> = ports.iter().map(|port| port.mac).collect();
-    let readers = config.cores.workers.len() + 2;
-    let (capacity, seed) = (
-        wiring::routes::capacity(config),
-        wiring::routes::seed(config, &macs),
-    );
-    let (writer, mut readers) = RouteWriter::with_seed(capacity, readers, seed);
-    let mut reader = || {
-        let last = readers.pop();
-        last.ok_or_else(|| anyhow!("the route table has no readers"))
-    };
-    let (control, sources) = (reader()?, reader()?);
+    let Readers {
+        writer,
+        workers,
+        control,
+        sources,
+    } = wiring::routes::readers(config, &macs)?;
     let down = writer.down_ports();
     let (by_file, kernel) = match integration {
-        None => (Some(by_file(writer, config, &macs, more)?), None),
+        None => (
+            Some(wiring::routes::by_file(writer, config, &macs, more)?),
+            None,
+        ),
         Some(_) if !more.is_empty() => {
             return Err(anyhow!(
                 "the routes are Linux's (linux.integrate): put a file of prefixes there with `ip -batch`"
@@ -64,21 +62,8 @@ pub(super) fn routes(
         by_file,
         kernel,
         down,
-        workers: readers,
+        workers,
         control,
         sources,
     })
-}
-
-fn by_file(
-    writer: RouteWriter,
-    config: &Config,
-    macs: &[Mac],
-    more: &[IpNet],
-) -> anyhow::Result<LiveRoutes> {
-    let mut live = LiveRoutes::new(writer);
-    let mut table = wiring::routes::table(config, macs);
-    wiring::routes::deal(config, macs, more, &mut table);
-    live.become_of(table)?;
-    Ok(live)
 }

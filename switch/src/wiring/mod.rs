@@ -1,5 +1,6 @@
 //! Construction from a checked configuration: EAL arguments, ports, routes, the pipeline's and NPCC's settings.
 
+pub mod assembly;
 pub mod backend;
 mod device_pause;
 pub mod eal;

@@ -49,19 +49,17 @@ pub struct PfcState {
     pub link_pause_error: Option<String>,
 }
 
-/// Returns the datapath's lossless settings, and each port's flow control.
+/// Returns each port's flow control as decided when the port was opened, for [`lossless`] to complete.
 #[must_use]
-pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<PfcState>) {
+pub fn states(config: &Config, ports: &[OpenPort]) -> Vec<PfcState> {
     let plans = config.ports.iter().zip(ports);
-    let pfc = |(resolved, open): (&resolved::Port, &OpenPort)| {
-        let classes = resolved.qos.lossless_mask();
-        let on = open.pause.backend != Backend::None;
-        let sends = on && sends_pause(resolved.pfc, config.pfc.backend, resolved.device.id());
+    let state = |(resolved, open): (&resolved::Port, &OpenPort)| {
+        let (send, honour) = masks(config, resolved, open.pause.backend);
         PfcState {
             choice: open.pause.clone(),
             self_test: open.self_test,
-            send: if sends { classes } else { 0 },
-            honour: if on { classes } else { 0 },
+            send,
+            honour,
             rate: BitRate(0),
             headroom: 0,
             reserved: 0,
@@ -75,9 +73,22 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Pfc
             link_pause_error: open.link_pause_error.clone(),
         }
     };
-    let mut ports_pfc: Vec<PfcState> = plans.map(pfc).collect();
-    let links: Vec<BitRate> = ports.iter().map(|port| port.speeds.link).collect();
-    let buffer = buffer(config, &links, &mut ports_pfc);
+    plans.map(state).collect()
+}
+
+/// Returns the priorities that a port's peer is asked to pause, and those whose pause is obeyed, as masks.
+#[must_use]
+pub fn masks(config: &Config, resolved: &resolved::Port, backend: Backend) -> (u8, u8) {
+    let on = backend != Backend::None;
+    let classes = if on { resolved.qos.lossless_mask() } else { 0 };
+    let sends = sends_pause(resolved.pfc, config.pfc.backend, resolved.device.id());
+    (if sends { classes } else { 0 }, classes)
+}
+
+/// Returns the datapath's lossless settings for links of these speeds; writes what follows from them into `ports_pfc`.
+#[must_use]
+pub fn lossless(config: &Config, links: &[BitRate], ports_pfc: &mut [PfcState]) -> LosslessConfig {
+    let buffer = buffer(config, links, ports_pfc);
     let pauses = ports_pfc.iter().map(|pfc| PauseConfig {
         send: pfc.send,
         honour: pfc.honour,
@@ -86,7 +97,7 @@ pub fn lossless(config: &Config, ports: &[OpenPort]) -> (LosslessConfig, Vec<Pfc
         watchdog: (pfc.honour != 0).then(|| watchdog(config)),
     });
     let ports = pauses.collect();
-    (LosslessConfig { buffer, ports }, ports_pfc)
+    LosslessConfig { buffer, ports }
 }
 
 fn link(config: &Config, resolved: &resolved::Port, speed: BitRate, pfc: &PfcState) -> Link {

@@ -2,17 +2,19 @@
 
 use std::net::IpAddr;
 
+use anyhow::anyhow;
 use npcc_config::Config;
 use npcc_config::ipnet::IpNet;
 use npcc_config::model::EcmpSeed;
 use npcc_config::resolved::NextHop;
+use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::seed::FlowSeed;
-use npcc_pipeline::route::writer::RouteCapacity;
+use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::units::{Mac, PortId};
 
-use crate::wiring::live_routes::Table;
+use crate::wiring::live_routes::{LiveRoutes, Table};
 
 /// Returns the table capacity for a configuration.
 #[must_use]
@@ -38,6 +40,56 @@ pub fn seed(config: &Config, macs: &[Mac]) -> FlowSeed {
         EcmpSeed::Auto => FlowSeed::of_addresses(macs.iter().copied()),
         EcmpSeed::Number(number) => FlowSeed::new(number),
     }
+}
+
+/// Writer of a route table, and its readers.
+#[derive(Debug)]
+pub struct Readers {
+    /// The writer.
+    pub writer: RouteWriter,
+    /// Reader of each worker.
+    pub workers: Vec<FibReader>,
+    /// Reader of the control core, for its CNPs.
+    pub control: FibReader,
+    /// Reader of the control core, to locate sources.
+    pub sources: FibReader,
+}
+
+/// Makes an empty route table, with a reader for each worker and two for the control core.
+///
+/// # Errors
+/// Fails if the table has too few readers, which is a defect.
+pub fn readers(config: &Config, macs: &[Mac]) -> anyhow::Result<Readers> {
+    let count = config.cores.workers.len() + 2;
+    let (writer, mut workers) = RouteWriter::with_seed(capacity(config), count, seed(config, macs));
+    let mut reader = || {
+        let last = workers.pop();
+        last.ok_or_else(|| anyhow!("the route table has no readers"))
+    };
+    let (control, sources) = (reader()?, reader()?);
+    Ok(Readers {
+        writer,
+        workers,
+        control,
+        sources,
+    })
+}
+
+/// Fills a table with the routes of the file and those of `more`, dealt to the neighbours of the last port.
+///
+/// # Errors
+/// Fails with the first route that was refused.
+pub fn by_file(
+    writer: RouteWriter,
+    config: &Config,
+    macs: &[Mac],
+    more: &[IpNet],
+) -> anyhow::Result<LiveRoutes> {
+    let mut live = LiveRoutes::new(writer);
+    let mut table = table(config, macs);
+    deal(config, macs, more, &mut table);
+    live.become_of(table)?;
+    Ok(live)
 }
 
 /// Returns every prefix with its paths; `macs` are the ports' addresses.
@@ -156,8 +208,6 @@ fn mac_of(config: &Config, address: IpAddr) -> Option<Mac> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wiring::live_routes::LiveRoutes;
-    use npcc_pipeline::route::writer::RouteWriter;
 
     #[test]
     fn each_kind_of_route_leads_where_it_should() {

@@ -38,16 +38,17 @@ impl Queues {
     }
 }
 
-/// Returns the owner of each port, and the number of workers that receive from it.
+/// Returns the owner of each port, and the number of workers that receive from it, which is given in the order of the ports.
 #[must_use]
-pub fn assignment(config: &Config, ports: &[OpenPort]) -> WorkerPlan {
+pub fn assignment(config: &Config, receivers: impl Iterator<Item = usize>) -> WorkerPlan {
     let id = |worker: usize| WorkerId(u8::try_from(worker).unwrap_or(u8::MAX));
-    let receivers = |port: &OpenPort| u8::try_from(1 + port.more_rx.len()).unwrap_or(u8::MAX);
     WorkerPlan {
         // The configuration limits the number of workers.
         workers: id(config.cores.workers.len()).0,
         owners: config.ports.iter().map(|port| id(port.worker)).collect(),
-        receivers: ports.iter().map(receivers).collect(),
+        receivers: receivers
+            .map(|count| u8::try_from(count).unwrap_or(u8::MAX))
+            .collect(),
         ring: HANDOFF_RING,
     }
 }

@@ -22,7 +22,7 @@ pub trait Io: Debug + Sized + 'static {
     /// Pool of the frame buffers.
     type Pool: Pool<Self::Buf>;
     /// Time source.
-    type Clock: Now;
+    type Clock: Now + Clone;
 }
 
 /// Frame buffer that a worker fills itself, for the frames that it makes.
