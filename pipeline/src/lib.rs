@@ -14,6 +14,8 @@ pub mod bits;
 pub mod buffer;
 pub mod burst;
 pub mod capture;
+#[cfg(test)]
+mod cases;
 pub mod classify;
 pub mod counters;
 pub mod craft;

@@ -252,7 +252,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(crate::cases::cases(64))]
 
         /// Whatever arrives from wherever, no more than the rate and a burst of each source pass, a lone sender gets the rate,
         /// and one that sends less than an equal part among the ports, and among its port's sources, loses nothing.

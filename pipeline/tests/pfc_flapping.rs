@@ -228,7 +228,8 @@ fn bystander_keeps(flaps: Flaps, pool: u64) -> f64 {
     got as f64 / (link.bytes_in(Nanos(10_000 * MS)) / 4) as f64
 }
 
-/// A bystander keeps the share that docs/lossless.md states: from 90 % on, all of it.
+/// A bystander keeps the share that docs/lossless.md states: from 90 % on, all of it. One pool of each row, or with `NPCC_CELLS=all`, as in
+/// `scripts/test-long histories`, all three.
 #[test]
 fn what_bystanders_keep_by_duty_and_pool() {
     let pools = [1 << 20, 4 << 20, 16 << 20];
@@ -241,14 +242,16 @@ fn what_bystanders_keep_by_duty_and_pool() {
         (99, [1.00, 1.00, 1.00]),
     ];
     let mut wrong = Vec::new();
-    for (duty, expected) in rows {
-        let keeps = pools.map(|pool| bystander_keeps(Flaps::of(150 * MS, duty), pool));
-        let is_near = keeps
-            .iter()
-            .zip(expected)
-            .all(|(keeps, expected): (&f64, f64)| (keeps - expected).abs() < 0.02);
-        if !is_near {
-            wrong.push(format!("{duty}: {keeps:.2?}, not {expected:.2?}"));
+    let all = std::env::var("NPCC_CELLS").is_ok_and(|cells| cells == "all");
+    for (row, (duty, expected)) in rows.into_iter().enumerate() {
+        for (column, (pool, expected)) in pools.into_iter().zip(expected).enumerate() {
+            if !all && column != row % pools.len() {
+                continue;
+            }
+            let keeps = bystander_keeps(Flaps::of(150 * MS, duty), pool);
+            if f64::abs(keeps - expected) >= 0.02 {
+                wrong.push(format!("{duty} %, {pool} B: {keeps:.2}, not {expected:.2}"));
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -251,7 +251,7 @@ fn with_tree() -> impl Strategy<Value = (Made, Tree)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(crate::cases::cases(2_000))]
 
     /// A frame matches exactly when its maker says so, and a stage that cannot match is excluded by the sightings.
     #[test]

@@ -481,7 +481,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(crate::cases::cases(2_000))]
 
     /// All frames are counted, Linux gets nothing that it could forward a second time, and no ICMP error is about an error,
     /// whatever arrives.

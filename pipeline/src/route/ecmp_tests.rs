@@ -112,7 +112,7 @@ fn flows_leave_a_port_that_is_down_with_no_commit_and_come_back() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(crate::cases::cases(64))]
 
     /// A member that is added or removed moves its share and no other. Earlier defect: a changed set of next hops was dealt
     /// anew, and two thirds of the flows moved.

@@ -182,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(crate::cases::cases(16))]
         /// Routes lead where a plain map says, groups have their paths, and ids without references are reused: with room for
         /// six groups, thousands come and go.
         #[test]

@@ -226,7 +226,7 @@ fn a_hundred_thousand_reloads_with_new_next_hops_find_room() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(crate::cases::cases(64))]
 
     /// No lookup sees a changed default route before the commit. Earlier defect: default routes took effect before the rest
     /// of their batch.
@@ -280,7 +280,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(crate::cases::cases(16))]
 
     /// Both families equal a linear search in a list of prefixes, and so do both images after the same history.
     #[test]

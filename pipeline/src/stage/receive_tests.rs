@@ -240,7 +240,7 @@ fn separate(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(crate::cases::cases(512))]
 
     /// Every frame of a burst is received, routed and rewritten as it is by itself, stage by stage, whatever is beside it.
     #[test]
@@ -285,7 +285,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2048))]
+    #![proptest_config(crate::cases::cases(2048))]
 
     /// Any frame that the fast path reads, damaged or not, the general parser reads alike; and the fast path does read good
     /// frames.
@@ -387,15 +387,26 @@ fn destinations_below_64_bits_are_told_apart() {
     writer.insert(long, &[hop]).unwrap();
     writer.commit();
     fib.refresh();
-    let frame = |last: u32| {
-        let dst = format!("2001:db8:2::{last:x}").parse().unwrap();
+    let frame = |host: &&str| {
+        let dst = format!("2001:db8:2:{host}").parse().unwrap();
         Craft::roce("2001:db8:1::3".parse().unwrap(), dst, 0x07, 0x11, 8).frame()
     };
-    let burst: Vec<_> = (6..12).map(frame).collect();
-    let (_, fates) = together(&port(), &fib, &burst, &Counters::new(1));
-    let ports: Vec<_> = fates
-        .iter()
-        .map(|(_, known)| known.unwrap().queue.egress().0)
-        .collect();
-    assert_eq!(ports, [1, 1, 2, 2, 2, 2]);
+    let ports = |hosts: &[&str]| -> Vec<u8> {
+        let burst: Vec<_> = hosts.iter().map(frame).collect();
+        let (_, fates) = together(&port(), &fib, &burst, &Counters::new(1));
+        let queues = fates.iter().map(|(_, known)| known.unwrap().queue);
+        queues.map(|queue| queue.egress().0).collect()
+    };
+    assert_eq!(
+        ports(&[":6", ":7", ":8", ":9", ":a", ":b"]),
+        [1, 1, 2, 2, 2, 2]
+    );
+    // The lookup of the first ends between bit 64 and bit 120: it does not decide for the other.
+    for elsewhere in ["0:1::1", "0:0:1::1", "0:0:0:1:1", ":100", ":1:0"] {
+        assert_eq!(
+            ports(&[elsewhere, ":8", elsewhere]),
+            [1, 2, 1],
+            "{elsewhere}"
+        );
+    }
 }

@@ -65,7 +65,7 @@ fn switches_with_one_seed_polarise() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(crate::cases::cases(16))]
 
     /// Switches with their own seeds spread flows evenly. Earlier defect: the hash of every switch was the same.
     #[test]

@@ -6,6 +6,8 @@
     reason = "each test file uses its part of the rig, and stops at what it did not expect"
 )]
 
+#[path = "../../src/cases.rs"]
+pub(crate) mod cases;
 pub(crate) mod sender;
 pub(crate) mod several;
 
