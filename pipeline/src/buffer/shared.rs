@@ -361,3 +361,7 @@ impl Buffer {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "shared_tests.rs"]
+mod tests;
