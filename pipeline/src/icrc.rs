@@ -165,4 +165,27 @@ mod tests {
         }
         assert_eq!(icrc(L3::V4, 24, &packet[..40]), None);
     }
+
+    /// Each octet of an IPv6 packet is covered or is not; of the first, half is.
+    #[test]
+    fn traffic_class_flow_label_and_hop_limit_are_not_covered() {
+        // A SEND ONLY with no payload.
+        let mut packet = vec![0x60, 0, 0, 0, 0, 20, 17, 64];
+        packet.extend([[0x20; 16], [0xfd; 16]].concat());
+        packet.extend([0xc0, 0, 0x12, 0xb7, 0, 20, 0, 0]);
+        packet.extend([4, 0, 0xff, 0xff, 0, 0, 0, 17, 0x80, 0, 0, 0]);
+        let reference = icrc(L3::V6, 40, &packet).unwrap();
+        let mutable = [1, 2, 3, 7, 46, 47, 52];
+        for bit in 0..8 * packet.len() {
+            let (offset, bit) = (bit / 8, 1 << (bit % 8));
+            let mut changed = packet.clone();
+            changed[offset] ^= bit;
+            let covered = !mutable.contains(&offset) && (offset != 0 || bit > 0x0f);
+            assert_eq!(
+                icrc(L3::V6, 40, &changed).unwrap() != reference,
+                covered,
+                "offset {offset}, bit {bit:#x}"
+            );
+        }
+    }
 }

@@ -168,6 +168,41 @@ fn a_pause_goes_to_the_owner() {
     assert_eq!(several.pull(0).len(), 4);
 }
 
+/// Pauses of one priority that come by another worker's queue before the owner's next iteration: the last one counts, and
+/// priorities that it does not name keep theirs.
+#[test]
+fn the_later_of_pauses_that_are_combined_counts() {
+    let setup = Setup {
+        ports: 4,
+        ..Setup::default()
+    };
+    let pause = |classes, quanta| mac_control::build(mac(99), classes, [quanta; 8]);
+    // A channel has room for 64 pauses; those behind them are combined to one.
+    for before in [0, 62, 63, 64, 100] {
+        for (first, last, leave) in [(u16::MAX, 0, (4, 0)), (0, u16::MAX, (0, 4))] {
+            let mut several = Several::new(&setup, assignment(&[0, 1, 0, 1], &[2, 1, 1, 1], 1024));
+            several.receive(1, (1, 0, 3), LEN, 4);
+            several.receive(1, (1, 0, 4), LEN, 4);
+            several.turn(0);
+            for _ in 0..before {
+                several.hear(1, 0, &pause(1, 0));
+            }
+            several.hear(1, 0, &pause(LOSSLESS, first));
+            several.hear(1, 0, &pause(1 << 3, last));
+            // The owner reads, the other worker sends the one that waited, the owner reads it.
+            for worker in [0, 1, 0] {
+                several.turn(worker);
+            }
+            let left = several.pull(0);
+            let of = |priority| {
+                let of = left.iter().map(|frame| frame.meta.priority);
+                of.filter(|of| *of == prio(priority)).count()
+            };
+            assert_eq!((of(3), of(4)), leave, "behind {before}");
+        }
+    }
+}
+
 /// Frames that cross at the stop are accounted for: runs in rings, before them, and half way.
 #[test]
 fn a_stop_leaves_nothing_in_the_rings() {

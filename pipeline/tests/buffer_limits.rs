@@ -59,41 +59,70 @@ fn headroom_exhaustion() {
     over.assert_conserved();
 }
 
-/// PFCXonTest and XonHysteresis: while draining no resume until `xon_offset` below the threshold, and then exactly one.
+/// PFCXonTest and XonHysteresis, to the frame: while draining no resume until `xon_offset` below the threshold or until `xon`,
+/// whichever comes first, and then exactly one.
 #[test]
 fn xon_hysteresis() {
-    let setup = Setup {
-        rate: Some(BitRate(10 * crate::rig::GIG)),
-        ..Setup::default()
-    };
-    let offset = setup.group.xon_offset;
-    let mut rig = filled(setup, point(&Setup::default()) + 8);
-    assert_eq!(rig.sent.len(), 1);
-    let paused_at = rig.depth(1, 3);
-    let mut now = 0;
-    while rig.sent.len() == 1 {
-        now += 800;
-        rig.pull(1, now);
+    let usual = Setup::default();
+    let shared = usual.pool - 2 * u64::from(usual.ports) * usual.group.headroom;
+    // The threshold rises as fast as the queue falls: with alpha 1 half of the offset is to be drained.
+    let by_offset = |offset: u64| (shared - offset) / 2;
+    for (xon, xon_offset, due) in [
+        (0, 10_000, by_offset(10_000)),
+        (0, 200_000, by_offset(200_000)),
+        (
+            by_offset(200_000) + 50_000,
+            200_000,
+            by_offset(200_000) + 50_000,
+        ),
+        (by_offset(10_000) - 50_000, 10_000, by_offset(10_000)),
+    ] {
+        let what = format!("xon {xon}, xon_offset {xon_offset}");
+        let group = GroupConfig {
+            xon,
+            xon_offset,
+            ..usual.group
+        };
+        let setup = Setup {
+            group,
+            ..Setup::default()
+        };
+        let mut rig = filled(setup, point(&usual) + 8);
+        assert_eq!(rig.sent.len(), 1, "{what}");
+        let mut now = 0;
+        while rig.sent.len() == 1 {
+            now += 800;
+            let before = rig.held(0, 3).0;
+            pull_one(&mut rig, 1, now);
+            rig.control(0, now);
+            assert_eq!(rig.held(0, 3).0, before - wire(LEN), "{what}");
+        }
+        let held = rig.held(0, 3).0;
+        assert!(
+            held <= due && due < held + wire(LEN),
+            "{what}: resumed at {held}, due at {due}"
+        );
+        assert_eq!(rig.sent[1].3, 1 << 3, "XON");
+        assert_eq!(rig.counters(0).flow.asserted.get(), 0);
+        let history = &rig.counters(0).flow.priorities[3];
+        assert_eq!(history.tx_paused_ns.get(), now, "time we held the peer");
+        assert_eq!(
+            [history.tx_last_ns.get(), history.tx_longest_ns.get()],
+            [now; 2]
+        );
+        rig.pull_all(1, now);
         rig.control(0, now);
-        assert!(now < 10_000_000, "the pause ends");
+        assert_eq!(rig.sent.len(), 2, "{what}: one XON");
     }
-    let drained = paused_at - rig.depth(1, 3);
-    // Eight frames in headroom, half the offset (the threshold rises as fast as the queue falls), two packets of margin.
-    let due = 8 * wire(LEN) + offset / 2;
-    let burst = 32 * wire(LEN);
-    assert!(
-        drained + 2 * wire(LEN) >= due && drained <= due + burst,
-        "{drained} of {due}"
-    );
-    assert_eq!(rig.sent[1].3, 1 << 3, "XON");
-    assert_eq!(rig.counters(0).flow.asserted.get(), 0);
-    let was = rig.counters(0).flow.priorities[3].tx_paused_ns.get();
-    assert_eq!(was, now, "time we held the peer");
-    let history = &rig.counters(0).flow.priorities[3];
-    assert_eq!(
-        [history.tx_last_ns.get(), history.tx_longest_ns.get()],
-        [now; 2]
-    );
+}
+
+/// Sends the first frame of a port, of `LEN` bytes, taken by its device.
+fn pull_one(rig: &mut Rig, port: u8, now: u64) {
+    let mut out = FrameVec::default();
+    out.extend((1..BURST).map(|_| HeapFrame::new(&[])));
+    rig.path.egress(PortId(port), &mut out, Nanos(now));
+    assert_eq!(out.len(), BURST);
+    rig.path.sent(PortId(port), Sent::of([LEN]));
 }
 
 /// LossyQueue: it drops at its limit, without PFC.

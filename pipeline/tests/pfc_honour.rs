@@ -108,6 +108,21 @@ fn refresh_holds_longer_than_65535_quanta() {
     );
 }
 
+/// 802.1Qbb: a time above 0 restarts the timer, also where it ends sooner than the pause in force.
+#[test]
+fn a_shorter_pause_ends_a_longer_one_sooner() {
+    let mut rig = one_of_each();
+    rig.hear(1, 1 << 3, 0xffff, 0);
+    assert_eq!(rig.pull(1, 0).len(), 7);
+    rig.hear(1, 1 << 3, 100, 1_000);
+    let end = 1_000 + time(100);
+    assert!(end < time(0xffff));
+    assert!(rig.pull(1, end - 1).is_empty());
+    assert_eq!(priorities(&mut rig, end), [3]);
+    let pause = &rig.counters(1).flow.priorities[3];
+    assert_eq!((pause.rx_pauses.get(), pause.rx_paused_ns.get()), (1, end));
+}
+
 /// mac_pause_ctrl: a value of 0 releases at once.
 #[test]
 fn zero_releases_at_once() {

@@ -13,16 +13,20 @@ const POLL: u64 = 100 * MS;
 /// Interval of the loop, and of the peer's repeated pauses (65535 quanta are 3.36 ms at 10G).
 const STEP: u64 = MS;
 
-fn rig_with(action: StormAction) -> Rig {
-    let mut setup = Setup::default();
-    setup.pause.honour = 0xff;
-    setup.pause.watchdog = Some(WatchdogConfig {
+fn watchdog(action: StormAction) -> WatchdogConfig {
+    WatchdogConfig {
         detect: Nanos(DETECT),
         share: 90,
         restore: Nanos(RESTORE),
         poll: Nanos(POLL),
         action,
-    });
+    }
+}
+
+fn rig_with(action: StormAction) -> Rig {
+    let mut setup = Setup::default();
+    setup.pause.honour = 0xff;
+    setup.pause.watchdog = Some(watchdog(action));
     setup.build()
 }
 
@@ -141,13 +145,7 @@ fn a_storm_from_before_the_start_is_of_no_meaning_where_nobody_watches_for_it() 
     let mut none = setup.build();
     assert!(!none.path.resume_storm(port, crate::rig::prio(3), began));
     let mut setup = Setup::default();
-    setup.pause.watchdog = Some(WatchdogConfig {
-        detect: Nanos(DETECT),
-        share: 90,
-        restore: Nanos(RESTORE),
-        poll: Nanos(POLL),
-        action: StormAction::Drop,
-    });
+    setup.pause.watchdog = Some(watchdog(StormAction::Drop));
     let mut lossy = setup.build();
     assert!(!lossy.path.resume_storm(port, crate::rig::prio(0), began));
     for rig in [&mut none, &mut lossy] {
@@ -176,6 +174,54 @@ fn a_pause_without_traffic_is_no_storm() {
     let mut rig = rig_with(StormAction::Drop);
     storm(&mut rig, 1 << 3, 0, 1_000 * MS, |_, _| {});
     assert_eq!(storms(&rig), (0, 0));
+}
+
+/// Frames that come late in a long pause: time before the first of them waited is no part of `detect`.
+#[test]
+fn a_pause_without_traffic_counts_from_the_first_frame() {
+    for phase in [0, 1, 50, 99] {
+        let mut rig = rig_with(StormAction::Drop);
+        let first = storm(&mut rig, 1 << 3, 0, 10 * DETECT + phase * MS, |_, _| {});
+        rig.push(0, 1, 3, LEN, 10, first);
+        let mut found = None;
+        storm(&mut rig, 1 << 3, first, 2 * DETECT, |rig, now| {
+            if found.is_none() && rig.counters(1).flow.storm.get() != 0 {
+                found = Some(now);
+            }
+        });
+        let took = found.unwrap() - first;
+        assert!(
+            (DETECT..=DETECT + POLL).contains(&took),
+            "phase {phase}: {took}"
+        );
+    }
+}
+
+/// A group under a storm is dropped, not paused, for whatever reason a pause is due: its headroom is in use, or the worker falls
+/// behind. A pause in force when the storm is detected ends.
+#[test]
+fn no_pause_is_sent_for_a_group_under_a_storm() {
+    let mut setup = Setup::default();
+    setup.pause.watchdog = Some(watchdog(StormAction::Drop));
+    setup.pause.pressure = 1;
+    let mut rig = setup.build();
+    // Frames from the port that will be under a storm wait at another, in headroom.
+    rig.push(1, 2, 3, LEN, 400, 0);
+    assert!(rig.counters(1).groups[3].headroom.get() > 0);
+    rig.push(0, 1, 3, LEN, 10, 0);
+    let now = storm(&mut rig, 1 << 3, 0, DETECT - MS, |_, _| {});
+    let asserted = |rig: &Rig| rig.counters(1).flow.asserted.get();
+    assert_eq!((storms(&rig), asserted(&rig)), ((0, 0), 1 << 3));
+    let now = storm(&mut rig, 1 << 3, now, POLL + 2 * MS, |_, _| {});
+    assert_eq!(storms(&rig), (1, 0));
+    assert!(rig.counters(1).groups[3].headroom.get() > 0);
+    assert_eq!(asserted(&rig), 0, "the pause ended as the storm began");
+    rig.sent.clear();
+    // Full bursts: the worker falls behind, and the other lossless priority pauses.
+    rig.push(1, 2, 4, LEN, 64, now);
+    let paused = rig.sent.iter().filter(|sent| sent.0 == 1);
+    let paused = paused.fold(0, |all, sent| all | sent.2);
+    assert_eq!(paused, 1 << 4);
 }
 
 /// Drop action: frames queued, frames for the queue and frames received on the port with that priority are dropped, and no PFC

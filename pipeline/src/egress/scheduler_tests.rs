@@ -52,10 +52,23 @@ fn strict_goes_first_and_the_highest_of_them() {
 
 #[test]
 fn an_idle_queue_saves_nothing_up() {
-    let mut scheduler = Scheduler::new(&[Discipline::Dwrr(50); 8]);
+    const QUANTUM: u64 = 50 * 256;
     let lengths = [1000; 8];
+    let share = |scheduler: &mut Scheduler| {
+        let sent = serve(scheduler, 0b11, &lengths, 10_000_000);
+        assert!(sent[0].abs_diff(sent[1]) <= 2 * QUANTUM + 2000, "{sent:?}");
+    };
     // Queue 0 alone for long, then both: from then on they share evenly.
+    let mut scheduler = Scheduler::new(&[Discipline::Dwrr(50); 8]);
     serve(&mut scheduler, 0b01, &lengths, 10_000_000);
-    let sent = serve(&mut scheduler, 0b11, &lengths, 10_000_000);
-    assert!(sent[0].abs_diff(sent[1]) <= 2 * 50 * 256 + 2000, "{sent:?}");
+    share(&mut scheduler);
+    // Queue 0 has a frame in each of many rounds, and is empty after it: the rest of its quantum is lost each time.
+    let first = Priority::new(0);
+    for _ in 0..1_000 {
+        assert_eq!(scheduler.pick(0b01, |_| 1000), Some(first));
+        scheduler.sent(first, 1000, true);
+        assert_eq!(scheduler.allowance(first), 0);
+        serve(&mut scheduler, 0b10, &lengths, QUANTUM);
+    }
+    share(&mut scheduler);
 }
