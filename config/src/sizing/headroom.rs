@@ -346,6 +346,34 @@ mod tests {
         assert!(late.headroom() >= link.headroom() + 1_249_000);
     }
 
+    /// Two full frames and at least 2us of the link: at 10G 2us are 2,500 bytes, less than a full frame.
+    #[test]
+    fn the_transmit_ring_holds_two_full_frames_whatever_the_speed() {
+        let outstanding = |gig: u64, mtu: u16| {
+            let link = Link {
+                receivers: 1,
+                lossless: 1,
+                cable: Length::from_metres(40),
+                speed: BitRate(gig * 1_000_000_000),
+                response: PeerResponse::Ieee,
+                mtu,
+                outstanding: None,
+                batch: 0,
+                turn: Nanos::from_micros(50),
+            };
+            link.outstanding()
+        };
+        for (gig, mtu, bytes) in [
+            (1, 1500, 2 * 1_546),
+            (10, 9100, 2 * 9_146),
+            (25, 1500, 6_250),
+            (25, 9100, 2 * 9_146),
+            (100, 9100, 25_000),
+        ] {
+            assert_eq!(outstanding(gig, mtu), bytes, "{gig}G, mtu {mtu}");
+        }
+    }
+
     #[test]
     fn a_slow_peer_needs_more() {
         let near = Length::from_metres(40);
