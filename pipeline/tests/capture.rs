@@ -180,7 +180,7 @@ fn seen(events: &[(Event, Vec<u8>)]) -> Account {
 }
 
 proptest! {
-    #![proptest_config(rig::cases::cases(200))]
+    #![proptest_config(crate::rig::cases::cases(200))]
 
     #[test]
     fn what_is_counted_is_seen_once_and_nothing_goes_another_way(ops in prop::collection::vec(op(), 1..120)) {

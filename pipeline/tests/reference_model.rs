@@ -184,7 +184,7 @@ fn setup(reserved: u64, xon: u64, alpha_256: u32) -> Setup {
 }
 
 proptest! {
-    #![proptest_config(rig::cases::cases(200))]
+    #![proptest_config(crate::rig::cases::cases(200))]
 
     #[test]
     fn the_switch_keeps_its_books(

@@ -284,7 +284,7 @@ fn drive(events: Vec<Event>, assignment: &WorkerPlan) {
 }
 
 proptest! {
-    #![proptest_config(rig::cases::cases(400))]
+    #![proptest_config(crate::rig::cases::cases(400))]
 
     /// Two workers, one queue a port, rings from a few frames to plenty: the accounts close.
     #[test]

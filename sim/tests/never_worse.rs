@@ -13,10 +13,13 @@ use npcc_sim::results::Results;
 use npcc_sim::scenario::{Case, Scenario, Scheme};
 use npcc_sim::sweep;
 
-/// Seeds a cell is run with.
-const SEEDS: u64 = 3;
+/// Returns the number of seeds a cell is run with: `NPCC_SEEDS`, or one. `scripts/test-long histories` runs three.
+fn seeds() -> u64 {
+    let given = std::env::var("NPCC_SEEDS");
+    given.map_or(1, |text| text.parse().unwrap())
+}
 
-/// Cells and schemes that are worse today with these seeds, and should become good: nothing is asserted of these.
+/// Cells and schemes that are worse today, and should become good: asserted to be worse, so that one that became good leaves this list.
 const KNOWN_BAD: [(&str, &str); 1] = [
     // Goodput 0.979 while a backlog of 125 MB drains; ECN has 1.000 over one of 1.9 GB.
     ("cold hpcc-vendor 100G x4.00 100km", "npcc"),
@@ -31,7 +34,7 @@ fn no_policy_is_worse_than_ecn_alone() {
     assert_eq!(cells.len(), SHORT.len());
     let series = |name: &str| Series {
         scheme: name.parse().unwrap(),
-        seeds: 0..SEEDS,
+        seeds: 0..seeds(),
         law: "this".to_owned(),
     };
     let policies = PolicyName::ALL.map(PolicyName::name);
@@ -39,15 +42,21 @@ fn no_policy_is_worse_than_ecn_alone() {
     let all: Vec<Series> = all.map(series).collect();
     let figures = run::run(&cells, &all, &mut Results::in_memory(), 2, &|_, _| {}).unwrap();
     let (mut worse, mut asserted) = (String::new(), 0);
+    let mut still_bad = Vec::new();
     for (cell, figures) in cells.iter().zip(&figures) {
         let allowance = harm::allowance(&cell.scenario().unwrap());
         let (ecn, others) = figures.split_first().unwrap();
         for (policy, with) in policies.iter().zip(others) {
-            if KNOWN_BAD.contains(&(cell.name.as_str(), policy)) {
+            let runs = usize::try_from(seeds()).unwrap();
+            assert_eq!((ecn.len(), with.len()), (runs, runs));
+            let harms = harm::of(ecn, with, allowance);
+            if let Some(known) = KNOWN_BAD.iter().find(|bad| **bad == (&cell.name, policy)) {
+                if !harms.is_empty() {
+                    still_bad.push(*known);
+                }
                 continue;
             }
             asserted += 1;
-            assert_eq!((ecn.len(), with.len()), (3, 3));
             assert!(
                 ecn.iter()
                     .zip(with)
@@ -55,12 +64,16 @@ fn no_policy_is_worse_than_ecn_alone() {
                 "{}: no congestion",
                 cell.name
             );
-            for harm in harm::of(ecn, with, allowance) {
+            for harm in harms {
                 let _ = writeln!(worse, "{} {policy}: {harm:?}", cell.name);
             }
         }
     }
     assert!(worse.is_empty(), "worse than ECN alone:\n{worse}");
+    assert_eq!(
+        still_bad, KNOWN_BAD,
+        "no longer worse than ECN alone: take it out of KNOWN_BAD"
+    );
     assert!(
         asserted >= 45,
         "only {asserted} of {} are asserted",
@@ -84,7 +97,7 @@ fn senders_that_share_a_full_link_are_not_taken_for_deaf() {
         );
         let mut scenario = Scenario::load(path.as_ref()).unwrap();
         scenario.duration = Nanos(20_000_000);
-        for seed in 0..SEEDS {
+        for seed in 0..seeds() {
             let scenario = scenario.with_seed(seed);
             let cases = scenario.cases();
             let case = cases.iter().find(|case| case.sender == sender).unwrap();
