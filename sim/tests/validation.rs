@@ -78,11 +78,12 @@ fn the_fluid_table_comes_out() {
         let near = of(Sender::HpccVendor, signalled_at(km), km).peak as f64 / 1e6;
         assert!(near > 0.4 && near < 2.0 * 0.85, "{km} km: {near} MB near");
     }
-    // Utilisation with the published parameters: nearly full at 1 km, about three quarters at a distance.
-    for (km, fluid) in [(1, 0.994), (40, 0.75), (100, 0.76), (300, 0.78)] {
+    // Utilisation with the published parameters falls with the distance, where the fluid model has 0.994, 0.75, 0.76 and 0.78. The
+    // means are of eight seeds, which scatter by 0.02 at 1 km, by 0.013 at 40 km and by less beyond; with a near switch none is below 0.981.
+    for (km, mean) in [(1, 0.96), (40, 0.84), (100, 0.68), (300, 0.64)] {
         let far = of(Sender::Paper, Scheme::ECN, km).utilisation;
-        assert!((far - fluid).abs() < 0.16, "{km} km: {far}, fluid {fluid}");
+        assert!((far - mean).abs() < 0.02, "{km} km: {far}, not {mean}");
         let near = of(Sender::Paper, signalled_at(km), km).utilisation;
-        assert!(near > far, "{km} km: {near} near, {far} far");
+        assert!(near > 0.98, "{km} km: {near} near");
     }
 }
