@@ -80,7 +80,7 @@ fn the_fluid_table_comes_out() {
     }
     // Utilisation with the published parameters falls with the distance, where the fluid model has 0.994, 0.75, 0.76 and 0.78. The
     // means are of eight seeds, which scatter by 0.02 at 1 km, by 0.013 at 40 km and by less beyond; with a near switch none is below 0.981.
-    for (km, mean) in [(1, 0.96), (40, 0.84), (100, 0.68), (300, 0.64)] {
+    for (km, mean) in [(1, 0.965), (40, 0.84), (100, 0.68), (300, 0.64)] {
         let far = of(Sender::Paper, Scheme::ECN, km).utilisation;
         assert!((far - mean).abs() < 0.02, "{km} km: {far}, not {mean}");
         let near = of(Sender::Paper, signalled_at(km), km).utilisation;
