@@ -131,3 +131,51 @@ impl<W: Write> Pcapng<W> {
         Ok(self.file.get_mut().flush()?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pcap_file::pcapng::{Block, PcapNgReader};
+
+    /// The frames of all ports that were lost to the capture are the drops of the first interface, and of no other.
+    #[test]
+    fn what_a_capture_lost_is_isb_ifdrop_of_the_first_interface() {
+        let start = CaptureStart {
+            version: "1".to_owned(),
+            ports: ["dc0", "wan0"]
+                .map(|name| (name.to_owned(), "02:00:00:00:01:01".to_owned()))
+                .to_vec(),
+            epoch_ns: 0,
+            clock_ns: 0,
+            scale: 1.0,
+        };
+        let mut file = Vec::new();
+        let mut out = Pcapng::new(&mut file, &start, ("", 96)).unwrap();
+        let end = CaptureEnd {
+            captured: 5,
+            lost: 7,
+            why: "time".to_owned(),
+        };
+        out.end(&end).unwrap();
+        out.flush().unwrap();
+        let mut reader = PcapNgReader::new(&file[..]).unwrap();
+        let mut totals = Vec::new();
+        while let Some(block) = reader.next_block() {
+            if let Block::InterfaceStatistics(block) = block.unwrap() {
+                let count = |wanted: fn(&InterfaceStatisticsOption<'_>) -> Option<u64>| {
+                    block.options.iter().find_map(wanted)
+                };
+                let received = count(|option| match option {
+                    InterfaceStatisticsOption::IsbIfRecv(count) => Some(*count),
+                    _ => None,
+                });
+                let dropped = count(|option| match option {
+                    InterfaceStatisticsOption::IsbIfDrop(count) => Some(*count),
+                    _ => None,
+                });
+                totals.push((block.interface_id, received, dropped));
+            }
+        }
+        assert_eq!(totals, [(0, Some(12), Some(7))]);
+    }
+}

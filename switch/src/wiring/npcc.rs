@@ -256,6 +256,39 @@ mod tests {
         assert_eq!(sides(model::SourceCheck::Side, u32::MAX), ANYWHERE);
     }
 
+    /// Prefixes in the order of the file, and of any map: the /16 before the /24 in it, and a longer prefix of an earlier network.
+    #[test]
+    fn the_longest_prefix_of_cnp_intervals_wins() {
+        let rules = |intervals: &str| {
+            let hosts = serde_yaml::from_str(&format!("cnp_intervals: {{ {intervals} }}"));
+            host_rules(&hosts.unwrap()).cnp_intervals
+        };
+        let of = |rules: &[(HostSet, Nanos)], receiver: &str| {
+            let receiver = receiver.parse().unwrap();
+            let mut own = rules.iter().filter(|(hosts, _)| hosts.holds(receiver));
+            own.next().map(|(_, interval)| interval.0 / 1_000)
+        };
+        for text in [
+            "10.0.0.0/16: 50us, 10.0.2.0/24: 10us, 10.0.2.7/32: 90us, '2001:db8::/32': 20us, '2001:db8:0:1::/64': 30us",
+            "'2001:db8:0:1::/64': 30us, '2001:db8::/32': 20us, 10.0.2.7/32: 90us, 10.0.2.0/24: 10us, 10.0.0.0/16: 50us",
+        ] {
+            let rules = rules(text);
+            let all = [
+                "10.0.1.1",
+                "10.0.2.1",
+                "10.0.2.7",
+                "2001:db8::1",
+                "2001:db8:0:1::1",
+                "192.0.2.1",
+            ]
+            .map(|receiver| of(&rules, receiver));
+            assert_eq!(
+                all,
+                [Some(50), Some(10), Some(90), Some(20), Some(30), None]
+            );
+        }
+    }
+
     /// 0.05 % was once rounded to 0: 32 CNPs a port, and then no more for ever.
     #[test]
     fn the_smallest_cap_is_not_none() {

@@ -49,9 +49,7 @@ impl View {
         };
         let (pfc, mut flaps) = (&link.pfc, link.flaps);
         self.settles()(path(facts).then("flaps"), &mut flaps);
-        if pfc.send != 0 {
-            counts.lossless_lost += device.rx_missed + device.rx_nombuf;
-        }
+        counts.lossless_lost += lossless_lost(pfc.send, &device);
         Port {
             name: facts.name.clone(),
             device: facts.device.clone(),
@@ -171,6 +169,16 @@ fn last(flow: &mut FlowCount, now: Nanos) {
     }
 }
 
+/// Returns the frames that the device lost for want of space and that count as lossless loss: all of them where the peer is paused in
+/// any of the priorities `send`, as the device does not tell priorities apart.
+const fn lossless_lost(send: u8, device: &DeviceDrops) -> u64 {
+    if send == 0 {
+        0
+    } else {
+        device.rx_missed + device.rx_nombuf
+    }
+}
+
 fn queue(priority: u8, counts: &QueueCount) -> Queue {
     Queue {
         priority,
@@ -213,5 +221,23 @@ const fn link_pause(pause: Option<LinkPause>) -> &'static str {
         Some(LinkPause::Sent) => "sent",
         Some(LinkPause::Both) => "both",
         None => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames that overflow the receive ring, or find no buffer, are lossless loss on a port that pauses its peer. Damaged ones are not.
+    #[test]
+    fn frames_that_overflow_the_ring_of_a_lossless_port_are_lossless_loss() {
+        let device = DeviceDrops {
+            rx_missed: 17,
+            rx_nombuf: 3,
+            rx_errors: 100,
+            tx_errors: 1_000,
+        };
+        assert_eq!(lossless_lost(1 << 3, &device), 20);
+        assert_eq!(lossless_lost(0, &device), 0);
     }
 }
