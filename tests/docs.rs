@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{assert_success, root, switch};
-use npcc_cnp::policy::PolicyName;
+use npcc_cnp::policy::{Mode, PolicyInputs, PolicyName, Unit};
 use npcc_pipeline::drop::DropReason as Reason;
 use npcc_pipeline::punt::PuntClass;
+use npcc_pipeline::units::{BitRate, Nanos};
 use serde_json::Value;
 
 fn read(file: &str) -> String {
@@ -80,10 +81,11 @@ fn the_guide_to_npcc_lists_every_key_and_its_default() {
                 listed.insert(key.to_owned());
                 let signalled = match &known[key] {
                     Value::String(text) => cells[2] == text,
-                    Value::Number(number) => cells[2] == number.to_string(),
                     Value::Array(all) if all.is_empty() => ["none", "all"].contains(&cells[2]),
-                    // The default follows from other keys, or is described in words.
-                    _ => !cells[2].is_empty(),
+                    Value::Object(all) if all.is_empty() => cells[2] == "none",
+                    // The default follows from other keys, and is described in words.
+                    Value::Null => cells[2].contains(' '),
+                    value => cells[2] == value.to_string(),
                 };
                 assert!(signalled, "{key}: {} is not {}", cells[2], known[key]);
             }
@@ -100,6 +102,88 @@ fn the_guide_to_npcc_lists_every_key_and_its_default() {
     of("| YAML | default | range | |", port);
 }
 
+/// Ranges in the guide are those of the program: both ends are accepted, and what lies beyond is refused.
+#[test]
+fn the_guide_to_npcc_has_the_ranges_of_its_keys() {
+    let guide = read("docs/npcc.md");
+    let is_accepted = |key: &str, value: &str| {
+        let value = match key.split_once('.') {
+            Some((section, key)) => format!("{section}: {{ {key}: {value} }}"),
+            None => format!("{key}: {value}"),
+        };
+        let text = format!(
+            "version: 1\nnpcc: {{ recovery: 1s, {value} }}\nports:\n  - {{ name: p0, device: net_null0, speed: 100G, npcc: {{}} }}\n"
+        );
+        npcc_config::parse("range.yaml", &text).is_ok()
+    };
+    let mut tried = 0;
+    for row in table(
+        &guide,
+        "| YAML, under `npcc` | default | unit, range | what it does |",
+    ) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let (key, range) = (cells[1].replace('`', ""), cells[3]);
+        // The queue of CNPs has other conditions besides.
+        let range = range.split(',').next().unwrap();
+        let Some((low, high)) = range.split_once(" to ").filter(|_| key != "cnp.priority") else {
+            continue;
+        };
+        tried += 1;
+        // In the unit of either end, one more and one less.
+        let digits = |text: &str| {
+            text.find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(text.len())
+        };
+        let beyond = |text: &str, by: i64| {
+            let (number, unit) = text.split_at(digits(text));
+            let number = number.parse::<i64>().unwrap() + by;
+            (number >= 0).then(|| format!("{number}{unit}"))
+        };
+        for end in [low, high] {
+            assert!(is_accepted(&key, end), "{key}: {end} is refused");
+        }
+        for outside in [beyond(low, -1), beyond(high, 1)].into_iter().flatten() {
+            assert!(!is_accepted(&key, &outside), "{key}: {outside} is accepted");
+        }
+    }
+    assert_eq!(tried, 10, "keys with a range from one value to another");
+}
+
+/// Inputs from which the parameters of policies follow, all unlike the defaults.
+fn other_inputs() -> PolicyInputs {
+    PolicyInputs {
+        mode: Mode::LowLatency,
+        tick: Nanos::from_micros(40),
+        recovery: Nanos::from_micros(700),
+        min_cnp_interval: Nanos::from_micros(90),
+        feedback: Nanos::from_micros(33),
+        shallow: 600_000,
+        drain: BitRate(25_000_000_000),
+    }
+}
+
+/// Returns the default of a parameter with these inputs, as the guide's cell describes it.
+fn described(cell: &str, inputs: &PolicyInputs) -> u64 {
+    match cell {
+        "4/3 of `shallow`, as a time of the drain rate" => {
+            inputs.drain.time_of(inputs.shallow * 4 / 3).0
+        }
+        "`npcc.recovery`" => inputs.recovery.0,
+        "`npcc.min_cnp_interval`" => inputs.min_cnp_interval.0,
+        "`npcc.feedback`" => inputs.feedback.0,
+        _ => {
+            let one = match cell.split_once(", or ") {
+                Some((_, other)) if inputs.mode == Mode::LowLatency => {
+                    other.strip_suffix(" in `low-latency`").unwrap()
+                }
+                Some((usual, _)) => usual,
+                None => cell,
+            };
+            one.parse().unwrap()
+        }
+    }
+}
+
 #[test]
 fn the_guide_to_npcc_lists_every_policy_and_its_parameters() {
     let guide = read("docs/npcc.md");
@@ -110,8 +194,35 @@ fn the_guide_to_npcc_lists_every_policy_and_its_parameters() {
         if !cells[1].is_empty() {
             policy = cells[1].replace('`', "");
         }
-        let names = cells[2].split('`').skip(1).step_by(2).map(str::to_owned);
-        listed.entry(policy.clone()).or_default().extend(names);
+        let name = cells[2].replace('`', "");
+        listed.entry(policy.clone()).or_default().push(name.clone());
+        for inputs in [PolicyInputs::default(), other_inputs()] {
+            let which = PolicyName::ALL.into_iter().find(|one| one.name() == policy);
+            let known = which.unwrap().new_policy(&inputs).parameters();
+            let known = known.iter().find(|one| one.name == name).unwrap();
+            let (unit, range) = cells[4].split_once(", ").unwrap();
+            let unit = match unit.split(' ').next().unwrap() {
+                "time" => Unit::Nanos,
+                "thousandths" => Unit::PerMille,
+                other => panic!("{name}: {other} is no unit"),
+            };
+            let end = |text: &str| match text {
+                "" => 0,
+                "a tick" => inputs.tick.0,
+                _ => unit.parse(text).unwrap(),
+            };
+            // `to 1s` begins at 0.
+            let (low, high) = range.split_once("to ").unwrap();
+            let row = (unit, (end(low.trim()), end(high)));
+            assert_eq!(
+                row,
+                (known.unit, known.range),
+                "{policy} {name}: {}",
+                cells[4]
+            );
+            let default = described(cells[3], &inputs);
+            assert_eq!(default, known.value, "{policy} {name}: {}", cells[3]);
+        }
     }
     let known = PolicyName::ALL.map(|policy| {
         let parameters = policy.defaults().parameters();
@@ -121,29 +232,116 @@ fn the_guide_to_npcc_lists_every_policy_and_its_parameters() {
     assert_eq!(listed, known.into());
 }
 
+/// Adds the path of every key below this part of the schema, without indexes and names of the user's own.
+fn add_keys(schema: &Value, part: &Value, path: &str, keys: &mut BTreeSet<String>) {
+    if let Some(name) = part["$ref"].as_str() {
+        let name = name.rsplit('/').next().unwrap();
+        add_keys(schema, &schema["$defs"][name], path, keys);
+    }
+    for (key, part) in part["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}{}{key}", if path.is_empty() { "" } else { "." });
+        add_keys(schema, part, &path, keys);
+        keys.insert(path);
+    }
+    let choices = ["anyOf", "oneOf", "allOf"].map(|of| part[of].as_array());
+    for part in choices.into_iter().flatten().flatten() {
+        add_keys(schema, part, path, keys);
+    }
+    let patterns = part["patternProperties"].as_object();
+    let more = [&part["items"], &part["additionalProperties"]];
+    for part in patterns
+        .into_iter()
+        .flat_map(|all| all.values())
+        .chain(more)
+    {
+        add_keys(schema, part, path, keys);
+    }
+}
+
+/// Adds the path of every key of a piece of YAML, without indexes and names of the user's own.
+fn add_yaml(value: &serde_yaml::Value, path: &str, paths: &mut BTreeSet<String>) {
+    for inner in value.as_sequence().into_iter().flatten() {
+        add_yaml(inner, path, paths);
+    }
+    for (key, inner) in value.as_mapping().into_iter().flatten() {
+        let words = format!("{path}.{}", key.as_str().unwrap_or_default());
+        let path = plain(&words);
+        add_yaml(inner, &path, paths);
+        paths.insert(path);
+    }
+}
+
+/// Returns a path without indexes and names of the user's own: `ports.mtu` for `ports[0].mtu`.
+fn plain(path: &str) -> String {
+    let parts = path.split(['.', '[', ']']);
+    let is_key = |part: &&str| {
+        !part.is_empty()
+            && !part.contains(|c: char| !c.is_ascii_lowercase() && c != '_' && !c.is_ascii_digit())
+            && !part.starts_with(|c: char| c.is_ascii_digit())
+    };
+    parts.filter(is_key).collect::<Vec<_>>().join(".")
+}
+
+/// Returns the code spans of a page.
+fn spans(page: &str) -> impl Iterator<Item = &str> {
+    let lines = page.lines();
+    lines.flat_map(|line| line.split('`').skip(1).step_by(2))
+}
+
+/// Every key is in the example, or in the code of a guide with its section: `ports[].mtu`, or `linux: { integrate: true }`, or a row of a
+/// table of its section.
 #[test]
 fn every_key_of_the_configuration_is_in_a_guide_or_in_the_example() {
-    let mut text = read("config/examples/dci-edge.yaml");
+    let mut explained = BTreeSet::new();
+    let example = serde_yaml::from_str(&read("config/examples/dci-edge.yaml")).unwrap();
+    add_yaml(&example, "", &mut explained);
     for entry in std::fs::read_dir(root().join("docs")).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|kind| kind == "md") {
-            text += &std::fs::read_to_string(path).unwrap();
+        if path.extension().is_none_or(|kind| kind != "md") {
+            continue;
+        }
+        for span in spans(&std::fs::read_to_string(path).unwrap()) {
+            let is_of_path = |c: char| c.is_ascii_alphanumeric() || "_.[]".contains(c);
+            for path in span.split(|c| !is_of_path(c)).map(plain) {
+                // A key of a section names the section too.
+                let dots = path.match_indices('.').map(|(at, _)| at);
+                explained.extend(dots.map(|at| path[..at].to_owned()));
+                explained.insert(path);
+            }
+            if let Ok(yaml) = serde_yaml::from_str(&format!("{{{span}}}")) {
+                add_yaml(&yaml, "", &mut explained);
+            }
         }
     }
-    let words: BTreeSet<&str> = text
-        .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
-        .collect();
-    let schema: Value = serde_json::from_str(&read("tests/snapshots/schema.json")).unwrap();
-    let sections = schema["$defs"].as_object().unwrap().values();
-    let mut unknown = Vec::new();
-    for section in sections.chain([&schema]) {
-        let keys = section["properties"].as_object().into_iter().flatten();
-        unknown.extend(
-            keys.map(|(key, _)| key)
-                .filter(|key| !words.contains(key.as_str())),
-        );
+    let guide = read("docs/npcc.md");
+    for (header, section) in [
+        (
+            "| YAML, under `npcc` | default | unit, range | what it does |",
+            "npcc",
+        ),
+        ("| YAML | default | range | |", "ports.npcc"),
+    ] {
+        for row in table(&guide, header) {
+            let keys = spans(row.split('|').nth(1).unwrap());
+            explained.extend(keys.map(|key| format!("{section}.{key}")));
+        }
     }
-    assert_eq!(unknown, Vec::<&String>::new(), "keys that nothing explains");
+    let is_explained = |path: &str| {
+        // A key of a section needs its section before it.
+        let dots: Vec<usize> = path.match_indices('.').map(|(at, _)| at).collect();
+        let parts = dots.iter().rev().skip(1).map(|at| &path[at + 1..]);
+        parts.chain([path]).any(|part| explained.contains(part))
+    };
+    // Words that many pages have explain nothing.
+    for word in ["port", "name", "class", "rate"] {
+        assert!(!is_explained(&format!("buffer.{word}")), "{word}");
+    }
+    let schema: Value = serde_json::from_str(&read("tests/snapshots/schema.json")).unwrap();
+    let mut keys = BTreeSet::new();
+    add_keys(&schema, &schema, "", &mut keys);
+    assert!(keys.len() > 130, "{}", keys.len());
+    keys.retain(|key| !is_explained(key));
+    assert_eq!(keys, BTreeSet::new(), "keys that nothing explains");
 }
 
 #[test]
