@@ -1,26 +1,24 @@
 //! Two feeds and two nats-servers: ends are exchanged, and any server, feed or credential may fail.
 //!
-//! Times are walls of a loaded machine: what has to come within 2 s is tried several times, and the median counts.
+//! Each round holds within [`LONG`], on a loaded machine too. The 2 s of docs/fleet.md are a law of `feed/src/sync`, whose tests have a clock of
+//! their own; here the times are printed, and docs/measurements.md has them.
 
 use std::time::Duration;
 
 use crate::common::nats::addresses;
-use crate::common::{Edge, Nats, Relay, end, is_exchanged, pair, wait};
+use crate::common::{Edge, Nats, end, is_exchanged, pair};
 use nix::sys::signal::Signal::{SIGCONT, SIGSTOP};
-
-/// Longest time for anything on a machine that does much else.
-const LONG: Duration = Duration::from_secs(60);
-/// Longest time of a resync once the bus is back.
-const RESYNC: Duration = Duration::from_secs(2);
+use npcc_testkit::relay::Relay;
+use npcc_testkit::wait::{LONG, until};
 
 fn exchanged(pair: &[Edge; 2]) -> Duration {
-    wait("the exchange", LONG, || is_exchanged(pair))
+    until("the exchange", LONG, || is_exchanged(pair))
 }
 
-/// Returns the median, the longer one of two.
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort();
-    times[times.len() / 2]
+/// Time between two of the five changes of an outage: a second in all, or `NPCC_SECONDS`.
+fn pause() -> Duration {
+    let seconds = std::env::var("NPCC_SECONDS").map_or(1, |text| text.parse().unwrap());
+    Duration::from_secs(seconds) / 5
 }
 
 #[test]
@@ -64,14 +62,14 @@ fn ends_that_the_switch_refused_are_suggested_again_although_the_peer_is_dead() 
     let refused = |state: &serde_json::Value| {
         state["feed"]["suggested"]["peers"]["edge-1"]["refused"]["not-behind-port"].as_u64()
     };
-    wait("all refused", LONG, || {
+    until("all refused", LONG, || {
         refused(&standby.state()) >= Some(3000)
     });
     active.feed.kill();
     assert!(standby.switch.suggested("edge-1").is_empty());
     standby.switch.refuses(false);
     let given = || standby.switch.suggested("edge-1") == active.switch.table();
-    println!("taken after {:?}", wait("the ends", LONG, given));
+    println!("taken after {:?}", until("the ends", LONG, given));
 }
 
 /// The normal case: either server may die, one after the other, while ends change.
@@ -83,20 +81,21 @@ fn one_of_two_servers_carries_the_exchange() {
     pair[0].switch.sees((0..1000).map(|number| end(number, 1)));
     exchanged(&pair);
     let mut times = Vec::new();
-    for round in 0..4u32 {
-        let at = usize::from(round % 2 == 1);
-        servers[at].kill();
+    let sees = |version| {
         pair[0]
             .switch
-            .sees((0..1000).map(|number| end(number, u64::from(round) + 2)));
+            .sees((0..1000).map(|number| end(number, version)));
+    };
+    for round in 0..4u64 {
+        let at = usize::from(round % 2 == 1);
+        servers[at].kill();
+        sees(2 * round + 2);
         times.push(exchanged(&pair));
         servers[at].run();
-        // The routes between the servers come back within a second or two.
-        std::thread::sleep(Duration::from_secs(3));
+        sees(2 * round + 3);
         exchanged(&pair);
     }
     println!("with one of two servers killed, exchanged after {times:?}");
-    assert!(median(&mut times) <= RESYNC, "{times:?}");
     for edge in &pair {
         let state = edge.state();
         let lost = state["feed"]["bus"]["disconnected"].as_u64();
@@ -105,7 +104,7 @@ fn one_of_two_servers_carries_the_exchange() {
 }
 
 #[test]
-fn after_both_servers_were_gone_for_5_s_copies_are_equal_within_2_s() {
+fn after_both_servers_were_gone_copies_become_equal() {
     let folder = tempfile::tempdir().unwrap();
     let mut servers = Nats::pair(folder.path(), |text| text);
     let mut pair = pair(folder.path(), &addresses(&servers));
@@ -114,21 +113,20 @@ fn after_both_servers_were_gone_for_5_s_copies_are_equal_within_2_s() {
     let mut times = Vec::new();
     for round in 0..3 {
         servers.iter_mut().for_each(Nats::kill);
-        for second in 0..5u64 {
+        for change in 0..5u64 {
             pair[0]
                 .switch
-                .sees((0..1000).map(|number| end(number + 500 * round, second + 10)));
+                .sees((0..1000).map(|number| end(number + 500 * round, change + 10)));
             pair[1]
                 .switch
-                .sees((0..50).map(|number| end(number, second + u64::from(round))));
-            std::thread::sleep(Duration::from_secs(1));
+                .sees((0..50).map(|number| end(number, change + u64::from(round))));
+            std::thread::sleep(pause());
         }
         assert!(!is_exchanged(&pair));
         servers.iter_mut().for_each(Nats::run);
         times.push(exchanged(&pair));
     }
     println!("with both servers back, exchanged after {times:?}");
-    assert!(median(&mut times) <= RESYNC, "{times:?}");
     assert!(pair.iter_mut().all(|edge| edge.feed.is_running()));
     let state = pair[0].state();
     assert!(
@@ -137,9 +135,9 @@ fn after_both_servers_were_gone_for_5_s_copies_are_equal_within_2_s() {
     );
 }
 
-/// Each box reaches its own server only, and the servers do not reach each other for 5 s.
+/// Each box reaches its own server only, and the servers do not reach each other for a while.
 #[test]
-fn after_a_partition_of_the_pair_copies_are_equal_within_2_s() {
+fn after_a_partition_of_the_pair_copies_become_equal() {
     let folder = tempfile::tempdir().unwrap();
     let (servers, relays) = Nats::pair_with_relays(folder.path());
     let pair = [1, 2].map(|number| {
@@ -151,8 +149,8 @@ fn after_a_partition_of_the_pair_copies_are_equal_within_2_s() {
     let mut times = Vec::new();
     for round in 0..3u32 {
         relays.iter().for_each(Relay::cut);
-        for second in 0..5u64 {
-            let version = u64::from(round) * 5 + second + 2;
+        for change in 0..5u64 {
+            let version = u64::from(round) * 5 + change + 2;
             pair[0]
                 .switch
                 .sees((0..500).map(|number| end(number, version)));
@@ -160,18 +158,17 @@ fn after_a_partition_of_the_pair_copies_are_equal_within_2_s() {
                 .switch
                 .sees((0..50).map(|number| end(number, version)));
             pair[0].switch.drops([end(500 + round, 1).key()]);
-            std::thread::sleep(Duration::from_secs(1));
+            std::thread::sleep(pause());
         }
         assert!(!is_exchanged(&pair));
         relays.iter().for_each(Relay::heal);
         // Servers try their route again every second.
         let connected = || relays.iter().filter_map(Relay::connected).min();
-        wait("the route", LONG, || connected().is_some());
+        until("the route", LONG, || connected().is_some());
         exchanged(&pair);
         times.push(connected().unwrap().elapsed());
     }
     println!("after a partition of the pair, exchanged {times:?} after the route was back");
-    assert!(median(&mut times) <= RESYNC, "{times:?}");
 }
 
 /// A server that hangs: pings find out, and the other one is taken.
@@ -189,7 +186,8 @@ fn a_server_that_hangs_is_noticed() {
     };
     stop(SIGSTOP);
     pair[0].switch.sees((0..1000).map(|number| end(number, 2)));
-    std::thread::sleep(Duration::from_secs(5));
+    // Longer than two pings, so that both feeds find out.
+    std::thread::sleep(Duration::from_secs(2));
     assert!(!is_exchanged(&pair));
     stop(SIGCONT);
     println!(
@@ -284,11 +282,14 @@ fn wrong_credentials_are_waited_out() {
     let mut pair = pair(folder.path(), &addresses(&servers));
     pair[0].switch.sees((0..100).map(|number| end(number, 1)));
     pair[1].switch.sees((0..100).map(|number| end(number, 1)));
-    std::thread::sleep(Duration::from_secs(3));
+    until("the ends of its own switch", LONG, || {
+        pair[0].state()["feed"]["ends"] == 100
+    });
+    // Several attempts of the other feed.
+    std::thread::sleep(Duration::from_secs(1));
     assert!(pair.iter_mut().all(|edge| edge.feed.is_running()));
     assert!(pair[1].switch.suggested("edge-1").is_empty());
     let state = pair[0].state();
-    assert_eq!(state["feed"]["ends"], 100, "{state}");
     assert!(state["feed"]["peers"][0]["heard_ms"].is_null(), "{state}");
     // The first server goes on refusing.
     let path = folder.path().join("nats-2.conf");

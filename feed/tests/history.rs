@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::common::nats::addresses;
-use crate::common::{Edge, Nats, feed, has_row, pair, settings, text, wait, write};
+use crate::common::{Edge, Nats, feed, has_row, pair, settings, text, write};
+use npcc_testkit::wait::{LONG, until};
 use serde_json::{Value, json};
 
 /// Commands of the operator at these servers.
@@ -40,9 +41,19 @@ impl Operator {
         self.history(&["--host", host]).1.contains(line)
     }
 
+    /// Has a box decide about a host until the history shows it; decisions have times from `time` on.
+    fn keeps(&self, edge: &Edge, time: &mut u64, host: &str) {
+        let line = format!("cnp to {host}");
+        until(&line, LONG, || {
+            *time += 1;
+            decide(edge, *time, host);
+            self.shows(host, &line)
+        });
+    }
+
     /// Makes the stream, once the servers can.
     fn set_up(&self, copies: usize) {
-        wait("the stream", Duration::from_secs(60), || {
+        until("the stream", LONG, || {
             let (made, said, _) = self.history(&["--set-up", "7days"]);
             made && said.contains("kept for 7days") && said.contains(&format!("copies: {copies}"))
         });
@@ -63,17 +74,16 @@ fn a_leaf_node_keeps_the_history_of_a_pair() {
     operator.set_up(1);
     let [edge, other] = pair(folder.path(), &addresses(&servers));
     // A line before the feed's first read of the log is not history; those after it are.
-    wait("both states", Duration::from_secs(30), || {
+    until("both states", LONG, || {
         operator.sees("dc1 edge-1 up") && operator.sees("dc1 edge-2 up")
     });
     other.feed.signal(nix::sys::signal::Signal::SIGKILL);
-    std::thread::sleep(Duration::from_secs(2));
     decide(&edge, 1000, "10.0.1.7");
     decide(&edge, 1001, "10.0.1.8");
     edge.switch
         .logs(json!({"time_us": 1002, "kind": "event", "text": "port dci is down"}));
     let is_kept = |host: &str, line: &str| {
-        wait(line, Duration::from_secs(30), || operator.shows(host, line));
+        until(line, LONG, || operator.shows(host, line));
     };
     is_kept("10.0.1.7", "cnp to 10.0.1.7");
     let (_, of_host, _) = operator.history(&["--host", "10.0.1.7"]);
@@ -96,35 +106,30 @@ fn a_leaf_node_keeps_the_history_of_a_pair() {
         );
     }
     // The first roll-up may have come before the leaf node was connected; the next one comes after a minute.
-    wait("a roll-up", Duration::from_secs(120), || {
+    until("a roll-up", Duration::from_secs(120), || {
         operator.shows("10.0.1.7", "edge-1 host 10.0.1.7 flows 4 paired 3 cnps 9")
     });
-    std::thread::sleep(Duration::from_secs(3));
     let since = |time: &str| operator.history(&["--host", "10.0.1.8", "--since", time]).1;
-    assert!(
-        since("2s").contains("no matching records"),
-        "{}",
-        since("2s")
-    );
+    until("2 s without a record", LONG, || {
+        since("2s").contains("no matching records")
+    });
     assert!(since("1h").contains("cnp to 10.0.1.8"), "{}", since("1h"));
     // A box that publishes no longer keeps its row: by its last state in the stream, or as a peer.
-    wait("the rows of both", Duration::from_secs(60), || {
+    until("the rows of both", LONG, || {
         operator.sees("dc1 edge-1 up")
             && operator.sees("dc1 edge-2 silent")
             && !operator.sees("dc1 edge-2 silent -")
     });
-    wait("the row of a peer", Duration::from_secs(60), || {
+    until("the row of a peer", LONG, || {
         has_row(&edge.settings, "dc1 edge-2 silent -")
     });
     // The server that the leaf node is connected to, whichever that is, goes away.
+    let mut time = 2000;
     for at in [0, 1] {
         servers[at].kill();
-        std::thread::sleep(Duration::from_secs(5));
-        let host = format!("10.0.1.{}", 20 + at);
-        decide(&edge, 2000 + at as u64, &host);
-        is_kept(&host, &format!("cnp to {host}"));
+        // What is published before the leaf node is connected again is lost.
+        operator.keeps(&edge, &mut time, &format!("10.0.1.{}", 20 + at));
         servers[at].run();
-        std::thread::sleep(Duration::from_secs(5));
     }
 }
 
@@ -137,19 +142,16 @@ fn three_nodes_keep_the_history_though_one_is_lost() {
     operator.set_up(3);
     let edge = Edge::start(folder.path(), 1, &addresses, "change-me-1");
     let mut time = 1000;
-    wait("the history", Duration::from_secs(60), || {
-        time += 1;
-        decide(&edge, time, "10.0.1.7");
-        operator.shows("10.0.1.7", "cnp to 10.0.1.7")
-    });
-    for server in &mut servers {
+    let mut hosts = vec!["10.0.1.7".to_owned()];
+    operator.keeps(&edge, &mut time, &hosts[0]);
+    for (server, n) in servers.iter_mut().zip(20..) {
         server.kill();
-        wait(
-            "the history without a node",
-            Duration::from_secs(30),
-            || operator.shows("10.0.1.7", "cnp to 10.0.1.7"),
-        );
+        hosts.push(format!("10.0.1.{n}"));
+        operator.keeps(&edge, &mut time, &hosts[hosts.len() - 1]);
+        for host in &hosts {
+            let line = format!("cnp to {host}");
+            until(&line, LONG, || operator.shows(host, &line));
+        }
         server.run();
-        std::thread::sleep(Duration::from_secs(5));
     }
 }

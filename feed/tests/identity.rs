@@ -2,10 +2,10 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use crate::common::nats::addresses;
-use crate::common::{Edge, Nats, end, feed, is_exchanged, text, wait};
+use crate::common::{Edge, Nats, end, feed, is_exchanged, text};
+use npcc_testkit::wait::{LONG, until};
 
 /// Makes an authority, or a certificate signed by one, `NAME.pem` with the key `NAME.key`.
 fn certificate(folder: &Path, name: &str, signed_by: Option<&str>) {
@@ -44,9 +44,7 @@ fn pair(folder: &Path, servers: &[String], change: impl Fn(String) -> String) ->
 /// Has the first box see ends, and waits until the other has them.
 fn exchange(pair: &[Edge; 2]) {
     pair[0].switch.sees((0..1000).map(|number| end(number, 1)));
-    wait("the exchange", Duration::from_secs(60), || {
-        is_exchanged(pair)
-    });
+    until("the exchange", LONG, || is_exchanged(pair));
 }
 
 #[test]

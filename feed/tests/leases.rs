@@ -1,12 +1,13 @@
 //! Leases of hosts' agents reach the switch of each box, under the name of the host that published them and of no other.
 
 use std::process::Command;
-use std::time::Duration;
 
 use crate::common::nats::addresses;
 use crate::common::{Nats, pair, text, wait, write};
 use async_nats::ConnectOptions;
+use crate::common::{Nats, pair, text, write};
 use npcc_feed::agent::{Lease, LeaseMessage};
+use npcc_testkit::wait::{LONG, until};
 
 /// Time at which the leases end: long after this test.
 const EXPIRES: u64 = 9_000_000_000_000_000;
@@ -35,7 +36,7 @@ fn a_host_reports_for_itself_only() {
             .user_and_password("gpu-1".to_owned(), "change-me-gpu-1".to_owned());
         options.connect(servers[0].address()).await.unwrap()
     });
-    wait("the leases", Duration::from_secs(60), || {
+    until("the leases", LONG, || {
         runtime.block_on(async {
             for (subject, bytes) in [
                 ("npcc.dc1.host.gpu-1.leases", message("gpu-1", 7)),

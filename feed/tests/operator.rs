@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::common::nats::addresses;
-use crate::common::{Edge, FakeSwitch, Nats, feed, has_row, pair, settings, text, wait, write};
+use crate::common::{Edge, FakeSwitch, Nats, feed, has_row, pair, settings, text, write};
+use npcc_testkit::wait::{LONG, until};
 use serde_json::json;
 
 fn doctor(settings: &std::path::Path) -> (bool, String) {
@@ -17,9 +18,12 @@ fn doctor_finds_a_pair_as_the_package_ships_it_well() {
     let folder = tempfile::tempdir().unwrap();
     let servers = Nats::pair(folder.path(), |text| text);
     let pair = pair(folder.path(), &addresses(&servers));
-    std::thread::sleep(Duration::from_secs(2));
-    let (well, said) = doctor(&pair[0].settings);
-    assert!(well, "{said}");
+    let mut said = String::new();
+    until("a doctor without complaint", LONG, || {
+        let (well, found) = doctor(&pair[0].settings);
+        said = found;
+        well
+    });
     assert!(
         said.contains("[no-history]") && said.lines().count() == 2,
         "{said}"
@@ -33,9 +37,9 @@ fn fleet_shows_a_switch_that_hangs_as_down() {
     let servers = Nats::pair(folder.path(), |text| text);
     let edge = Edge::start(folder.path(), 1, &addresses(&servers), "change-me-1");
     let shows = |state: &str| has_row(&edge.settings, &format!("dc1 edge-1 {state}"));
-    wait("a state", Duration::from_secs(30), || shows("up"));
+    until("a state", LONG, || shows("up"));
     edge.switch.hangs();
-    wait("its end", Duration::from_secs(30), || !shows("up"));
+    until("its end", LONG, || !shows("up"));
     // The row stays.
     for _ in 0..3 {
         assert!(shows("down"));
@@ -66,7 +70,7 @@ fn fleet_shows_the_boxes_of_all_sites_if_wanted() {
         assert!(out.status.success(), "{}", text(&out.stderr));
         text(&out.stdout)
     };
-    wait("both sites", Duration::from_secs(30), || {
+    until("both sites", LONG, || {
         let all = fleet(&["--all-sites"]);
         all.contains("dc1") && all.contains("dc2")
     });

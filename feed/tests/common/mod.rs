@@ -5,20 +5,17 @@
 pub mod fake_switch;
 pub mod nats;
 pub mod published;
-pub mod relay;
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 pub use fake_switch::{FakeSwitch, end};
 pub use nats::Nats;
-pub use relay::Relay;
 
 /// Child process that is killed however the test ends.
 #[derive(Debug)]
@@ -82,16 +79,6 @@ pub fn feed(arguments: &[&str]) -> Output {
 
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Waits until `is_so`; returns the time that took. Fails after `most`.
-pub fn wait(what: &str, most: Duration, mut is_so: impl FnMut() -> bool) -> Duration {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < most, "{what} did not come in {most:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    start.elapsed()
 }
 
 /// A box: a switch in a thread, and a feed as a process.

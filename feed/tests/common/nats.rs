@@ -3,9 +3,11 @@
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use super::{Process, Relay, wait, write};
+use npcc_testkit::relay::Relay;
+use npcc_testkit::wait::{LONG, until};
+
+use super::{Process, write};
 
 const PAIR: &str = include_str!("../../../packaging/feed/nats-pair.conf");
 const HISTORY: &str = include_str!("../../../packaging/feed/nats-history.conf");
@@ -37,7 +39,8 @@ impl Nats {
         let pair = Nats::pair(folder, |text| {
             let (before, route) = text.split_once("change-me-route@127.0.0.1:").unwrap();
             let (port, after) = route.split_once(' ').unwrap();
-            let relay = Relay::start(port.parse().unwrap());
+            let server = ([127, 0, 0, 1], port.parse().unwrap());
+            let relay = Relay::start(server.into()).unwrap();
             let text = format!("{before}change-me-route@127.0.0.1:{} {after}", relay.port);
             relays.push(relay);
             text
@@ -101,7 +104,7 @@ impl Nats {
             .stdin(Stdio::null())
             .stderr(Stdio::null());
         self.process = Some(Process(command.spawn().unwrap()));
-        wait("nats-server", Duration::from_secs(20), || {
+        until("nats-server", LONG, || {
             TcpStream::connect(("127.0.0.1", self.port)).is_ok()
         });
     }
