@@ -164,6 +164,24 @@ fn a_cnp_that_did_not_leave_is_refunded() {
     }
 }
 
+/// Law: a CNP that its port's cap refuses takes nothing from the CNPs a second of the others.
+#[test]
+fn a_port_at_its_cap_takes_nothing_from_the_others() {
+    let settings = Settings {
+        port_rates: vec![BitRate(1), BitRate(0)],
+        cap_per_second: 100_000,
+        ..Settings::default()
+    };
+    let mut caps = CnpCaps::new(&settings);
+    let mut leave = |port: u8| {
+        let answers = (0..1_000).map(|_| caps.spend(PortId(port), false, Nanos::ZERO).is_ok());
+        answers.filter(|sent| *sent).count()
+    };
+    let few = leave(0);
+    assert_eq!(few, 32 * 118 / 98, "its burst");
+    assert_eq!(leave(1), 100 - few, "the rest of the switch's");
+}
+
 #[test]
 fn names_are_unique_and_indices_follow() {
     let mut names: Vec<_> = Suppressed::ALL.iter().map(|reason| reason.name()).collect();

@@ -127,7 +127,7 @@ impl CnpSpec {
             return 14;
         };
         bytes[12..14].copy_from_slice(&ethernet::VLAN.to_be_bytes());
-        let tag = u16::from(vlan.pcp.get()) << 13 | vlan.id & 0x0fff;
+        let tag = u16::from(vlan.pcp.get()) << 13 | vlan.id;
         bytes[14..16].copy_from_slice(&tag.to_be_bytes());
         bytes[16..18].copy_from_slice(&kind);
         18

@@ -84,6 +84,27 @@ fn our_ipv6_vector() {
     assert_eq!(v4.bytes()[14..], packet);
 }
 
+/// One frame in 65,536 has a UDP checksum of zero, which over IPv6 means that there is none: it is sent as all ones. These two ports make such frames.
+#[test]
+fn a_checksum_of_zero_over_ipv6_is_sent_as_all_ones() {
+    for udp_source_port in [47_763, 61_618] {
+        let spec = CnpSpec {
+            header: CnpHeader {
+                udp_source_port,
+                ..CnpHeader::default()
+            },
+            ..spec("2001:db8:1::2", "2001:db8:2::3", 156_243)
+        };
+        let frame = spec.build();
+        let segment = &frame.bytes()[14 + 40..];
+        assert_eq!(segment[6..8], [0xff, 0xff]);
+        let mut others = frame.bytes()[14 + 8..].to_vec();
+        others[32 + 6..32 + 8].fill(0);
+        let total = checksum::add(checksum::sum(&others), UDP_LEN + 17);
+        assert_eq!(!total, 0, "the sum itself");
+    }
+}
+
 proptest! {
     #[test]
     fn every_cnp_parses_back_and_its_icrc_holds(

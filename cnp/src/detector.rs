@@ -174,7 +174,6 @@ impl Detector {
         match self.trend {
             Trend::Rising if depth.saturating_add(band) < self.extreme => {
                 (self.trend, self.extreme) = (Trend::Falling, depth);
-                self.risen = [None; 2];
             }
             Trend::Falling if depth > self.extreme.saturating_add(band) => {
                 (self.trend, self.extreme) = (Trend::Rising, depth);

@@ -1,10 +1,11 @@
-use npcc_pipeline::frame::FrameBuf;
+use npcc_pipeline::frame::{FlowSlot, FrameBuf};
 use npcc_pipeline::units::Nanos;
 use proptest::prelude::*;
 
 use crate::action::{Action, HostSet};
 use crate::admission::Suppressed;
-use crate::control::config::{ControlConfig, EcnMode, Gate};
+use crate::control::config::{ControlConfig, EcnMode, Gate, Settings};
+use crate::control::queue_state::QueueState;
 use crate::control::tests::{back, data, warm};
 use crate::host_rules::HostRules;
 use crate::traffic_tests::rig::{Packet, Rig, with};
@@ -33,7 +34,7 @@ fn ledger(rig: &Rig) -> [u64; 4] {
 
 proptest! {
     /// Law: whatever the outlet, the caps, the settings and the flows do, each strike that was owed is paid, merged, returned or forgotten once,
-    /// and each that is returned is written on a frame.
+    /// and each that is returned is written on a frame; no CNP leaves that the settings of that moment forbid.
     #[test]
     fn marks_are_conserved(
         script in prop::collection::vec((0u8..8, 0u8..4, any::<bool>()), 1..300),
@@ -45,6 +46,7 @@ proptest! {
         setup.settings.earned = earned;
         let mut rig = warm(4, &setup);
         let (mut owed, mut redeemed) = (0, 0);
+        let (mut sends, mut admits, mut unwanted) = (true, true, 0);
         for (what, flow, ok) in script {
             let packet = data(QPS.0 + u32::from(flow), QPS.1 + u32::from(flow));
             let slot = rig.out(&packet);
@@ -52,22 +54,30 @@ proptest! {
                 0 => {
                     let action = if ok { Action::Send } else { Action::Observe };
                     rig.configure(|settings| settings.action = action).unwrap();
+                    sends = ok;
                 }
                 1 => {
                     let host = HostSet::new([(packet.src.into(), 32)]);
                     let denied = if ok { HostSet::default() } else { host };
                     rig.configure(|settings| settings.hosts.deny = denied).unwrap();
+                    admits = ok;
                 }
                 2 | 3 => {
                     rig.now += LOOK;
                     let refuse = || if ok { Ok(()) } else { Err(Suppressed::NoNeighbor) };
-                    rig.core.run_call(rig.now, |_, _| 0u64, &mut |_| refuse());
+                    rig.core.run_call(rig.now, |_, _| 0u64, &mut |_| {
+                        unwanted += u64::from(!sends || !admits);
+                        refuse()
+                    });
                 }
                 _ => owed += u64::from(rig.owes(slot, what == 4)),
             }
             redeemed += u64::from(rig.redeems(slot));
         }
-        (0..4).for_each(|_| { rig.tick(LOOK, 0); });
+        for _ in 0..4 {
+            let sent = rig.tick(LOOK, 0) as u64;
+            unwanted += if sends && admits { 0 } else { sent };
+        }
         for flow in 0..4 {
             let slot = rig.out(&data(QPS.0 + flow, QPS.1 + flow));
             redeemed += std::iter::repeat_with(|| u64::from(rig.redeems(slot))).take_while(|more| *more > 0).sum::<u64>();
@@ -75,6 +85,7 @@ proptest! {
         let [paid, merged, returned, forgotten] = ledger(&rig);
         prop_assert_eq!(owed, paid + merged + returned + forgotten);
         prop_assert_eq!(returned, redeemed);
+        prop_assert_eq!(unwanted, 0, "CNPs while nothing may be sent");
     }
 
     /// Law: with nothing known and no policy at work, a sender gets the CNPs that a receiver at the switch would send for the same marks: the
@@ -104,6 +115,95 @@ proptest! {
     }
 }
 
+/// A flow that owes one strike at this moment.
+fn owing(setup: &ControlConfig) -> (Rig, FlowSlot) {
+    let mut rig = warm(1, setup);
+    let slot = rig.out(&data(QPS.0, QPS.1));
+    assert!(rig.owes(slot, false));
+    (rig, slot)
+}
+
+/// Asserts that the strike of [`owing`] was returned in the last call, for this reason, and comes as CE on the flow's next frame.
+#[track_caller]
+fn assert_returned(rig: &mut Rig, slot: FlowSlot, reason: Suppressed) {
+    assert_eq!(ledger(rig), [0, 0, 1, 0]);
+    assert_eq!(rig.core.status().cnps_suppressed(reason), 1);
+    assert!(rig.redeems(slot) && !rig.redeems(slot));
+}
+
+/// Law: settings that stop CNPs stop those too for which strikes are owed already.
+#[test]
+fn a_strike_owed_before_cnps_are_stopped_is_returned() {
+    type Change = fn(&mut Settings);
+    let stops: [(&str, Change); 6] = [
+        ("switch", |settings| settings.action = Action::Observe),
+        ("off", |settings| settings.action = Action::Off),
+        ("queue", |settings| {
+            settings.queues[0].action = Action::Observe
+        }),
+        ("host", |settings| {
+            settings.hosts.observe = HostSet::new([([10, 0, 1, 3].into(), 32)])
+        }),
+        ("denied", |settings| {
+            settings.hosts.deny = HostSet::new([([10, 0, 1, 3].into(), 32)])
+        }),
+        ("not allowed", |settings| {
+            settings.hosts.allow = HostSet::new([([10, 9, 9, 9].into(), 32)])
+        }),
+    ];
+    assert_eq!(data(QPS.0, QPS.1).src, [10, 0, 1, 3]);
+    for (what, stop) in stops {
+        let (mut rig, slot) = owing(&strangers());
+        rig.configure(stop).unwrap();
+        assert_eq!(rig.tick(LOOK, 0), 0, "{what}");
+        assert_returned(&mut rig, slot, Suppressed::HostDenied);
+    }
+    let (mut rig, _) = owing(&strangers());
+    assert_eq!((rig.tick(LOOK, 0), ledger(&rig)), (1, [1, 0, 0, 0]));
+}
+
+/// The policy's CNP takes the bytes that had earned the mark's. Without an interval between CNPs nothing but the bytes holds the second one back.
+#[test]
+fn a_strike_on_a_flow_that_has_spent_its_bytes_is_returned() {
+    let mut setup = strangers();
+    setup.settings.hosts = HostRules::all_answer();
+    setup.settings.earned = 1_000;
+    setup.settings.cnp_interval = Nanos::ZERO;
+    let (mut rig, slot) = owing(&setup);
+    assert_eq!(rig.tick(Nanos::from_micros(20), 900_000), 1);
+    assert_returned(&mut rig, slot, Suppressed::Unearned);
+}
+
+/// Law: while the backlog of a pause waits, a sender gets the CNPs of marks at `min_cnp_interval`, else at the interval of the receiver's card.
+#[test]
+fn the_backlog_of_a_pause_spaces_the_cnps_of_marks() {
+    const STEPS: usize = 30;
+    for (pause, expected) in [(LOOK, 2), (Nanos::ZERO, STEPS)] {
+        let mut setup = strangers();
+        setup.settings.hosts = HostRules::all_answer();
+        assert_eq!(setup.settings.min_cnp_interval, Nanos::from_micros(60));
+        assert_eq!(setup.settings.cnp_interval, LOOK);
+        let mut rig = warm(1, &setup);
+        // What comes in waits, as far as the peer pauses the queue.
+        let mut level = QueueState {
+            depth: if pause > Nanos::ZERO { 50_000 } else { 0 },
+            paused: pause,
+            ..QueueState::default()
+        };
+        rig.tick_at(Nanos::from_micros(20), level);
+        let mut sent = 0;
+        for _ in 0..STEPS {
+            level.paused += pause;
+            let slot = rig.out(&data(QPS.0, QPS.1));
+            assert!(rig.owes(slot, false));
+            sent += rig.tick_at(LOOK, level);
+        }
+        assert_eq!(sent, expected, "{pause:?}");
+        let [paid, merged, returned, forgotten] = ledger(&rig);
+        assert_eq!((paid + merged, returned + forgotten), (STEPS as u64, 0));
+    }
+}
+
 /// Law: a flow gets no more CNPs than its bytes earn, by marks and by a policy together. Regression: an attacker's small datagrams aimed 14,246
 /// CNPs at a bystander.
 #[test]
@@ -128,7 +228,47 @@ fn no_flow_gets_a_cnp_it_has_not_earned() {
     }
 }
 
-/// The round trips are those that a request and its reply show: near from the receiver's requests, far from the sender's.
+/// A flow whose round trip to the receiver takes this many microseconds: a request and its reply show it.
+fn with_round_trips(setup: &ControlConfig, far: u64) -> Rig {
+    let mut rig = warm(1, setup);
+    for psn in 0..20 {
+        rig.out(&Packet {
+            psn,
+            opcode: 0x0c,
+            payload: 0,
+            ..data(QPS.0, QPS.1)
+        });
+        rig.tick(Nanos::from_micros(far), 0);
+        rig.back(&Packet {
+            psn,
+            ..back(QPS.0, QPS.1, 0x10)
+        });
+        rig.tick(Nanos::from_micros(20), 0);
+    }
+    (0..3).for_each(|_| {
+        rig.tick(Nanos::from_millis(11), 0);
+        rig.out(&data(QPS.0, QPS.1));
+    });
+    rig
+}
+
+/// Law: a flow that is left to ECN by the time at which its strike is looked at gets CE.
+#[test]
+fn a_strike_owed_before_a_flow_is_gated_is_returned() {
+    for (gate, gated) in [(Gate::Auto, true), (Gate::Off, false)] {
+        let mut setup = strangers();
+        setup.settings.gate = Gate::Off;
+        let mut rig = with_round_trips(&setup, 40);
+        let slot = rig.out(&data(QPS.0, QPS.1));
+        assert!(rig.owes(slot, false));
+        rig.configure(|settings| settings.gate = gate).unwrap();
+        assert_eq!(rig.tick(LOOK, 0), usize::from(!gated));
+        if gated {
+            assert_returned(&mut rig, slot, Suppressed::Gated);
+        }
+    }
+}
+
 #[test]
 fn a_flow_whose_receiver_is_near_is_left_to_ecn_unless_the_gate_is_off() {
     for (gate, ecn, far, gated) in [
@@ -141,25 +281,7 @@ fn a_flow_whose_receiver_is_near_is_left_to_ecn_unless_the_gate_is_off() {
         let owes = !gated && ecn == EcnMode::Divert;
         let mut setup = strangers();
         (setup.settings.gate, setup.settings.ecn) = (gate, ecn);
-        let mut rig = warm(1, &setup);
-        for psn in 0..20 {
-            rig.out(&Packet {
-                psn,
-                opcode: 0x0c,
-                payload: 0,
-                ..data(QPS.0, QPS.1)
-            });
-            rig.tick(Nanos::from_micros(far), 0);
-            rig.back(&Packet {
-                psn,
-                ..back(QPS.0, QPS.1, 0x10)
-            });
-            rig.tick(Nanos::from_micros(20), 0);
-        }
-        (0..3).for_each(|_| {
-            rig.tick(Nanos::from_millis(11), 0);
-            rig.out(&data(QPS.0, QPS.1));
-        });
+        let mut rig = with_round_trips(&setup, far);
         let slot = rig.out(&data(QPS.0, QPS.1));
         let flow = rig.core.flows().flows().next().unwrap();
         assert!(

@@ -77,9 +77,8 @@ impl ControlCore {
             return Err(Suppressed::HostDenied);
         }
         let connections = &self.tracker.connections;
-        let endpoint = flow
-            .endpoint
-            .filter(|it| connections.key(*it) == Some(key.key));
+        // A flow whose endpoint's place is another's by now was just found cold.
+        let endpoint = flow.endpoint;
         let partner = endpoint.and_then(|it| connections.partner(it, now));
         let signalled = endpoint.and_then(|it| connections.endpoint(it)?.signalled);
         let passed = partner.and_then(|(it, _)| connections.endpoint(it)?.cnp_passed);

@@ -4,6 +4,7 @@ use super::tests::{back, data};
 use super::*;
 use crate::admission::{CnpRequest, CnpSink, Suppressed, Unpaired};
 use crate::control::config::Settings;
+use crate::table::FlowSnapshot;
 use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, with};
 use npcc_pipeline::units::BitRate;
 use std::collections::HashSet;
@@ -171,6 +172,12 @@ fn flows_of_hosts_below_even_odds_cost_the_others_nothing() {
     assert_eq!(signalled(&mut rig, 0, DC), 4);
     let status = rig.core.status();
     assert!(status.cnps_suppressed(Suppressed::Unresponsive) > 0);
+    let flows = rig.core.flows();
+    let (heavy, light): (Vec<_>, Vec<_>) = flows
+        .flows()
+        .partition(|flow| flow.flow.key.dest_qp().get() >= 0x20_0000);
+    let cnps = |flows: &[FlowSnapshot]| flows.iter().map(|flow| flow.cnps).sum::<u64>();
+    assert_eq!((cnps(&heavy), cnps(&light)), (0, 4));
 }
 
 /// The table signals 5 % in a queue that fills slowly.

@@ -123,6 +123,29 @@ fn a_flow_whose_route_changes_keeps_the_state_of_its_sender() {
     assert_eq!(points(&rig, 1).lowest(), before);
 }
 
+/// Law: a queue pair gets one CNP in the interval, by whichever of its flows: here one data stream in two congested queues.
+#[test]
+fn flows_of_one_queue_pair_share_its_interval() {
+    let other = PortId(2);
+    let mut setup = with(TICK, |settings| settings.port_rates.push(RATE));
+    let second = WatchedQueueConfig {
+        port: other,
+        ..queue(TICK)
+    };
+    setup.settings.queues.push(second);
+    let mut rig = warm(1, &setup);
+    let packet = data(0x1_0018, 0x11);
+    for tick in 0..3 {
+        rig.out(&packet);
+        rig.pass(&packet, DC, other);
+        let sent = rig.tick(TICK, 900_000 + tick * 50_000);
+        assert_eq!(sent, 1, "{tick}");
+    }
+    assert_eq!(rig.core.flows().flows().count(), 2);
+    let status = rig.core.status();
+    assert_eq!(status.cnps_suppressed(Suppressed::Spacing), 3);
+}
+
 #[test]
 fn the_heaviest_are_the_few() {
     let mut rig = warm(40, &config(TICK));

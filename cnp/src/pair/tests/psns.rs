@@ -30,8 +30,19 @@ impl PsnRig {
     }
 
     fn packet(&mut self, src: &str, dst: &str, qpn: u32, opcode: u8, psn: u32) -> EndpointId {
-        self.now += Nanos(1_000);
         let syndrome = (opcode == 0x11).then_some(0x1f);
+        self.packet_with(syndrome, (src, dst, qpn), opcode, psn)
+    }
+
+    /// Passes a packet with this syndrome, if it has one.
+    fn packet_with(
+        &mut self,
+        syndrome: Option<u8>,
+        (src, dst, qpn): (&str, &str, u32),
+        opcode: u8,
+        psn: u32,
+    ) -> EndpointId {
+        self.now += Nanos(1_000);
         let record = PacketSample {
             psn: psn.wrapping_add(BASE) & 0xff_ffff,
             syndrome,
@@ -190,10 +201,47 @@ fn read_responses_and_atomics_fit_their_requests() {
     }
 }
 
+/// Law: an acknowledgement supports a match whatever its credits; an RNR NAK and a NAK do not, as their number is of a packet not received.
 #[test]
-fn a_nak_supports_nothing_and_a_number_far_off_parts() {
+fn a_nak_supports_nothing() {
+    for (syndrome, evidence) in [
+        (0x00, Evidence::Psn),
+        (0x1f, Evidence::Psn),
+        (0x20, Evidence::None),
+        (0x60, Evidence::None),
+        (0x64, Evidence::None),
+    ] {
+        let mut rig = PsnRig::new();
+        rig.exchange(0x300, 0x200, 1 << 20);
+        let mut data = None;
+        for psn in 0..5 {
+            data = Some(rig.packet(A, B, 0x11, 0x0a, psn));
+            rig.packet_with(Some(syndrome), (B, A, 0x18), 0x11, psn);
+        }
+        let found = rig.pairing(data.unwrap()).evidence();
+        assert_eq!(found, evidence, "{syndrome:#x}");
+    }
+}
+
+#[test]
+fn an_acknowledgement_far_off_parts_and_a_nak_far_off_does_not() {
     let (mut rig, endpoint) = PsnRig::paired();
+    rig.packet_with(Some(0x60), (B, A, 0x18), 0x11, 0x40_0000);
+    assert_eq!(rig.pairing(endpoint), paired(0x18, Evidence::Psn));
     rig.packet(B, A, 0x18, 0x11, 0x40_0000);
+    assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
+}
+
+/// Law: requests sent again are the same connection's, up to 2^18 numbers back.
+#[test]
+fn requests_that_are_sent_again_do_not_part() {
+    let (mut rig, endpoint) = PsnRig::paired();
+    for step in 1..=9 {
+        rig.packet(A, B, 0x11, 0x0a, 0x8000 * step);
+    }
+    rig.packet(A, B, 0x11, 0x0a, 0x8000);
+    assert_eq!(rig.pairing(endpoint), paired(0x18, Evidence::Psn));
+    rig.packet(A, B, 0x11, 0x0a, 0x8000_u32.wrapping_sub(0x4_0001));
     assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None);
 }
 
