@@ -36,13 +36,16 @@ impl Management {
             return;
         };
         let deadline = Instant::now() + patience;
-        while kernel.handle().status().compared.is_none() && !stop.load(Ordering::Relaxed) {
-            if Instant::now() >= deadline {
-                return note(
-                    "note: the kernel's routes take longer to be read: forwarding starts without them",
-                );
-            }
+        let is_over =
+            || kernel.handle().status().compared.is_some() || stop.load(Ordering::Relaxed);
+        let pause = || {
             std::thread::sleep(Duration::from_millis(1));
+            Instant::now() < deadline
+        };
+        if !comes_in_time(is_over, pause) {
+            note(
+                "note: the kernel's routes take longer to be read: forwarding starts without them",
+            );
         }
     }
 
@@ -101,6 +104,41 @@ impl Management {
     fn note_of_linux(&self, text: &str) {
         if self.kernel.as_ref().is_some_and(Kernel::may_tell) {
             note(&format!("linux: {text}"));
+        }
+    }
+}
+
+/// Waits until `is_over`. `pause` waits a while, and returns false once patience is over; then this returns false.
+fn comes_in_time(is_over: impl Fn() -> bool, mut pause: impl FnMut() -> bool) -> bool {
+    while !is_over() {
+        if !pause() {
+            return is_over();
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn routes_are_waited_for_as_long_as_patience_lasts() {
+        const PATIENCE: u32 = 5_000;
+        for (comes, in_time, waited) in [
+            (0, true, 0),
+            (4_999, true, 4_999),
+            (u32::MAX, false, PATIENCE),
+        ] {
+            let now = Cell::new(0);
+            let pause = || {
+                now.set(now.get() + 1);
+                now.get() < PATIENCE
+            };
+            let found = comes_in_time(|| now.get() >= comes, pause);
+            assert_eq!((found, now.get()), (in_time, waited), "{comes}");
         }
     }
 }

@@ -10,14 +10,15 @@
 use std::sync::PoisonError;
 use std::time::{Instant, SystemTime};
 
+use npcc_config::Config;
 use npcc_pipeline::units::{BitRate, PortId};
 
 use super::link_state::{DownReason, LinkReport, LinkState};
 use super::management::{Live, Management};
 use crate::apply::running::RunningConfig;
 use crate::report::events::Kind;
-use crate::wiring;
-use crate::wiring::speeds;
+use crate::wiring::pfc::{PfcState, marks_in_time};
+use crate::wiring::speeds::{self, Speeds};
 
 impl Management {
     /// Polls all links and applies changes; called every few milliseconds.
@@ -122,14 +123,9 @@ impl Management {
         if !reported.up {
             return vec![(Kind::LinkDown, 0)];
         }
-        let config = &running.effective().config;
-        let links: Vec<BitRate> = now.ports.iter().map(|port| port.speeds.link).collect();
-        let shapers: Vec<_> = now.ports.iter().map(|port| port.speeds.shaper).collect();
-        let late = wiring::pfc::marks_in_time(config, &links, &shapers, &now.pfc).is_err();
         self.down.set(port_id(index), false);
-        let mbps = links.get(index).map_or(0, |link| link.0 / 1_000_000);
-        let late = late.then_some((Kind::MarkingLate, 0));
-        late.into_iter().chain([(Kind::LinkUp, mbps)]).collect()
+        let speeds: Vec<Speeds> = now.ports.iter().map(|port| port.speeds).collect();
+        came_up(&running.effective().config, &speeds, &now.pfc, index)
     }
 
     /// Takes a port up or down for the operator. The device's link follows where the driver can, so that the peer sees it.
@@ -151,6 +147,37 @@ impl Management {
     }
 }
 
+/// Returns the events of a link that came up, at the speeds that the ports have now.
+fn came_up(config: &Config, speeds: &[Speeds], pfc: &[PfcState], index: usize) -> Vec<(Kind, u64)> {
+    let links: Vec<BitRate> = speeds.iter().map(|port| port.link).collect();
+    let shapers: Vec<_> = speeds.iter().map(|port| port.shaper).collect();
+    let late = marks_in_time(config, &links, &shapers, pfc).is_err();
+    let mbps = links.get(index).map_or(0, |link| link.0 / 1_000_000);
+    let late = late.then_some((Kind::MarkingLate, 0));
+    late.into_iter().chain([(Kind::LinkUp, mbps)]).collect()
+}
+
 fn port_id(index: usize) -> PortId {
     PortId(u8::try_from(index).unwrap_or(u8::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wiring::live_tests::{config, paused};
+
+    #[test]
+    fn a_link_that_comes_up_too_fast_for_its_marks_is_an_event() {
+        let config = config("buffer: { pool: 32MB }\n");
+        let events = |mbps: [u32; 2]| {
+            let ports = config.ports.iter().zip(mbps);
+            let speeds: Vec<_> = ports
+                .map(|(port, mbps)| speeds::of(port, Some(mbps)))
+                .collect();
+            came_up(&config, &speeds, &[paused(), paused()], 1)
+        };
+        assert_eq!(events([25_000; 2]), [(Kind::LinkUp, 25_000)]);
+        let late = [(Kind::MarkingLate, 0), (Kind::LinkUp, 400_000)];
+        assert_eq!(events([400_000; 2]), late);
+    }
 }

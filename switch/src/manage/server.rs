@@ -157,3 +157,65 @@ impl Drop for Server {
         let _ = fs::remove_file(&self.path);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use nix::unistd::{Gid, Uid, getgroups};
+
+    use super::*;
+
+    /// Group that this user may give a file to, and another one than the file's where there is one.
+    fn group() -> Group {
+        let root = Uid::effective().is_root();
+        let named = |name: &str| Group::from_name(name).ok().flatten();
+        let other = || {
+            getgroups()
+                .ok()?
+                .into_iter()
+                .find(|gid| *gid != Gid::effective())
+        };
+        let own = || {
+            Group::from_gid(other().unwrap_or_else(Gid::effective))
+                .ok()
+                .flatten()
+        };
+        named("daemon").filter(|_| root).or_else(own).unwrap()
+    }
+
+    #[test]
+    fn a_socket_is_for_its_owner_and_for_its_group_where_that_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("switch.sock");
+        let rights = |group: &str| {
+            let server = Server::bind(&path, group, Access::ReadWrite).unwrap();
+            let file = fs::metadata(&path).unwrap();
+            drop(server);
+            assert!(!path.exists());
+            (file.gid(), file.mode() & 0o777)
+        };
+        let group = group();
+        assert_eq!(rights(&group.name), (group.gid.as_raw(), 0o660));
+        let (gid, mode) = rights("no-such-group");
+        assert_eq!((gid, mode), (Gid::effective().as_raw(), 0o600));
+    }
+
+    #[test]
+    fn a_socket_that_a_dead_switch_left_is_replaced_and_no_other_file_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("switch.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        let running = Server::bind(&path, "no-such-group", Access::ReadOnly).unwrap();
+        let second = Server::bind(&path, "no-such-group", Access::ReadOnly);
+        assert!(matches!(second, Err(SocketError::InUse(..))));
+        drop(running);
+        fs::write(&path, "a note").unwrap();
+        let third = Server::bind(&path, "no-such-group", Access::ReadOnly);
+        assert!(
+            matches!(third, Err(SocketError::NotASocket(..))),
+            "{third:?}"
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a note");
+    }
+}

@@ -306,6 +306,36 @@ mod tests {
     }
 
     #[test]
+    fn each_count_of_a_port_is_an_event_of_its_kind_with_its_text() {
+        let port = PortCounters::default();
+        let pause = &port.flow.priorities[5];
+        pause.storm_warnings.add(1);
+        pause.storm_warned_at.set(ms(2).0);
+        port.flow.late.add(2);
+        port.flow.xoff_cpu.add(3);
+        let mut watch = Watch::default();
+        let found = watch.port((0, "wan0"), sum([&port]), ms(9));
+        let found: Vec<_> = found
+            .map(|event| (event.kind.name(), event.to_string()))
+            .collect();
+        let texts = [
+            (
+                "storm-warning",
+                "2000 us: wan0: the peer pauses priority 5 for half of the time with frames waiting: short of a storm",
+            ),
+            (
+                "late-refresh",
+                "9000 us: wan0: 2 refreshes later than the peer's pause lasted",
+            ),
+            (
+                "cpu-pause",
+                "9000 us: wan0: peer paused 3 times, the worker fell behind the receive ring",
+            ),
+        ];
+        assert_eq!(found, texts.map(|(kind, text)| (kind, text.to_owned())));
+    }
+
+    #[test]
     fn a_device_that_takes_no_frame_is_an_event_that_says_for_how_long() {
         let port = PortCounters::default();
         let mut watch = Watch::default();

@@ -1,7 +1,7 @@
 //! Pairs for the next process, which has packets confirm each of them before it signals any sender.
 //!
-//! Law: pairs that the process before knew and that no packet contradicted are left again for a time ([`CARRIED`]), though no packet has
-//! confirmed them yet: a second restart soon after the first loses nothing.
+//! Law: pairs that the process before knew and that no packet contradicted are left again for a time after the start ([`CARRIED`]), though no
+//! packet has confirmed them yet: a second restart soon after the first loses nothing.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,7 @@ use crate::control::pairs::ListedPair;
 
 /// Largest number of pairs that are left: 21 MB of memory, once they are written.
 const MOST: usize = 1 << 18;
-/// Time for which a pair that no packet confirms is left anew.
+/// Time after the start for which a pair that no packet confirms is left anew.
 const CARRIED: Duration = Duration::from_secs(600);
 /// Pause between two lists, as a multiple of the time it took to make the last one.
 const SHARE: u32 = 20;
@@ -53,6 +53,11 @@ impl Pairs {
         note: &mut dyn FnMut(String),
     ) -> io::Result<(Pairs, Vec<ListedPair>)> {
         let ring = memory::ring(store, WHAT, (2, MOST * WORDS), note)?;
+        Ok(Pairs::of(ring, Instant::now()))
+    }
+
+    /// Continues the ring of the process before, from `now` on.
+    fn of(ring: Ring, now: Instant) -> (Pairs, Vec<ListedPair>) {
         let list = ring.newest().map_or_else(Vec::new, |record| record.words);
         let (words, _) = list.as_chunks::<WORDS>();
         let mut carried: HashMap<[u64; WORDS - 1], HashMap<u32, u32>> = HashMap::new();
@@ -60,7 +65,6 @@ impl Pairs {
             let (receiver, sender) = parted(*qps);
             carried.entry(*ends).or_default().insert(receiver, sender);
         }
-        let now = Instant::now();
         let pairs = Pairs {
             ring,
             carried,
@@ -68,16 +72,20 @@ impl Pairs {
             due: now,
             last: list.clone(),
         };
-        Ok((pairs, words.iter().map(listed).collect()))
+        (pairs, words.iter().map(listed).collect())
     }
 
     /// Leaves the pairs known now; seldom enough to take a small share of the time.
     pub(super) fn leave(&mut self, flows: &FlowView) {
         let begun = Instant::now();
-        if begun < self.due {
-            return;
+        if begun >= self.due {
+            self.leave_at(begun, flows);
+            self.due = begun + begun.elapsed() * SHARE;
         }
-        if begun >= self.until {
+    }
+
+    fn leave_at(&mut self, now: Instant, flows: &FlowView) {
+        if now >= self.until {
             self.carried.clear();
         }
         // What others reported is theirs to report again: a suggestion would count for more.
@@ -108,7 +116,6 @@ impl Pairs {
             self.ring.push(list.iter().copied());
             self.last = list;
         }
-        self.due = begun + begun.elapsed() * SHARE;
     }
 }
 
@@ -162,7 +169,46 @@ fn listed([a, b, c, d, qps]: &Words) -> ListedPair {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
+    use npcc_cnp::control::ControlCore;
+    use npcc_cnp::control::config::ControlConfig;
+    use npcc_heap::records::{HEAD, Place};
+
     use super::*;
+
+    /// Law: a pair without a packet is left for ten minutes after each start, and not longer.
+    #[test]
+    fn a_pair_that_no_packet_confirms_outlives_restarts_until_ten_minutes_after_one() {
+        let place = Place {
+            first: 0,
+            slots: 2,
+            width: HEAD + 8 * WORDS,
+        };
+        let words_of_it = (0..place.words()).map(|_| AtomicU64::new(0));
+        let memory = Arc::new(words_of_it.collect::<Vec<_>>());
+        let ring = || Ring::new(memory.clone(), place);
+        let (src, dst): (IpAddr, IpAddr) = ([10, 0, 1, 3].into(), [10, 0, 2, 2].into());
+        ring().push(words(ends(src, dst), 0x11, 17));
+        let silent = ControlCore::new(&ControlConfig::default()).flows();
+        let mut start = Instant::now();
+        let lives = |start: Instant, seconds: u64| {
+            let (mut pairs, suggested) = Pairs::of(ring(), start);
+            let end = start + Duration::from_secs(seconds);
+            pairs.leave_at(start, &silent);
+            pairs.leave_at(end, &silent);
+            (suggested.len(), end)
+        };
+        for _ in 0..3 {
+            let (suggested, end) = lives(start, 599);
+            assert_eq!(suggested, 1);
+            start = end;
+        }
+        let (suggested, end) = lives(start, 601);
+        assert_eq!(suggested, 1);
+        assert_eq!(lives(end, 1).0, 0, "ten minutes without a packet");
+    }
 
     #[test]
     fn a_pair_of_either_family_comes_back_from_words() {

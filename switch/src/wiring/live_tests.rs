@@ -8,13 +8,13 @@ use super::pfc::{PfcState, marks_in_time};
 
 const GIG: u64 = 1_000_000_000;
 
-fn config(text: &str) -> npcc_config::Config {
+pub(crate) fn config(text: &str) -> npcc_config::Config {
     let ports = "ports:\n  - { name: a, device: '0000:3b:00.0' }\n  - { name: b, device: '0000:3b:00.1' }\n";
     let loaded = npcc_config::parse("t.yaml", &format!("version: 1\n{ports}{text}")).unwrap();
     loaded.config
 }
 
-fn paused() -> PfcState {
+pub(crate) fn paused() -> PfcState {
     PfcState {
         choice: BackendChoice {
             backend: Backend::Software,

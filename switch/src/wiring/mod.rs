@@ -22,4 +22,4 @@ pub mod speeds;
 pub mod workers;
 
 #[cfg(test)]
-mod live_tests;
+pub(crate) mod live_tests;

@@ -42,23 +42,83 @@ pub(super) fn run(
         return Ok(SelfTest::NotRun);
     }
     let deadline = Instant::now() + PATIENCE;
-    while tx.tx(&mut burst) == 0 {
-        if Instant::now() >= deadline {
+    let pause = || {
+        std::thread::sleep(Duration::from_millis(1));
+        Instant::now() < deadline
+    };
+    let counts = || {
+        let now = port.stats()?;
+        let grew = |now: u64, before: u64| now > before;
+        Ok((
+            grew(now.tx_packets, before.tx_packets),
+            grew(now.tx_errors, before.tx_errors),
+        ))
+    };
+    judge(|| tx.tx(&mut burst) == 1, counts, pause)
+}
+
+/// Judges a device by one frame. `send` returns true once the device takes it; `counts` returns true twice if it counted a frame as sent, and an
+/// error; `pause` waits a while, and returns false once patience is over.
+fn judge<E>(
+    mut send: impl FnMut() -> bool,
+    mut counts: impl FnMut() -> Result<(bool, bool), E>,
+    mut pause: impl FnMut() -> bool,
+) -> Result<SelfTest, E> {
+    while !send() {
+        if !pause() {
             return Ok(SelfTest::Refused);
         }
-        std::thread::sleep(Duration::from_millis(1));
     }
     loop {
-        let now = port.stats()?;
-        if now.tx_packets > before.tx_packets {
-            return Ok(SelfTest::Sent);
+        match counts()? {
+            (true, _) => return Ok(SelfTest::Sent),
+            (_, true) => return Ok(SelfTest::Refused),
+            _ if !pause() => return Ok(SelfTest::Uncounted),
+            _ => {}
         }
-        if now.tx_errors > before.tx_errors {
-            return Ok(SelfTest::Refused);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Steps of patience.
+    const STEPS: u32 = 100;
+
+    /// Result for a device that takes the frame at one step, counts it at another, and an error at a third.
+    fn of(takes: u32, sent: u32, error: u32) -> SelfTest {
+        let step = Cell::new(0);
+        let pause = || {
+            step.set(step.get() + 1);
+            step.get() < STEPS
+        };
+        let counts = || Ok::<_, ()>((step.get() >= sent, step.get() >= error));
+        judge(|| step.get() >= takes, counts, pause).unwrap()
+    }
+
+    #[test]
+    fn a_device_is_judged_by_what_it_does_with_the_frame() {
+        const NEVER: u32 = STEPS + 1;
+        for (takes, sent, error, result) in [
+            (0, 0, NEVER, SelfTest::Sent),
+            (STEPS - 2, STEPS - 1, NEVER, SelfTest::Sent),
+            (NEVER, NEVER, NEVER, SelfTest::Refused),
+            (0, NEVER, 5, SelfTest::Refused),
+            (0, NEVER, NEVER, SelfTest::Uncounted),
+            (0, NEVER - 1, NEVER, SelfTest::Uncounted),
+        ] {
+            assert_eq!(of(takes, sent, error), result, "{takes} {sent} {error}");
         }
-        if Instant::now() >= deadline {
-            return Ok(SelfTest::Uncounted);
-        }
-        std::thread::sleep(Duration::from_millis(1));
+    }
+
+    #[test]
+    fn a_device_that_does_not_report_its_counters_fails_the_start() {
+        assert_eq!(
+            judge(|| true, || Err("no counters"), || true),
+            Err("no counters")
+        );
     }
 }
