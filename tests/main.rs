@@ -45,6 +45,7 @@ mod page;
 mod pause_flapping;
 mod pfc_live;
 mod pktgen;
+mod polling;
 mod punt_floods;
 mod restart;
 mod restart_counters;

@@ -167,6 +167,21 @@ fn a_netlink_thread_that_is_stuck_is_named_and_no_keep_alive_is_sent() {
     is_noticed_with_linux("netlink-stuck", "netlink thread");
 }
 
+/// Law: no frame is forwarded before the kernel's routes are known, nor later than 5 s after all else is up.
+#[test]
+fn a_kernel_that_gives_no_routes_holds_the_start_back_for_five_seconds() {
+    let _alone = alone();
+    let space = Space::of("noroutes");
+    let linux = format!("linux: {{ integrate: true, netns: {} }}\n", space.0);
+    let began = Instant::now();
+    let service = Service::of(null_ports(&linux), Some("netlink-stuck"));
+    service.await_line("READY=1");
+    let took = began.elapsed();
+    assert!(took >= Duration::from_secs(5), "{took:?}");
+    service.until("the kernel's routes take longer to be read: forwarding starts without them");
+    std::fs::write(service.lab.path("goes-on"), "").unwrap();
+}
+
 /// Asserts that a thread that forwarding does without is named while it hangs, and that heartbeats go on: a restart would cost frames.
 fn is_named_only(fault: &str, name: &str) {
     let _alone = alone();
@@ -243,10 +258,8 @@ fn a_switch_whose_service_manager_never_reads_ends_and_names_what_it_could_not_l
     assert!(switch.log().ends_with(left), "{}", switch.log());
 }
 
-/// Guards the journal entry of a change, in a mount namespace of its own, whose /run is the test's.
-#[test]
-fn under_systemd_a_change_is_a_journal_entry_with_its_user_and_process() {
-    let _alone = alone();
+/// Starts a switch whose log leads to a journal, in a mount namespace of its own, whose /run is the test's. Returns the journal's socket, too.
+fn with_journal(variables: &[(&str, &str)]) -> (Service, UnixDatagram) {
     let lab = Lab::with(NULL_PORTS);
     std::fs::create_dir_all(lab.path("run/systemd/journal")).unwrap();
     let journal = UnixDatagram::bind(lab.path("run/systemd/journal/socket")).unwrap();
@@ -264,6 +277,7 @@ fn under_systemd_a_change_is_a_journal_entry_with_its_user_and_process() {
         env!("CARGO_BIN_EXE_npcc-switch"),
     ]);
     command.current_dir(lab.dir.path());
+    command.envs(variables.iter().copied());
     command.env(
         "JOURNAL_STREAM",
         format!("{}:{}", stream.st_dev(), stream.st_ino()),
@@ -273,11 +287,42 @@ fn under_systemd_a_change_is_a_journal_entry_with_its_user_and_process() {
         .stderr(stderr)
         .spawn()
         .unwrap();
-    let mut service = Service {
-        socket: UnixDatagram::unbound().unwrap(),
+    let service = Service {
+        socket: UnixDatagram::bind(lab.path("notify")).unwrap(),
         lab,
         child: Running::of(child),
     };
+    (service, journal)
+}
+
+#[test]
+fn under_systemd_a_stuck_thread_is_named_in_a_field_of_its_journal_entry() {
+    let _alone = alone();
+    let variables = [
+        ("NOTIFY_SOCKET", "notify"),
+        ("WATCHDOG_USEC", "2000000"),
+        ("NPCC_FAULT", "link-stuck"),
+        ("NPCC_FAULT_UNTIL", "goes-on"),
+    ];
+    let (service, journal) = with_journal(&variables);
+    let mut buffer = [0; 65536];
+    let entry = loop {
+        let length = journal.recv(&mut buffer).unwrap();
+        let entry = fields(&buffer[..length]);
+        if entry.contains_key("NPCC_THREAD") {
+            break entry;
+        }
+    };
+    let named = (entry["NPCC_THREAD"].as_str(), entry["PRIORITY"].as_str());
+    assert_eq!(named, ("link thread", "3"));
+    assert!(entry["MESSAGE"].contains("the link thread has not moved for 1 s"));
+    std::fs::write(service.lab.path("goes-on"), "").unwrap();
+}
+
+#[test]
+fn under_systemd_a_change_is_a_journal_entry_with_its_user_and_process() {
+    let _alone = alone();
+    let (mut service, journal) = with_journal(&[]);
     let lab = &service.lab;
     let socket = lab.path("switch.sock");
     let port = ["port", "wan0", "down", "--socket", socket.to_str().unwrap()];

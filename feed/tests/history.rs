@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use crate::common::nats::addresses;
 use crate::common::{Edge, Nats, feed, has_row, pair, settings, text, write};
+use async_nats::{ConnectOptions, jetstream};
 use npcc_testkit::wait::{LONG, until};
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
 /// Commands of the operator at these servers.
 struct Operator(PathBuf);
@@ -44,11 +46,12 @@ impl Operator {
     /// Has a box decide about a host until the history shows it; decisions have times from `time` on.
     fn keeps(&self, edge: &Edge, time: &mut u64, host: &str) {
         let line = format!("cnp to {host}");
-        until(&line, LONG, || {
+        let took = until(&line, LONG, || {
             *time += 1;
             decide(edge, *time, host);
             self.shows(host, &line)
         });
+        println!("{line}: kept after {took:?}");
     }
 
     /// Makes the stream, once the servers can.
@@ -58,6 +61,25 @@ impl Operator {
             made && said.contains("kept for 7days") && said.contains(&format!("copies: {copies}"))
         });
     }
+}
+
+/// Returns true if the stream has a leader, and both other nodes hold all of it.
+fn are_current(servers: &[String]) -> bool {
+    let stream = async {
+        let options = ConnectOptions::new();
+        let options = options.user_and_password("operator".into(), "change-me-operator".into());
+        let options = options.custom_inbox_prefix("npcc.dc1.operator.inbox");
+        let client = options.connect(servers).await.ok()?;
+        let stream = jetstream::new(client).get_stream("NPCC-dc1").await.ok()?;
+        stream.cached_info().cluster.clone()
+    };
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(stream).is_some_and(|cluster| {
+        let mut others = cluster.replicas.iter();
+        cluster.leader.is_some()
+            && cluster.replicas.len() == 2
+            && others.all(|node| node.current && !node.offline)
+    })
 }
 
 fn decide(edge: &Edge, time: u64, src: &str) {
@@ -153,5 +175,7 @@ fn three_nodes_keep_the_history_though_one_is_lost() {
             until(&line, LONG, || operator.shows(host, &line));
         }
         server.run();
+        // The loss of a second node before the first has caught up is another law's.
+        until("each node has the stream", LONG, || are_current(&addresses));
     }
 }

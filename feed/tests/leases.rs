@@ -4,8 +4,8 @@ use std::process::Command;
 
 use crate::common::nats::addresses;
 use crate::common::{Nats, pair, text, wait, write};
-use async_nats::ConnectOptions;
 use crate::common::{Nats, pair, text, write};
+use async_nats::ConnectOptions;
 use npcc_feed::agent::{Lease, LeaseMessage};
 use npcc_testkit::wait::{LONG, until};
 

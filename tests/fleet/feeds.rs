@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use super::liar::Liar;
+use super::liar::Liar;
+use super::relay::LossyRelay;
 use super::relay::Relay;
 use crate::common::Running;
 use crate::common::net::run;
@@ -15,7 +17,7 @@ use crate::common::switch::Switch;
 pub(crate) struct Feeds {
     trial: Running,
     /// Feeds in place of the trial's, and the relays that are their servers.
-    behind_relays: Option<([Running; 2], [Relay; 2])>,
+    behind_relays: Option<([Running; 2], [LossyRelay; 2])>,
 }
 
 /// Returns a command of npcc-feed whose output goes to a file.
@@ -81,7 +83,7 @@ impl Feeds {
         }
         let texts = settings(boxes);
         let servers = servers(&texts[0]);
-        let relays = servers.map(|server| Relay::start(server, percent));
+        let relays = servers.map(|server| LossyRelay::start(server, percent));
         let start = |at: usize| {
             let own = boxes[0].path(SETTINGS[at]);
             let [one, other] = servers;

@@ -1,9 +1,10 @@
 //! Relay between a feed and its nats-server that loses a part of the messages about ends on their way to the feed. All else passes.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use npcc_testkit::relay::Relay;
 
 /// Messages about ends.
 #[derive(Debug, Default)]
@@ -14,50 +15,26 @@ pub(crate) struct Counts {
     pub(crate) lost: AtomicU64,
 }
 
-/// Relay. Its threads go on until the test's process ends.
-pub(crate) struct Relay {
+/// Relay of which a feed is the client.
+pub(crate) struct LossyRelay {
     /// Address for feeds, as in their settings.
     pub(crate) address: String,
     pub(crate) counts: Arc<Counts>,
 }
 
-impl Relay {
+impl LossyRelay {
     /// Starts a relay to a server, whose address is as in the settings of feeds. `percent` of the messages are lost.
-    pub(crate) fn start(server: &str, percent: u64) -> Relay {
-        let server = server.strip_prefix("nats://").unwrap().to_owned();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let relay = Relay {
-            address: format!("nats://{}", listener.local_addr().unwrap()),
-            counts: Arc::default(),
-        };
-        let counts = Arc::clone(&relay.counts);
-        std::thread::spawn(move || {
-            for (feed, seed) in listener.incoming().zip(1..) {
-                let (feed, counts) = (feed.unwrap(), Arc::clone(&counts));
-                // A server that was killed refuses, and so does the relay.
-                if let Ok(server) = TcpStream::connect(&server) {
-                    std::thread::spawn(move || connect(&feed, &server, (percent, seed), &counts));
-                }
-            }
-        });
-        relay
+    pub(crate) fn start(server: &str, percent: u64) -> LossyRelay {
+        let server = server.strip_prefix("nats://").unwrap();
+        let counts = Arc::<Counts>::default();
+        let counted = Arc::clone(&counts);
+        let pass = move |number, server, feed| lose(server, feed, (percent, number), &counted);
+        let relay = Relay::with(server.parse().unwrap(), pass).unwrap();
+        LossyRelay {
+            address: format!("nats://127.0.0.1:{}", relay.port),
+            counts,
+        }
     }
-}
-
-/// Passes octets both ways until either end is gone.
-fn connect(feed: &TcpStream, server: &TcpStream, loss: (u64, u64), counts: &Counts) {
-    std::thread::scope(|scope| {
-        let close = || {
-            let _ = feed.shutdown(Shutdown::Both);
-            let _ = server.shutdown(Shutdown::Both);
-        };
-        scope.spawn(move || {
-            let _ = io::copy(&mut &*feed, &mut &*server);
-            close();
-        });
-        let _ = lose(server, feed, loss, counts);
-        close();
-    });
 }
 
 /// Passes what the server sends; messages about ends are lost by chance.
@@ -103,4 +80,26 @@ fn chance(dice: &mut u64, percent: u64) -> bool {
     *dice ^= *dice >> 7;
     *dice ^= *dice << 17;
     (*dice >> 33) % 100 < percent
+}
+
+#[test]
+fn the_share_of_messages_about_ends_is_lost_and_nothing_else() {
+    const SENT: u64 = 10_000;
+    let of = |subject: &str| format!("MSG {subject} 1 2\r\nhi\r\n");
+    let (ends, other) = (of("npcc.dc1.edge-1.ends"), of("npcc.dc1.edge-1.state"));
+    let said = format!(
+        "INFO {{\"connect_urls\":[]}}\r\n{}",
+        (ends.clone() + &other).repeat(10_000)
+    );
+    for seed in 1..4 {
+        let (mut passed, counts) = (Vec::new(), Counts::default());
+        lose(said.as_bytes(), &mut passed, (30, seed), &counts).unwrap();
+        let (sent, lost) = (counts.sent.into_inner(), counts.lost.into_inner());
+        assert_eq!(sent, SENT);
+        assert!(lost.abs_diff(SENT * 3 / 10) < SENT / 50, "{lost}");
+        let passed = String::from_utf8(passed).unwrap();
+        assert_eq!(passed.matches(&ends).count() as u64, SENT - lost);
+        assert_eq!(passed.matches(&other).count() as u64, SENT);
+        assert!(!passed.contains("connect_urls"));
+    }
 }
