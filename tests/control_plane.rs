@@ -10,6 +10,7 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};
 use npcc_testkit::wait;
+use serde_json::Value;
 
 /// MAC address of the port the flood comes in by.
 const FLOOD: Mac = Mac([2, 0, 0, 0, 3, 1]);
@@ -108,7 +109,7 @@ fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
     let _dc = bgp_host(&rack, "dc", 101, "10.0.1.1", "remote-as 65000");
     let _wan = bgp_host(&rack, "wan", 102, "10.0.2.1", "remote-as 65000");
     let mut pauser = python(&rack.net.space("wan"), PAUSER);
-    let _pauser = Running::of(pauser.arg(rack.net.link("hwan")).spawn().unwrap());
+    let mut pauser = Running::of(pauser.arg(rack.net.link("hwan")).spawn().unwrap());
     let peers = ["10.0.1.3", "10.0.2.3"];
     wait::until(
         "BGP is established under load",
@@ -128,11 +129,19 @@ fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
         class[key].as_u64().unwrap_or_default()
     };
     let shown = rack.show("punt");
-    let worker = |shown: &serde_json::Value| {
+    let worker = |shown: &Value| {
         let of = |key: &str| shown["workers"][key].as_u64().unwrap();
         of("time_exceeded") + of("icmp_over_rate")
     };
     let arp = || class("arp_nd", "punted") + class("arp_nd", "over_rate") + class("arp_nd", "full");
+    // Frames that the congested port dropped, and pauses of priority 3 that it heard.
+    let load = || {
+        let port = &rack.show("ports")[1];
+        let drops = port["drops"].as_object().unwrap().values();
+        let dropped: u64 = drops.filter_map(Value::as_u64).sum();
+        [dropped, port["pfc"]["rx"][3].as_u64().unwrap()]
+    };
+    let load_before = load();
     let before = (
         peers.map(|peer| own.times(peer)),
         own.downs(),
@@ -154,8 +163,13 @@ fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
         ended >= 10_000 && requested >= 1_000,
         "that was no flood: {shown:#}"
     );
-    let ports = rack.show("ports");
-    let drops = &ports[1]["drops"];
+    let [dropped, paused] = load();
+    println!("{dropped} frames dropped by the congested port, {paused} pauses heard by it");
+    let [dropped, paused] = [dropped - load_before[0], paused - load_before[1]];
+    assert!(dropped > 0, "that port was not congested");
+    // It pauses 200 times a second, each time for 33 ms of a link of 1 Gb/s.
+    assert!(paused > 0, "that port was not paused");
+    assert_eq!(pauser.try_wait().unwrap(), None, "its peer has ended");
     assert_eq!(
         class("bfd", "full")
             + class("bfd", "over_rate")
@@ -163,10 +177,6 @@ fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
             + class("routing", "over_rate"),
         0,
         "{shown:#}"
-    );
-    println!(
-        "drops of the congested port {drops}, pause received {}",
-        ports[1]["pfc"]["rx"]
     );
     drop(own);
     rack.end();
