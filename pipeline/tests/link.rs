@@ -1,13 +1,16 @@
 //! Tests of links that go down and come up, and of the room for a peer that cannot be paused: findings of the review of the
 //! data path.
 
-use crate::rig::{GIG, LOSSLESS, Rig, Setup, frame, prio, wire};
 use npcc_pipeline::buffer::{ControlReserve, GroupConfig};
+use npcc_pipeline::craft::Craft;
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::egress::port::EgressQueueConfig;
-use npcc_pipeline::frame::HeapFrame;
+use npcc_pipeline::frame::{FrameBuf, HeapFrame};
 use npcc_pipeline::pause::{StormAction, WatchdogConfig};
-use npcc_pipeline::units::{BitRate, Nanos, PortId};
+use npcc_pipeline::route::nexthop::{Adjacency, Kind};
+use npcc_pipeline::route::prefix::Prefix;
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
+use crate::rig::{GIG, LOSSLESS, Rig, Setup, frame, mac, prio, wire};
 
 const LEN: usize = 1000;
 /// Most frames of one port that may be dropped in an iteration.
@@ -58,6 +61,73 @@ fn a_dead_link_pauses_nobody() {
     rig.path.link_up(PortId(1));
     rig.push(0, 1, 3, LEN, 5, 13_000);
     assert_eq!(rig.pull_all(1, 14_000), 5);
+    rig.assert_conserved();
+}
+
+/// First UDP source port of the flows of [`round`].
+const FLOWS: u16 = 49_152;
+
+/// Receives a frame of each of 64 flows on port 0 and sends what can be sent; returns the port by which each flow left, 0 for none.
+fn round(rig: &mut Rig, now: u64) -> Vec<u8> {
+    for flow in 0..64 {
+        let (src, dst) = ([10, 0, 0, 3].into(), [10, 0, 7, 2].into());
+        let craft = Craft {
+            dst_mac: mac(0),
+            tos: 3 << 5 | 2,
+            src_port: FLOWS + flow,
+            ..Craft::roce(src, dst, 0x0a, 0x11, 64)
+        };
+        rig.take(0, &craft.frame(), now);
+    }
+    let mut left = vec![0; 64];
+    for port in [1, 2] {
+        for sent in rig.pull(port, now) {
+            let frame = sent.buf.data();
+            let flow = u16::from_be_bytes([frame[34], frame[35]]) - FLOWS;
+            left[usize::from(flow)] = port;
+        }
+    }
+    turn(rig, now);
+    left
+}
+
+/// Flows of a cut uplink move to the other when the route follows the link, and return with it; at no time does a flow of the other lose
+/// a frame, take another way, or is anybody paused.
+#[test]
+fn flows_of_the_other_uplink_do_not_notice_a_cut() {
+    let mut rig = Setup::default().build();
+    let way = |port| Adjacency {
+        kind: Kind::Forward,
+        port: PortId(port),
+        vlan: 0,
+        dst: Mac([2, 0, 0, 0, 9, port]),
+        src: mac(port),
+    };
+    let prefix = Prefix::new([10, 0, 7, 0].into(), 24).unwrap();
+    rig.routes.insert(prefix, &[way(1), way(2)]).unwrap();
+    rig.routes.commit();
+    rig.path.refresh();
+    let down = rig.routes.down_ports();
+    let before = round(&mut rig, 1_000);
+    let of = |port: u8| before.iter().filter(|by| **by == port).count();
+    assert!(of(1) >= 16 && of(2) >= 16, "{before:?}");
+    // The link is cut; the route follows some turns later.
+    rig.path.link_down(PortId(1), Nanos(2_000));
+    for now in [2_000, 3_000, 4_000] {
+        let lost: Vec<u8> = before.iter().map(|by| by & 2).collect();
+        assert_eq!(round(&mut rig, now), lost);
+    }
+    down.set(PortId(1), true);
+    rig.path.refresh();
+    assert_eq!(round(&mut rig, 5_000), [2; 64]);
+    rig.path.link_up(PortId(1));
+    assert_eq!(round(&mut rig, 6_000), [2; 64], "not before the route");
+    down.set(PortId(1), false);
+    rig.path.refresh();
+    assert_eq!(round(&mut rig, 7_000), before);
+    assert_eq!(rig.dropped(DropReason::LinkDown), 3 * of(1) as u64);
+    assert_eq!((rig.all_drops(), rig.lost()), (3 * of(1) as u64, 0));
+    assert!(rig.sent.is_empty(), "nobody is paused: {:?}", rig.sent);
     rig.assert_conserved();
 }
 

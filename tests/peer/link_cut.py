@@ -1,9 +1,10 @@
-"""Sends frames into a switch by one TAP while the link of one of two others is cut and restored, and reports what was lost.
+"""Sends frames into a switch by one TAP while the link of one of two others is cut and restored, and reports the ways of their flows.
 
-    link_cut.py IN OUT_A OUT_B FRAMES RATE SECONDS CUT_AT MEND_AT
+    link_cut.py IN OUT_A OUT_B FRAMES
 
-FRAMES has a frame of each flow as a line of hexadecimal digits; the last eight octets are replaced by a number. RATE is in frames a
-second, times in seconds from the start. Prints one line of JSON. Standard library only.
+FRAMES has a frame of each flow as a line of hexadecimal digits; the last eight octets are replaced by a number. The link of OUT_A is cut
+once every flow has come by one of the two, and restored once its flows come by the other; both are waited for, 30 s at most. Prints one
+line of JSON. Standard library only.
 """
 
 import json
@@ -14,6 +15,7 @@ import threading
 import time
 
 ALL = 3  # ETH_P_ALL
+LONGEST = 30
 
 
 def listen(interface, seen, stop):
@@ -32,60 +34,56 @@ def listen(interface, seen, stop):
 
 
 def main():
-    entrance, a, b, path, rate, seconds, cut_at, mend_at = sys.argv[1:]
+    entrance, a, b, path = sys.argv[1:]
     with open(path) as lines:
         flows = [bytes.fromhex(line.strip()) for line in lines if line.strip()]
-    rate, seconds, cut_at, mend_at = int(rate), float(seconds), float(cut_at), float(mend_at)
     seen, stop = {}, threading.Event()
     listeners = [threading.Thread(target=listen, args=(out, seen, stop)) for out in (a, b)]
     for listener in listeners:
         listener.start()
-    time.sleep(0.3)
-    sent, events = [], [(cut_at, "down"), (mend_at, "up")]
-    times = {}
+    sent = 0
+
+    def ways(tap, expected):
+        """Sends a round of all flows until their ways are as expected; returns the ways of the last round, and the ms that took."""
+        nonlocal sent
+        began = time.monotonic()
+        while True:
+            first = sent
+            for flow in flows:
+                tap.send(flow[:-8] + sent.to_bytes(8, "big"))
+                sent += 1
+            patience = time.monotonic() + 0.1
+            while time.monotonic() < patience and any(number not in seen for number in range(first, sent)):
+                time.sleep(0.001)
+            found = [seen.get(number) for number in range(first, sent)]
+            after = time.monotonic() - began
+            if expected(found) or after > LONGEST:
+                return found, 1000 * after
+
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as tap:
         tap.bind((entrance, 0))
-        begin = time.monotonic()
-        while time.monotonic() - begin < seconds:
-            if events and time.monotonic() - begin >= events[0][0]:
-                _, state = events.pop(0)
-                times[state] = time.monotonic() - begin
-                subprocess.run(["ip", "link", "set", a, state], check=True)
-            number = len(sent)
-            tap.send(flows[number % len(flows)][:-8] + number.to_bytes(8, "big"))
-            sent.append(time.monotonic() - begin)
-            pause = begin + number / rate - time.monotonic()
-            if pause > 0:
-                time.sleep(pause)
-    time.sleep(0.5)
+        before, _ = ways(tap, lambda found: all(found))
+        subprocess.run(["ip", "link", "set", a, "down"], check=True)
+        cut_at = sent
+        cut, moved_after = ways(tap, lambda found: all(way == b for way in found))
+        subprocess.run(["ip", "link", "set", a, "up"], check=True)
+        after, came_back_after = ways(tap, lambda found: found == before)
+    time.sleep(0.2)
     stop.set()
     for listener in listeners:
         listener.join()
-
-    def paths(since, until):
-        """Returns the paths of each flow in a period."""
-        ways = {}
-        for number, at in enumerate(sent):
-            if since <= at < until and number in seen:
-                ways.setdefault(number % len(flows), set()).add(seen[number])
-        return ways
-
-    before = paths(0, times["down"])
-    on_b = {flow for flow, ways in before.items() if ways == {b}}
-    lost = [number for number in range(len(sent)) if number not in seen]
-    lost_a = [sent[number] - times["down"] for number in lost if number % len(flows) not in on_b]
-    cut = paths(times["down"] + 0.2, times["up"])
-    after = paths(times["up"] + 0.7, seconds)
+    on_a = [flow for flow, way in enumerate(before) if way == a]
+    on_b = [flow for flow, way in enumerate(before) if way == b]
+    # No frame of a flow on B came by A, at any time.
+    strayed = {number % len(flows) for number, way in seen.items() if number >= cut_at and way == a}
     print(json.dumps({
-        "sent": len(sent),
-        "flows_on_a": sum(ways == {a} for ways in before.values()),
+        "flows_on_a": len(on_a),
         "flows_on_b": len(on_b),
-        "lost_of_b": sum(number % len(flows) in on_b for number in lost),
-        "lost_of_a": len(lost_a),
-        "withdrawn_after_ms": 1000 * max((at for at in lost_a if at < times["up"] - times["down"]), default=0),
-        "moved": sum(cut.get(flow) == {b} for flow in before if flow not in on_b),
-        "stayed": sum(cut.get(flow) == {b} for flow in on_b),
-        "came_back": sum(after.get(flow) == before[flow] for flow in before),
+        "moved": sum(cut[flow] == b for flow in on_a),
+        "moved_after_ms": moved_after,
+        "stayed": sum(cut[flow] == b and flow not in strayed for flow in on_b),
+        "came_back": sum(then == now for then, now in zip(before, after)),
+        "came_back_after_ms": came_back_after,
     }))
 
 

@@ -154,7 +154,7 @@ impl Setup {
         path.refresh();
         Rig {
             path,
-            _routes: routes,
+            routes,
             sent: Vec::new(),
         }
     }
@@ -200,7 +200,7 @@ impl Setup {
 
 pub(crate) struct Rig {
     pub(crate) path: Path,
-    _routes: RouteWriter,
+    pub(crate) routes: RouteWriter,
     /// PFC frames sent: port, time, priorities paused, priorities resumed.
     pub(crate) sent: Vec<(u8, u64, u8, u8)>,
 }
