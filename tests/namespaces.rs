@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::common::net::{Net, python, two_hosts};
 use crate::common::switch::Switch;
-use crate::common::{Lab, alone, assert_success};
+use crate::common::{Lab, Running, alone, assert_success};
+use npcc_appliance::report::model::Worker;
 
 /// Script that echoes datagrams and reports the TTL of each.
 const ECHO: &str = "
@@ -176,44 +177,59 @@ fn cpu(process: u32) -> f64 {
     tasks.map(used).sum()
 }
 
-/// Guards `idle: adaptive`; `cargo nextest run --no-capture -E 'test(nothing_to_do)'` prints the figures.
-#[test]
-fn a_switch_with_nothing_to_do_sleeps_until_a_frame_wakes_it() {
-    let _alone = alone();
+/// Switch that gets a frame every 10 ms, and then none.
+struct Idle {
+    /// Round-trip times in us, shortest first.
+    times: Vec<u32>,
+    /// Share of a core of all threads with nothing to do, in percent.
+    share: f64,
+    worker: Worker,
+}
+
+/// Runs a switch with each setting of `cores.idle`: `poll` and `adaptive`.
+fn idle() -> [Idle; 2] {
     let net = two_hosts(9100, [2, 3]);
-    let mut echo = python(&net.space("wan"), ECHO).spawn().unwrap();
-    let mut medians = Vec::new();
-    for idle in ["poll", "adaptive"] {
+    let _echo = Running::of(python(&net.space("wan"), ECHO).spawn().unwrap());
+    ["poll", "adaptive"].map(|idle| {
         let lab = lab(&net, idle);
         let mut switch = Switch::start(lab);
         let client = python(&net.space("dc"), SELDOM).output().unwrap();
         assert_success(&client);
         let times = String::from_utf8(client.stdout).unwrap();
-        let times: Vec<u32> = times
-            .split_whitespace()
-            .map(|time| time.parse().unwrap())
-            .collect();
+        let times = times.split_whitespace().map(|time| time.parse().unwrap());
+        let times: Vec<u32> = times.collect();
         let quiet = Duration::from_secs(2);
         let before = cpu(switch.child.id());
         std::thread::sleep(quiet);
         let share = 100.0 * (cpu(switch.child.id()) - before) / quiet.as_secs_f64();
-        let worker = &switch.stop().workers[0];
+        let worker = switch.stop().workers.swap_remove(0);
         println!(
             "{idle}: all threads {share:.1} % of a core with nothing to do; there and back p50 {} us, p90 {} us; {} naps, {} woken",
             times[50], times[90], worker.naps, worker.woken
         );
-        medians.push(times[50]);
-        if idle == "poll" {
-            assert_eq!((worker.naps, worker.slept_us), (0, 0));
-        } else {
-            assert!(share < 5.0, "{share} % of a core");
-            assert!(worker.woken >= 90, "{} times", worker.woken);
-        }
-    }
-    println!(
-        "sleeping adds {} us at the median",
-        medians[1].saturating_sub(medians[0])
-    );
-    echo.kill().unwrap();
-    echo.wait().unwrap();
+        Idle { times, share, worker }
+    })
+}
+
+/// Guards `idle: adaptive` by what does not depend on the machine's speed: naps, wake-ups for frames, and CPU time.
+#[test]
+fn a_switch_with_nothing_to_do_sleeps_until_a_frame_wakes_it() {
+    let _alone = alone();
+    let [poll, adaptive] = idle();
+    assert_eq!((poll.worker.naps, poll.worker.slept_us), (0, 0));
+    assert!(adaptive.share < 5.0, "{} % of a core", adaptive.share);
+    // Every datagram of the client comes while the worker sleeps.
+    let woken = adaptive.worker.woken;
+    assert!(woken >= 90, "{woken} times");
+}
+
+/// Guards the wake-up time of `idle: adaptive`: a frame that waits for the end of a nap waits for 4 ms at most, and 2 ms at the median.
+#[test]
+#[ignore = "a time of this machine: scripts/test-long idle"]
+fn sleeping_adds_less_than_a_millisecond_to_a_frame() {
+    let _alone = alone();
+    let medians = idle().map(|idle| idle.times[50]);
+    let added = medians[1].saturating_sub(medians[0]);
+    println!("sleeping adds {added} us at the median");
+    assert!(added < 1_000, "{added} us");
 }

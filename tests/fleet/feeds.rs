@@ -6,9 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use super::liar::Liar;
-use super::liar::Liar;
 use super::relay::LossyRelay;
-use super::relay::Relay;
 use crate::common::Running;
 use crate::common::net::run;
 use crate::common::switch::Switch;
