@@ -50,7 +50,7 @@ fn check(name: &str, new: &str) {
 }
 
 /// Objects whose keys are names of things (ports, reasons, stages), not of fields.
-const MAPS: [&str; 11] = [
+const MAPS: [&str; 12] = [
     "cnps_suppressed",
     "cycles",
     "decisions",
@@ -61,6 +61,7 @@ const MAPS: [&str; 11] = [
     "pcp_to_priority",
     "reasons",
     "suppressed",
+    "unmeasured",
     "wred",
 ];
 
