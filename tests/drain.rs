@@ -143,6 +143,15 @@ fn frames(net: &Net, side: &str, words: &[&str]) -> Child {
         .unwrap()
 }
 
+/// Returns true if a counter listens in the namespace of a host.
+fn counts(net: &Net, side: &str) -> bool {
+    let listening = Command::new("ip")
+        .args(["netns", "exec", &net.space(side), "ss", "-Hlun"])
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&listening.stdout).contains(":7000")
+}
+
 /// Ends a counter and returns its count.
 fn total(mut child: Child) -> u64 {
     drop(child.stdin.take());
@@ -197,16 +206,17 @@ fn a_switch_that_is_drained_and_stopped_loses_no_frame() {
     }
     let counters = [("c", "10.101.0.1"), ("s", "10.102.0.1")]
         .map(|(side, at)| frames(&net, side, &["count", at]));
-    std::thread::sleep(Duration::from_millis(500));
+    wait::until("both count", long, || {
+        ["c", "s"].iter().all(|side| counts(&net, side))
+    });
     let (a, b) = ("10.101.0.1", "10.102.0.1");
     let senders = [("c", a, b), ("s", b, a)]
         .map(|(side, from, to)| frames(&net, side, &["send", from, to, "32", "300"]));
-    std::thread::sleep(Duration::from_secs(1));
-    let before = [first.frames(), second.frames()];
-    std::thread::sleep(Duration::from_secs(1));
-    let now = [first.frames(), second.frames()];
-    for (before, now) in before.iter().zip(now) {
-        assert!(now > before + 50, "both have a part: {before}, {now}");
+    for (switch, name) in [(&first, "the first"), (&second, "the second")] {
+        let before = switch.frames();
+        wait::until(&format!("{name} has a part"), long, || {
+            switch.frames() > before + 50
+        });
     }
 
     let said = first.order(
@@ -229,9 +239,16 @@ fn a_switch_that_is_drained_and_stopped_loses_no_frame() {
     println!("{said}");
     let switch = first.switch.0.take().unwrap();
     assert_success(&switch.wait_with_output().unwrap());
-    std::thread::sleep(Duration::from_secs(1));
+    let before = second.frames();
+    wait::until("the second has all", long, || {
+        second.frames() > before + 300
+    });
     let sent: u64 = senders.into_iter().map(total).sum();
-    std::thread::sleep(Duration::from_millis(500));
+    let mut before = 0;
+    wait::until("the last frames have passed", long, || {
+        let now = second.frames();
+        std::mem::replace(&mut before, now) == now
+    });
     let counted: u64 = counters.into_iter().map(total).sum();
     println!("sent {sent}, counted {counted}");
     assert!(sent > 3_000, "{sent}");
