@@ -750,9 +750,8 @@ fn a_reload_applies_the_file_and_lists_what_needs_a_restart() {
     wait::until("SIGHUP reloads", wait::LONG, || {
         switch.queue()["policy"] == "model"
     });
+    let before = switch.no_route();
     wait::until("the old route is back", wait::LONG, || {
-        let before = switch.no_route();
-        std::thread::sleep(Duration::from_millis(30));
         switch.no_route() > before
     });
     switch.stop();
