@@ -275,14 +275,12 @@ fn a_pause_storm_goes_on_over_a_kill_and_ends_once_the_peer_is_quiet() {
     let after = next(address, &before);
     assert!(storm(), "{}", manager.said());
     let dropped = "npcc_port_drops_total{port=\"wan0\",reason=\"pfc_storm\"}";
-    let began = Instant::now();
-    let mut again = next(address, &after);
-    while again[dropped] <= after[dropped] {
-        // Less than `detect` has passed: detected afresh, there would be none yet.
-        assert!(began.elapsed() < Duration::from_secs(3), "{dropped}");
-        std::thread::sleep(Duration::from_millis(20));
+    // Less than `detect` passes: detected afresh, there would be none yet.
+    let mut again = after.clone();
+    wait::until(dropped, Duration::from_secs(3), || {
         again = next(address, &again);
-    }
+        again[dropped] > after[dropped]
+    });
     assert_eq!(of(&again, "storms"), Some(1.0), "it is the same one");
     let said = manager.said();
     assert!(
