@@ -138,7 +138,8 @@ pub fn read(memory: &[AtomicU64], place: Place) -> Records {
 fn whole(slot: &[AtomicU64]) -> Option<Record> {
     let ([own, length, sum], words) = slot.split_first_chunk()?;
     let number = own.load(Ordering::Acquire);
-    if number == 0 {
+    // No writer comes to the last number, and none could go on after it.
+    if matches!(number, 0 | u64::MAX) {
         return None;
     }
     let count = usize::try_from(length.load(Ordering::Relaxed)).ok()?;
