@@ -82,6 +82,19 @@ impl Switch {
     fn connect(&self) -> UnixStream {
         UnixStream::connect(self.lab.path("switch.sock")).unwrap()
     }
+
+    /// Waits until so many clients are being served, each by a thread.
+    fn serves(&self, clients: usize) {
+        let threads = format!("/proc/{}/task", self.child.id());
+        let is_client = |task: std::io::Result<std::fs::DirEntry>| {
+            let name = task.and_then(|task| std::fs::read_to_string(task.path().join("comm")));
+            name.is_ok_and(|name| name.starts_with("npcc-client"))
+        };
+        self.until(&format!("{clients} clients are served"), || {
+            let all = std::fs::read_dir(&threads).unwrap();
+            all.map(is_client).filter(|is| *is).count() == clients
+        });
+    }
 }
 
 #[test]
@@ -98,7 +111,7 @@ fn silent_and_slow_clients_delay_nobody_and_no_end() {
     });
     let mut unresponsive = switch.connect();
     unresponsive.write_all(b"\"snapshot\"\n").unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    switch.serves(4);
     let begun = Instant::now();
     switch.done(&["show", "ports"]);
     switch.signal("HUP");
@@ -129,14 +142,14 @@ fn clients_are_limited_and_a_change_has_a_reserved_place() {
     let mut switch = start();
     let set = ["set", "npcc.wan0.3.few", "900"];
     let silent: Vec<UnixStream> = (0..15).map(|_| switch.connect()).collect();
-    std::thread::sleep(Duration::from_millis(100));
-    let why = switch.error_by("switch.sock", &["show", "ports"]);
+    switch.serves(15);
+    let why = switch.refused("switch.sock", &["show", "ports"]);
     assert!(why.contains("the last place is kept for changes"), "{why}");
     switch.done(&set);
     // A client that is silent in the last place is dropped soon.
     let last = switch.connect();
-    std::thread::sleep(Duration::from_millis(100));
-    let why = switch.error_by("switch.sock", &set);
+    switch.serves(16);
+    let why = switch.refused("switch.sock", &set);
     assert!(why.contains("16 others are being served"), "{why}");
     switch.until("the last place is free again", || {
         switch.ask(&set).status.success()
@@ -160,6 +173,25 @@ fn clients_are_limited_and_a_change_has_a_reserved_place() {
     switch.stop();
 }
 
+/// Guards the log of changes: a name with a line's end in it made a line by itself, which could name another user and change.
+#[test]
+fn no_name_from_a_client_makes_a_line_of_the_log() {
+    let _alone = alone();
+    let mut switch = start();
+    let mut client = switch.connect();
+    client
+        .write_all(b"{\"port\":{\"name\":\"x\\nforged (uid 0): done\",\"up\":false}}\n")
+        .unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("no port"), "{answer}");
+    assert!(switch.audit()[0].0.contains("x\\nforged"));
+    switch.stop();
+    let log = switch.log();
+    assert!(log.contains("port x\\nforged (uid 0): done down"), "{log}");
+    assert!(!log.lines().any(|line| line.starts_with("forged")), "{log}");
+}
+
 /// Guards against exhaustion of the read-only socket: one user held all its places, and 75 of 75 others were turned away.
 #[test]
 fn a_user_who_fills_the_read_only_socket_locks_nobody_else_out() {
@@ -169,8 +201,8 @@ fn a_user_who_fills_the_read_only_socket_locks_nobody_else_out() {
     let silent: Vec<UnixStream> = (0..16)
         .map(|_| UnixStream::connect(&path).unwrap())
         .collect();
-    std::thread::sleep(Duration::from_millis(100));
-    let why = switch.error_by("switch-ro.sock", &["show", "ports"]);
+    switch.serves(4);
+    let why = switch.refused("switch-ro.sock", &["show", "ports"]);
     assert!(why.contains("4 others of this user"), "{why}");
     switch.done(&["show", "ports"]);
     // Another user may use the socket and run the program beside it.
@@ -226,7 +258,7 @@ fn a_reload_that_waits_for_its_file_holds_no_other_change() {
     (&reload)
         .write_all(b"{\"reload\":{\"confirm_ms\":null}}\n")
         .unwrap();
-    std::thread::sleep(Duration::from_millis(200));
+    switch.serves(1);
     let begun = Instant::now();
     switch.done(&["set", "npcc.wan0.3.few", "900"]);
     switch.done(&["port", "dc0", "down"]);

@@ -299,13 +299,14 @@ impl Management {
             _ => ("done".to_owned(), String::new()),
         };
         let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        let (what, outcome) = (one_line(what), one_line(&outcome));
         let line = format!("{time} {what} ({author}): {outcome}\n{more}");
-        let (request, now) = (what, self.view.clock.now());
+        let (request, now) = (what.as_str(), self.view.clock.now());
         let change = audit::Change {
             time,
             time_us: now.0 / 1_000,
             author,
-            what: what.to_owned(),
+            what: what.clone(),
             outcome: outcome.clone(),
             count: 1,
             keys: keys(reply),
@@ -325,6 +326,15 @@ impl Management {
             );
         }
     }
+}
+
+/// Returns a text with names from clients in one line: with a line's end in it, a name would make an entry of the log by itself.
+fn one_line(text: &str) -> String {
+    let shown = |letter: char| match letter.is_control() {
+        true => letter.escape_debug().to_string(),
+        false => letter.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Returns the keys that a reload, a rollback or `unset` changed.
@@ -369,6 +379,11 @@ mod tests {
         let reply = guarded(|| panic!("as if there were a defect"));
         assert!(matches!(reply, Reply::Error(why) if why.contains("defect")));
         assert_eq!(guarded(|| Reply::Done), Reply::Done);
+    }
+
+    #[test]
+    fn control_characters_of_a_name_are_shown_in_its_line() {
+        assert_eq!(one_line("port ä\n\u{1b}[2J up"), "port ä\\n\\u{1b}[2J up");
     }
 
     #[test]
