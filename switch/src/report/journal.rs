@@ -14,6 +14,7 @@ use npcc_pipeline::units::Nanos;
 
 use super::audit::Change;
 use super::events::Event;
+use crate::saved::SavedState;
 
 /// Number of events that are kept, and of changes.
 pub const KEPT: usize = 256;
@@ -21,6 +22,8 @@ pub const KEPT: usize = 256;
 pub const WORDS: usize = 512;
 /// Number of changed keys that are kept of one change; [`WORDS`] has room for them at a usual length.
 const KEYS: usize = 24;
+/// Name and layout of the ring that keeps changes.
+const WHAT: (&str, &str) = ("audit", "JSON of a change and zeros");
 /// Time within which equal entries are merged into one.
 const TOGETHER: Nanos = Nanos::from_millis(1_000);
 
@@ -80,6 +83,12 @@ impl Journal {
             entries: changes.map(older).collect(),
             kept,
         }
+    }
+
+    /// Creates a journal with the changes that the process before left, whose new ones are left too.
+    #[must_use]
+    pub fn kept(saved: &SavedState) -> Journal {
+        Journal::new(saved.ring(WHAT, (KEPT, WORDS)))
     }
 
     /// Yields all entries, in the order in which they were noted.

@@ -32,7 +32,7 @@ use crate::manage::targets::Routes as Routing;
 use crate::manage::view::{BufferFacts, LinuxFacts, Operators, PortFacts, View};
 use crate::recorder::start::Recorder;
 use crate::report::events::Watch;
-use crate::report::journal::{self, Journal};
+use crate::report::journal::Journal;
 use crate::report::qos;
 use crate::saved::SavedState;
 use crate::sleep::Wakers;
@@ -135,7 +135,7 @@ pub(super) fn assemble<P: Probe>(
         file_routes: routes.by_file.as_ref().map(LiveRoutes::shared),
         qos: Mutex::new(qos::effective(config, &running.current().paths())),
         events: Mutex::new(Watch::default()),
-        journal: Mutex::new(journal(&saved)),
+        journal: Mutex::new(Journal::kept(&saved)),
         clock,
         baselines: Mutex::default(),
         timings: Mutex::new(Timings::new(peers.times)?),
@@ -176,12 +176,6 @@ fn live(running: RunningConfig, table: Option<LiveRoutes>, options: &Options) ->
         running,
         routes: Routing { table, prefixes },
     }
-}
-
-/// Returns the journal, with the changes that the previous process left.
-fn journal(saved: &SavedState) -> Journal {
-    let (name, layout) = ("audit", "JSON of a change and zeros");
-    Journal::new(saved.ring((name, layout), (journal::KEPT, journal::WORDS)))
 }
 
 /// Gives each worker's datapath its part of the recorder, which keeps malformed frames.

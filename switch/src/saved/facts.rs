@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use npcc_heap::records::{self, Ring};
 use npcc_linux::netlink::wants::{StaticNeighbor, StaticRoute, Wanted};
@@ -29,6 +30,17 @@ pub struct Facts {
     pub storms: Vec<Storm>,
     /// Interfaces under ports on which the switch disabled the kernel's IPv6, and has not enabled it again.
     pub ipv6_off: Vec<String>,
+}
+
+impl Facts {
+    /// Returns the time at `now` for which the switch's traffic has been drained; `None` if it is not. If the wall clock was set back, the time
+    /// is unknown and 0.
+    #[must_use]
+    pub fn drained_for(&self, now: SystemTime) -> Option<Duration> {
+        let begun = Duration::from_secs(self.draining?);
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Some(now.saturating_sub(begun))
+    }
 }
 
 /// Keys of addresses, neighbours and routes.
@@ -152,6 +164,23 @@ fn read(list: &[u64]) -> Option<Facts> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Guards `show` against a time in saved memory that no clock has: it panicked.
+    #[test]
+    fn a_drain_that_began_at_any_time_is_going_on() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_000);
+        let drained = |draining| {
+            let facts = Facts {
+                draining,
+                ..Facts::default()
+            };
+            facts.drained_for(now).map(|since| since.as_secs())
+        };
+        assert_eq!(drained(None), None);
+        assert_eq!(drained(Some(900)), Some(100));
+        assert_eq!(drained(Some(1_001)), Some(0), "the clock was set back");
+        assert_eq!(drained(Some(u64::MAX)), Some(0));
+    }
 
     #[test]
     fn what_was_wanted_comes_back_as_far_as_it_is_to_be_taken_away() {

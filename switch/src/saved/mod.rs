@@ -32,6 +32,8 @@ pub const EVERY: Duration = Duration::from_millis(250);
 /// State kept for the next process. By default nothing is kept.
 #[derive(Debug, Default)]
 pub struct SavedState {
+    /// True if what is written is kept.
+    is_kept: bool,
     store: Arc<Store>,
     /// Counters that continue over restarts.
     pub ledger: Ledger,
@@ -45,9 +47,16 @@ impl SavedState {
     /// Creates the state, with what the process before left; without a service manager nothing is kept.
     #[must_use]
     pub fn open(store: &Arc<Store>) -> SavedState {
-        if !Store::listens() {
-            return SavedState::default();
+        if Store::listens() {
+            SavedState::read(store)
+        } else {
+            SavedState::default()
         }
+    }
+
+    /// Creates the state, with what the process before left in `store`.
+    #[must_use]
+    pub fn read(store: &Arc<Store>) -> SavedState {
         let mut say = |line: String| note(&format!("note: {line}"));
         let ledger = Ledger::open(store, &mut say);
         let facts = FactsKept::open(store, &mut say);
@@ -57,6 +66,7 @@ impl SavedState {
             .unzip();
         let facts = facts.map_err(|error| say(format!("facts do not outlive the switch: {error}")));
         SavedState {
+            is_kept: true,
             store: Arc::clone(store),
             ledger,
             facts: Mutex::new(facts.unwrap_or_default()),
@@ -72,7 +82,7 @@ impl SavedState {
         (name, layout): (&str, &str),
         (slots, longest): (usize, usize),
     ) -> Option<Ring> {
-        if !Store::listens() {
+        if !self.is_kept {
             return None;
         }
         let layout = format!("ring of {slots} records of {longest} words: {layout}");

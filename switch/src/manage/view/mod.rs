@@ -11,7 +11,7 @@ mod workers;
 
 use std::path::Path as FilePath;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::pair::export::EndFeed;
@@ -327,9 +327,7 @@ impl View {
     /// Returns the time for which the switch's traffic has been drained; `None` if it is not.
     #[must_use]
     pub fn draining(&self) -> Option<Duration> {
-        let begun = UNIX_EPOCH + Duration::from_secs(self.saved.facts().draining?);
-        // If the wall clock was set back the time is unknown, but the switch is being drained.
-        Some(SystemTime::now().duration_since(begun).unwrap_or_default())
+        self.saved.facts().drained_for(SystemTime::now())
     }
 
     /// Returns the function that adds the previous processes' count to a count of this one.
