@@ -46,10 +46,8 @@ fn a_forged_connection_over_a_living_one_moves_no_cnp() {
         }
         script.congest((SENDER, RECEIVER));
         let signalled = script.play(&net);
-        assert!(
-            signalled.is_subset(&[SENDER].into()),
-            "{cores:?}: {signalled:x?}"
-        );
+        // Nor does the forgery silence the sender.
+        assert_eq!(signalled, [SENDER].into(), "{cores:?}: {signalled:x?}");
         switch.stop();
     }
 }
@@ -93,8 +91,8 @@ fn datagrams_before_a_connection_begins_move_no_cnp() {
     }
     script.congest((SENDER, RECEIVER));
     let signalled = script.play(&net);
-    assert!(signalled.is_subset(&[SENDER].into()), "{signalled:x?}");
     // A number that two kinds of queue pairs used at once is trusted for neither for some seconds, but not for ever.
+    assert_eq!(signalled, [].into(), "{signalled:x?}");
     let mut script = Script::default();
     script.wait(3_500);
     script.congest((SENDER, RECEIVER));
@@ -286,6 +284,7 @@ fn a_connection_is_signalled_again_four_seconds_after_the_last_forged_frame() {
         }
         congest(&mut script, 150);
         let signalled = script.play(&net);
+        // Some are in doubt now; their own fate is what comes four seconds later.
         assert!(signalled.is_subset(&senders), "{signalled:x?}");
         let mut script = Script::default();
         for psn in 300..330 {
