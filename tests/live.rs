@@ -45,32 +45,23 @@ fn row(text: &str, label: &str) -> Vec<f64> {
 fn the_switch_process_signals_model_senders() {
     let _alone = alone();
     let lab = Lab::new();
-    let run = || {
-        live_run(
-            &lab,
-            "500",
-            "{ scheme: [ecn, npcc], sender: [hpcc-vendor] }",
-        )
-    };
-    let mut text = run();
-    // A busy machine makes ticks late, and the run says so: such a run is repeated.
-    for _ in 0..2 {
-        if !text.contains("not a clean run") {
-            break;
-        }
-        text = run();
-    }
-    let (off, on) = (row(&text, "ecn"), row(&text, "npcc"));
-    assert_eq!(off[4], 0.0, "{text}");
-    assert!(
-        off[6] > 0.0 && on[4] > 0.0 && on[6] >= on[4] / 2.0,
-        "{text}"
+    // So slow that turns that come late on a busy machine, and are reported, hardly matter.
+    let text = live_run(
+        &lab,
+        "2000",
+        "{ scheme: [ecn, npcc], sender: [hpcc-vendor] }",
     );
-    // The simulation has 19 and 2.5 MB. A busy machine makes both deeper.
-    assert!(off[0] > 2.0 * on[0] && off[0] > 10.0, "{text}");
-    assert!(off[2] > 0.3 && on[2] > 0.3, "{text}");
+    let (off, on) = (row(&text, "ecn"), row(&text, "npcc"));
+    assert!(off[4] == 0.0 && off[6] > 0.0 && on[4] > 0.0, "{text}");
+    // Every CNP of the switch reaches its sender, but those under way at the end.
+    assert!(on[6] >= 0.9 * on[4], "{text}");
+    // The peak is an eighth of ECN's alone, and the link is used as in simulated time.
+    assert!(off[0] > 4.0 * on[0] && off[0] > 10.0, "{text}");
+    for run in [off, on] {
+        assert!(run[2] > 0.8 * run[3], "{text}");
+    }
     let svg = std::fs::read_to_string(lab.path("short.svg")).unwrap();
-    assert!(svg.contains("time_scale 500") && svg.contains("NPCC on: npcc"));
+    assert!(svg.contains("time_scale 2000") && svg.contains("NPCC on: npcc"));
 }
 
 /// Without reports the first answers, one round trip late, tell the switch process whom to signal.
