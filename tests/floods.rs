@@ -154,7 +154,18 @@ fn new_connections_are_signalled_in_a_flood_of_new_flows() {
         println!("{sources} sources, captured {is_captured}:");
         let (signalled, snapshot) = play_in_flood(&net, &lab, switch, script);
         let senders = (SENDER..SENDER + 6).collect();
-        assert_eq!(signalled, senders, "{sources} sources: {:?}", snapshot.npcc);
+        let npcc = &snapshot.npcc;
+        assert_eq!(
+            signalled,
+            senders,
+            "{sources} sources: flows by evidence {:?}; {} of {} data bytes cold; {} records lost; {} CNPs, not sent {:?}",
+            npcc.paired.each_named().collect::<Vec<_>>(),
+            npcc.counts.cold_bytes,
+            npcc.health.data_bytes,
+            npcc.caches.sample_drops,
+            npcc.cnps_sent,
+            npcc.cnps_suppressed.each_named().collect::<Vec<_>>(),
+        );
     }
 }
 
