@@ -133,10 +133,10 @@ impl Switch {
         self.child.wait().unwrap();
     }
 
-    /// Stops the switch, which must end cleanly within 5 s and take its sockets away; returns its totals.
+    /// Stops the switch, which must end cleanly and take its sockets away; returns its totals.
     pub fn stop(&mut self) -> Snapshot {
         self.signal("TERM");
-        let status = self.ended(Duration::from_secs(5));
+        let status = self.ended(wait::LONG);
         assert!(status.success(), "{status}: {}", self.log());
         for name in ["switch.sock", "switch-ro.sock"] {
             assert!(!self.path(name).exists(), "{name} is left");
