@@ -390,3 +390,30 @@ fn the_pages_on_the_architecture_name_files_that_exist() {
         assert!(count > 20, "{page}: {count}");
     }
 }
+
+/// Returns the words between backticks.
+fn quoted(text: &str) -> BTreeSet<String> {
+    let words = text.split('`').skip(1).step_by(2);
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_guide_for_contributors_lists_every_fuzz_target() {
+    let guide = read("CONTRIBUTING.md");
+    let (_, after) = guide.split_once("The fuzz targets are ").unwrap();
+    let (list, _) = after.split_once(": `scripts/fuzz`").unwrap();
+    let files = std::fs::read_dir(root().join("tests/fuzz/fuzz_targets")).unwrap();
+    let files: BTreeSet<String> = files
+        .map(|file| {
+            let path = file.unwrap().path();
+            path.file_stem().unwrap().to_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(quoted(list), files);
+    let manifest = read("tests/fuzz/Cargo.toml");
+    let built = manifest.lines().filter_map(|line| {
+        let path = line.strip_prefix("path = \"fuzz_targets/")?;
+        Some(path.strip_suffix(".rs\"")?.to_owned())
+    });
+    assert_eq!(built.collect::<BTreeSet<String>>(), files);
+}

@@ -143,13 +143,13 @@ fn clients_are_limited_and_a_change_has_a_reserved_place() {
     let set = ["set", "npcc.wan0.3.few", "900"];
     let silent: Vec<UnixStream> = (0..15).map(|_| switch.connect()).collect();
     switch.serves(15);
-    let why = switch.refused("switch.sock", &["show", "ports"]);
+    let why = switch.error_by("switch.sock", &["show", "ports"]);
     assert!(why.contains("the last place is kept for changes"), "{why}");
     switch.done(&set);
     // A client that is silent in the last place is dropped soon.
     let last = switch.connect();
     switch.serves(16);
-    let why = switch.refused("switch.sock", &set);
+    let why = switch.error_by("switch.sock", &set);
     assert!(why.contains("16 others are being served"), "{why}");
     switch.until("the last place is free again", || {
         switch.ask(&set).status.success()
@@ -202,7 +202,7 @@ fn a_user_who_fills_the_read_only_socket_locks_nobody_else_out() {
         .map(|_| UnixStream::connect(&path).unwrap())
         .collect();
     switch.serves(4);
-    let why = switch.refused("switch-ro.sock", &["show", "ports"]);
+    let why = switch.error_by("switch-ro.sock", &["show", "ports"]);
     assert!(why.contains("4 others of this user"), "{why}");
     switch.done(&["show", "ports"]);
     // Another user may use the socket and run the program beside it.

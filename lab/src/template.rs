@@ -6,7 +6,7 @@
 //! number of flows.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
 
@@ -50,10 +50,18 @@ impl Templates {
     /// # Errors
     /// The capture cannot be read, holds nothing, or another kind of frame.
     pub fn read(path: &Path) -> anyhow::Result<Templates> {
-        let name = path.display();
+        let name = path.display().to_string();
         let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-        let mut reader = PcapReader::new(BufReader::new(file))
-            .with_context(|| format!("{name} is not a pcap file"))?;
+        Templates::of(BufReader::new(file), &name)
+    }
+
+    /// Reads the flows of a capture as [`Templates::read`] does; errors call it `name`.
+    ///
+    /// # Errors
+    /// As of [`Templates::read`].
+    pub fn of(capture: impl Read, name: &str) -> anyhow::Result<Templates> {
+        let mut reader =
+            PcapReader::new(capture).with_context(|| format!("{name} is not a pcap file"))?;
         let (mut all, mut frame) = (Vec::new(), Vec::<u8>::new());
         while let Some(packet) = reader.next_packet() {
             let packet =

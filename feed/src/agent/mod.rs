@@ -9,7 +9,7 @@ mod messages;
 mod run;
 mod settings;
 mod socket;
-mod wire;
+pub mod wire;
 
 pub use leases::{Addresses, Lease, Leases};
 pub use messages::LeaseMessage;

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use netlink_packet_core::{ErrorBuffer, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer};
+use netlink_packet_core::{ErrorBuffer, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR};
 use netlink_sys::{Socket, SocketAddr};
 
-use super::wire::{Command, answers, request};
+use super::wire::{Command, answers, messages, request};
 
 /// `NETLINK_RDMA`.
 const RDMA: isize = 20;
@@ -85,16 +85,6 @@ impl RdmaSocket {
             }
         }
     }
-}
-
-/// Iterates over the messages of a buffer, up to the first that is truncated.
-fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&[u8]>> {
-    std::iter::from_fn(move || {
-        let message = NetlinkBuffer::new_checked(bytes).ok()?;
-        let end = (message.length() as usize).next_multiple_of(4);
-        bytes = bytes.get(end..).unwrap_or_default();
-        Some(message)
-    })
 }
 
 /// Returns the error of an `NLMSG_ERROR`; `None` for an acknowledgement.

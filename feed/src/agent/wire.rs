@@ -46,24 +46,31 @@ const USABLE: std::ops::RangeInclusive<u8> = 2..=4;
 
 /// Device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Device {
-    pub(super) index: u32,
-    pub(super) name: String,
+pub struct Device {
+    /// Index of the device.
+    pub index: u32,
+    /// Name of the device.
+    pub name: String,
 }
 
 /// Connected queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct QueuePair {
-    pub(super) local: u32,
-    pub(super) remote: u32,
+pub struct QueuePair {
+    /// Number of the queue pair, from 2, 24 bits.
+    pub local: u32,
+    /// Number of the partner's queue pair, from 2, 24 bits.
+    pub remote: u32,
 }
 
 /// Connection of the RDMA connection manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CmId {
-    pub(super) queue_pair: u32,
-    pub(super) source: IpAddr,
-    pub(super) destination: IpAddr,
+pub struct CmId {
+    /// Queue pair of the connection.
+    pub queue_pair: u32,
+    /// Address of the host.
+    pub source: IpAddr,
+    /// Address of its partner.
+    pub destination: IpAddr,
 }
 
 /// Returns the request for everything of a command, of one device.
@@ -83,6 +90,16 @@ pub(super) fn request(command: Command, device: Option<u32>, sequence: u32) -> V
 /// Returns true if a message's type is that of an answer to the command.
 pub(super) const fn answers(kind: u16, command: Command) -> bool {
     kind == NLDEV | command as u16
+}
+
+/// Iterates over the messages of a buffer, up to the first that is truncated.
+pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkBuffer<&[u8]>> {
+    std::iter::from_fn(move || {
+        let message = NetlinkBuffer::new_checked(bytes).ok()?;
+        let end = (message.length() as usize).next_multiple_of(4);
+        bytes = bytes.get(end..).unwrap_or_default();
+        Some(message)
+    })
 }
 
 /// Iterates over attributes, up to the first that is truncated.
@@ -108,7 +125,8 @@ fn address(value: &[u8]) -> Option<IpAddr> {
 }
 
 /// Reads a device from the body of a message.
-pub(super) fn device(body: &[u8]) -> Option<Device> {
+#[must_use]
+pub fn device(body: &[u8]) -> Option<Device> {
     let (mut index, mut name) = (None, None);
     for (kind, value) in attributes(body) {
         match kind {
@@ -124,7 +142,8 @@ pub(super) fn device(body: &[u8]) -> Option<Device> {
 }
 
 /// Reads the name of a port's network interface.
-pub(super) fn interface(body: &[u8]) -> Option<String> {
+#[must_use]
+pub fn interface(body: &[u8]) -> Option<String> {
     let (_, name) = attributes(body).find(|(kind, _)| *kind == NDEV_NAME)?;
     parse_string(name).ok()
 }
@@ -137,7 +156,8 @@ fn entries(body: &[u8], table: u16, entry: u16) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Reads the connected queue pairs of a message.
-pub(super) fn queue_pairs(body: &[u8]) -> Vec<QueuePair> {
+#[must_use]
+pub fn queue_pairs(body: &[u8]) -> Vec<QueuePair> {
     let entries = entries(body, RES_QP, RES_QP_ENTRY);
     entries.filter_map(queue_pair).collect()
 }
@@ -162,7 +182,8 @@ fn queue_pair(entry: &[u8]) -> Option<QueuePair> {
 }
 
 /// Reads the CM IDs of a message that have a queue pair and both addresses.
-pub(super) fn cm_ids(body: &[u8]) -> Vec<CmId> {
+#[must_use]
+pub fn cm_ids(body: &[u8]) -> Vec<CmId> {
     let entries = entries(body, RES_CM_ID, RES_CM_ID_ENTRY);
     entries.filter_map(cm_id).collect()
 }

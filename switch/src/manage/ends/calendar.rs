@@ -11,9 +11,11 @@ use crate::clock::Clock;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Calendar {
     /// Real ns per ns of the switch's clock.
-    pub(super) scale: f64,
-    pub(super) now: Nanos,
-    pub(super) epoch_us: u64,
+    pub scale: f64,
+    /// Time of the switch's clock at this moment.
+    pub now: Nanos,
+    /// The same time in microseconds since 1970.
+    pub epoch_us: u64,
 }
 
 impl Calendar {
