@@ -234,6 +234,9 @@ fn the_guide_to_npcc_lists_every_policy_and_its_parameters() {
 
 /// Adds the path of every key below this part of the schema, without indexes and names of the user's own.
 fn add_keys(schema: &Value, part: &Value, path: &str, keys: &mut BTreeSet<String>) {
+    if !part.is_object() {
+        return;
+    }
     if let Some(name) = part["$ref"].as_str() {
         let name = name.rsplit('/').next().unwrap();
         add_keys(schema, &schema["$defs"][name], path, keys);
