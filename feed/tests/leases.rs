@@ -3,7 +3,6 @@
 use std::process::Command;
 
 use crate::common::nats::addresses;
-use crate::common::{Nats, pair, text, wait, write};
 use crate::common::{Nats, pair, text, write};
 use async_nats::ConnectOptions;
 use npcc_feed::agent::{Lease, LeaseMessage};

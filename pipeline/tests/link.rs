@@ -1,6 +1,7 @@
 //! Tests of links that go down and come up, and of the room for a peer that cannot be paused: findings of the review of the
 //! data path.
 
+use crate::rig::{GIG, LOSSLESS, Rig, Setup, frame, mac, prio, wire};
 use npcc_pipeline::buffer::{ControlReserve, GroupConfig};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::drop::DropReason;
@@ -10,7 +11,6 @@ use npcc_pipeline::pause::{StormAction, WatchdogConfig};
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
-use crate::rig::{GIG, LOSSLESS, Rig, Setup, frame, mac, prio, wire};
 
 const LEN: usize = 1000;
 /// Most frames of one port that may be dropped in an iteration.
