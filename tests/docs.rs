@@ -85,7 +85,7 @@ fn the_guide_to_npcc_lists_every_key_and_its_default() {
                     Value::Object(all) if all.is_empty() => cells[2] == "none",
                     // The default follows from other keys, and is described in words.
                     Value::Null => cells[2].contains(' '),
-                    value => cells[2] == value.to_string(),
+                    value => *cells[2] == *value.to_string(),
                 };
                 assert!(signalled, "{key}: {} is not {}", cells[2], known[key]);
             }
