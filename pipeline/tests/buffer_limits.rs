@@ -99,7 +99,7 @@ fn xon_hysteresis() {
         }
         let held = rig.held(0, 3).0;
         assert!(
-            held <= due && due < held + wire(LEN),
+            (held..held + wire(LEN)).contains(&due),
             "{what}: resumed at {held}, due at {due}"
         );
         assert_eq!(rig.sent[1].3, 1 << 3, "XON");
