@@ -6,16 +6,13 @@
     reason = "a test says what is wrong by panicking"
 )]
 
-#[path = "common/rack.rs"]
-mod rack;
-
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::rack::{Rack, v4};
 use npcc_linux::tap::namespace;
 use npcc_pipeline::units::PortId;
 use npcc_testkit::wait;
-use rack::{Rack, v4};
 use tempfile::TempDir;
 
 /// FRR's zebra and bgpd in a namespace, and BIRD in another, which tells them of routes by two sessions. When this is dropped they end.

@@ -6,13 +6,10 @@
     reason = "a test says what is wrong by panicking"
 )]
 
-#[path = "common/rack.rs"]
-mod rack;
-
 use std::time::Duration;
 
+use crate::rack::{Rack, v4, v6};
 use npcc_pipeline::units::{Mac, PortId};
-use rack::{Rack, v4, v6};
 
 /// A group under many routes that loses a member: the first lookup that takes the other, and the messages read for it.
 fn a_member_is_lost(test: &str, routes: u32) {

@@ -1,0 +1,13 @@
+//! Tests of the appliance's parts with what is around them: the kernel, FRR, and a world in memory.
+
+#[path = "common/rack.rs"]
+mod rack;
+mod world;
+
+mod frr_routes;
+mod kernel_fib;
+mod one_loop;
+mod pause_buffer;
+mod world_determinism;
+mod world_floods;
+mod world_swarm;

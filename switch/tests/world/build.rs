@@ -1,0 +1,260 @@
+//! Construction of a world: by the appliance's functions wherever no device is needed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use npcc_appliance::apply::derived::{DerivedState, ObservedLink};
+use npcc_appliance::apply::running::RunningConfig;
+use npcc_appliance::wiring::assembly::{self, ControlPeers, WorkerParts};
+use npcc_appliance::wiring::backend::{Backend, BackendChoice, SelfTest};
+use npcc_appliance::wiring::pfc::{self, PfcState};
+use npcc_appliance::wiring::speeds::{self, Speeds};
+use npcc_appliance::wiring::{routes, workers};
+use npcc_appliance::worker::command::WorkerCommands;
+use npcc_appliance::worker::ports::{PortQueues, RemoteQueue, RxPoller};
+use npcc_appliance::worker::receiving::Receiving;
+use npcc_appliance::worker::transmit::{Transmit, TransmitQueue};
+use npcc_config::Config;
+use npcc_config::resolved::Port;
+use npcc_pipeline::egress::rng::Xorshift;
+use npcc_pipeline::handoff::links;
+use npcc_pipeline::units::{BitRate, Mac, PortId};
+
+use super::devices::{Buffers, Card, Clock, Memory, RxQueue, Shared, TxQueue};
+use super::host::{self, Host};
+use super::settings::Settings;
+use super::trace::Trace;
+use super::{Event, World};
+
+/// Time at which a world begins: the appliance's clock is never at 0 either.
+const BEGIN: u64 = 1_000_000;
+/// Buffers of the pool beside those of the packet buffer.
+const BUFFERS: usize = 40_000;
+
+impl World {
+    /// Makes the world of a configuration; all chance in it follows from `seed`.
+    ///
+    /// # Panics
+    /// The configuration is wrong.
+    pub fn new(text: &str, seed: u64) -> World {
+        let loaded = npcc_config::parse("world.yaml", text).unwrap_or_else(|why| panic!("{why}"));
+        let config = &loaded.config;
+        let mut chance = Xorshift::new(seed);
+        let mut word = || u64::from(chance.next_u32());
+        let switch_seed = word() << 32 | word();
+        let time = Rc::new(Cell::new(BEGIN));
+        let clock = Clock {
+            time: Rc::clone(&time),
+            cost: 0,
+        };
+        let count = config.cores.workers.len();
+        let macs: Vec<Mac> = config.ports.iter().zip(1..).map(mac).collect();
+        let speeds: Vec<Speeds> = config
+            .ports
+            .iter()
+            .map(|port| speeds::of(port, None))
+            .collect();
+        let rates: Vec<BitRate> = speeds.iter().map(|speeds| speeds.link).collect();
+        let mut states: Vec<PfcState> = config
+            .ports
+            .iter()
+            .map(|port| flow_control(config, port, count))
+            .collect();
+        let lossless = pfc::lossless(config, &rates, &mut states);
+        let observed: Vec<ObservedLink> = macs
+            .iter()
+            .zip(&states)
+            .map(|(mac, pfc)| ObservedLink {
+                mac: *mac,
+                up: true,
+                admin_up: true,
+                mbps: None,
+                pfc: pfc.clone(),
+            })
+            .collect();
+        let derived = DerivedState::new(config, &observed);
+        let readers = routes::readers(config, &macs).unwrap();
+        let down = readers.writer.down_ports();
+        let table = routes::by_file(readers.writer, config, &macs, &[]).unwrap();
+        let logs = Default::default();
+        let mut core = assembly::control_core(
+            config,
+            derived.control.clone(),
+            (readers.sources, logs),
+            switch_seed,
+        );
+        let plan = workers::assignment(config, config.ports.iter().map(|_| count));
+        let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
+        let pool = Buffers::new(BUFFERS);
+        let cards: Vec<Shared> = rates
+            .iter()
+            .enumerate()
+            .map(|(port, rate)| {
+                Rc::new(RefCell::new(Card::new(
+                    port,
+                    rate.0,
+                    count,
+                    Rc::clone(&time),
+                )))
+            })
+            .collect();
+        let shared = assembly::Shared {
+            config,
+            down: Vec::new(),
+            settings: derived.paths(),
+            lossless,
+            clock: clock.clone(),
+            receiving: Arc::new(Receiving::new(count)),
+        };
+        let mut made = Vec::new();
+        let (mut commands, mut injections, mut counters) = (Vec::new(), Vec::new(), Vec::new());
+        let parts = readers.workers.into_iter().zip(links(plan)).enumerate();
+        for (me, (fib, links)) in parts {
+            let (own, remotes) = queues(config, (me, count), &cards, &derived);
+            let parts = WorkerParts::<Memory> {
+                fib,
+                links,
+                own,
+                remotes,
+                pool: pool.clone(),
+                sleeper: None,
+                stats: Arc::default(),
+                seed: switch_seed + me as u64,
+            };
+            let (worker, peer) =
+                assembly::worker(&shared, parts, &mut core, |_| (), |_| None).unwrap();
+            made.push(worker);
+            commands.push(peer.commands);
+            injections.push(peer.injections);
+            counters.push(peer.counters);
+        }
+        let peers = ControlPeers {
+            counters,
+            injections,
+            owners,
+        };
+        let (control, npcc) =
+            assembly::control(config, core, peers, (readers.control, clock), None);
+        let hosts = hosts(config, &macs, &rates);
+        let ports = config.ports.len();
+        let mut world = World {
+            now: BEGIN,
+            seed,
+            settings: Settings::new(count, ports),
+            workers: made,
+            control,
+            cards,
+            hosts,
+            flows: Vec::new(),
+            pool,
+            trace: Trace::default(),
+            spare: 0,
+            time,
+            events: BTreeMap::new(),
+            number: 0,
+            chance,
+            commands: Arc::new(WorkerCommands::new(commands)),
+            npcc: Arc::new(npcc),
+            routes: Some(table),
+            down,
+            running: Some(RunningConfig::new(
+                PathBuf::from("world.yaml"),
+                &loaded,
+                derived,
+            )),
+            links: observed,
+            macs,
+            signalled: BTreeMap::new(),
+            decided: 0,
+        };
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        for worker in &mut self.workers {
+            worker.begin();
+        }
+        self.spare = self.pool.in_use();
+        self.control.next = npcc_pipeline::units::Nanos(self.now);
+        for worker in 0..self.workers.len() {
+            self.plan(self.now, Event::Worker(worker));
+        }
+        self.plan(self.now, Event::Control);
+    }
+}
+
+fn mac((port, number): (&Port, u8)) -> Mac {
+    port.mac.unwrap_or(Mac([2, 0, 0, 0, number, 1]))
+}
+
+/// Flow control of a port that sends and obeys pauses by the switch's software.
+fn flow_control(config: &Config, port: &Port, workers: usize) -> PfcState {
+    let (send, honour) = pfc::masks(config, port, Backend::Software);
+    PfcState {
+        choice: BackendChoice {
+            backend: Backend::Software,
+            why: "as every card of the world".to_owned(),
+            suspected: false,
+        },
+        self_test: SelfTest::NotRun,
+        send,
+        honour,
+        rate: BitRate(0),
+        headroom: 0,
+        reserved: 0,
+        xon_offset: 0,
+        receivers: workers as u64,
+        burst: 0,
+        outstanding: Some(0),
+        tx_answers: true,
+        tells_fill: true,
+        link_pause: None,
+        link_pause_error: None,
+    }
+}
+
+/// Queues of a worker: those of its own ports, and a receive queue of each other port.
+fn queues(
+    config: &Config,
+    (me, workers): (usize, usize),
+    cards: &[Shared],
+    derived: &DerivedState,
+) -> (Vec<PortQueues<Memory>>, Vec<RemoteQueue<Memory>>) {
+    let (mut own, mut remotes) = (Vec::new(), Vec::new());
+    for ((port, card), id) in config.ports.iter().zip(cards).zip((0..).map(PortId)) {
+        let queue = (me + workers - port.worker) % workers;
+        let rx = RxPoller::new(RxQueue(Rc::clone(card), queue), false, false);
+        if queue > 0 {
+            remotes.push(RemoteQueue { id, rx });
+            continue;
+        }
+        let bound = derived.pfc[id.index()].outstanding.unwrap_or(u64::MAX);
+        let rate = derived.ports[id.index()].speeds.link;
+        let tx = TransmitQueue::new(TxQueue(Rc::clone(card)), Some((bound, rate)));
+        own.push(PortQueues::new(id, rx, Transmit::Single(tx)));
+    }
+    (own, remotes)
+}
+
+/// A host at each port: the first neighbour of the configuration there.
+fn hosts(config: &Config, macs: &[Mac], rates: &[BitRate]) -> Vec<Host> {
+    let address = |port: usize| {
+        let mut neighbors = config.neighbors.iter();
+        match neighbors
+            .find(|neighbor| neighbor.port == port)
+            .map(|neighbor| neighbor.address)
+        {
+            Some(IpAddr::V4(address)) => address,
+            _ => Ipv4Addr::new(10, 0, u8::try_from(port).unwrap_or(0), 3),
+        }
+    };
+    let host = |(port, (mac, rate)): (usize, (&Mac, &BitRate))| {
+        Host::new(port, address(port), host::link(port, *mac), rate.0)
+    };
+    macs.iter().zip(rates).enumerate().map(host).collect()
+}
