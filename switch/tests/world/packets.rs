@@ -93,7 +93,7 @@ pub fn rep(way: Way, id: u32, receiver: u32) -> Vec<u8> {
     message(way, REP, &[(0, own), (4, id), (12, receiver << 8)])
 }
 
-/// What a host reads of a frame.
+/// Frame as a host reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
     /// PFC frame: for each class named, its quanta.
