@@ -342,7 +342,8 @@ fn lines(output: &std::process::Output) -> Vec<serde_json::Value> {
 #[test]
 fn bench_measures_how_soon_cnps_answer_a_crossing() {
     let _alone = alone();
-    let args = ["--json", "--reaction", "--crossings", "100"];
+    // Beside other work few crossings are seen in time to be answered.
+    let args = ["--json", "--reaction", "--crossings", "1000"];
     let output = switch().arg("bench").args(args).output().unwrap();
     let lines = lines(&output);
     let crossed: Vec<_> = lines.iter().map(|line| &line["crossed"]).collect();
