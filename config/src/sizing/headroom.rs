@@ -383,6 +383,23 @@ mod tests {
     }
 
     #[test]
+    fn a_link_of_unknown_speed_is_as_fast_as_its_kind_may_be() {
+        let gig = |n: u64| BitRate(n * 1_000_000_000);
+        let nic = resolved::Device::parse("0000:3b:00.0");
+        let file = resolved::Device::parse("net_null0");
+        let speed = |device: &Option<resolved::Device>, link, shaper| {
+            let (speed, from) = link_speed(device.as_ref(), (link, shaper));
+            (speed, from.name())
+        };
+        assert_eq!(speed(&nic, Some(gig(25)), None), (gig(25), "link_speed"));
+        // A shaper leaves the link as fast as it is: pause comes and goes at the link's speed.
+        assert_eq!(speed(&nic, None, Some(gig(10))), (gig(100), "assumed"));
+        assert_eq!(speed(&nic, None, Some(gig(400))), (gig(400), "assumed"));
+        assert_eq!(speed(&file, None, Some(gig(40))), (gig(40), "speed"));
+        assert_eq!(speed(&file, None, None), (gig(10), "assumed"));
+    }
+
+    #[test]
     fn a_capture_device_is_not_paused_unless_configured() {
         let auto = PfcBackend::Auto;
         assert!(!sends_pause(PortPfc::Auto, auto, "net_pcap0"));

@@ -196,4 +196,15 @@ mod tests {
         let room = Lossless::new(&buffer, &[Some(two), Some(two)], true);
         assert_eq!(room.headroom, 15_000_000);
     }
+
+    #[test]
+    fn shared_headroom_is_never_more_than_all_groups_need() {
+        let buffer = Buffer {
+            pool: Bytes(256_000_000),
+            shared_headroom: Bytes(200_000_000),
+            ..Buffer::default()
+        };
+        let room = Lossless::new(&buffer, &[Some(link()), Some(link())], false);
+        assert_eq!(room.headroom, 2 * link().headroom());
+    }
 }

@@ -281,6 +281,22 @@ mod tests {
         assert_eq!(room("0000:01:00.0", ring), MBUF_HEADROOM + 16_384);
     }
 
+    /// At 100G with 50 us away and frames of 1,024 bytes 597 frames arrive in an iteration: a ring holds two of them.
+    #[test]
+    fn a_ring_holds_two_iterations_and_never_fewer_than_its_device_prefers() {
+        let descriptors = |device: &str, more: &str| {
+            let port =
+                format!("{{ name: p, device: \"{device}\", addresses: [10.0.1.1/24], {more} }}");
+            let c = config(&format!("ports: [ {port} ]\nqos: {{ profile: lossy }}\n"));
+            ring(&c, &c.ports[0])
+        };
+        assert_eq!(descriptors("net_null0", "speed: 10G"), RING);
+        assert_eq!(descriptors("net_null0", "speed: 100G"), 2 * RING);
+        assert_eq!(descriptors("net_null0", "speed: 400G"), LARGEST_RING);
+        assert_eq!(descriptors("0000:01:00.0", "link_speed: 10G"), 2 * RING);
+        assert_eq!(descriptors("0000:01:00.0", "rx_descriptors: 512"), 512);
+    }
+
     #[test]
     fn one_buffer_holds_one_frame() {
         assert_eq!(smallest_data_room(9198), 9408);
