@@ -1,10 +1,4 @@
 //! Messages of the kernel about objects that are not the switch's, and fields in the kernel's units, as `linux/rtnetlink.h` lays them out.
-#![allow(
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    reason = "a test says what is wrong by panicking, and lengths of attributes are small"
-)]
-
 use npcc_linux::wire::event::{Event, event};
 use npcc_linux::wire::link::Link;
 use npcc_linux::wire::message::Message;

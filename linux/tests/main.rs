@@ -13,8 +13,11 @@
 mod ahead;
 mod alien_messages;
 mod common;
+mod decoding;
 mod dumps;
 mod live;
 mod losses;
+mod multipath;
 mod neighbors;
+mod resolving;
 mod wants;

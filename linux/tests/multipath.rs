@@ -1,8 +1,4 @@
 //! IPv6 routes of several next hops: the kernel announces all of them, and takes one away by itself.
-#![allow(clippy::unwrap_used, reason = "a test says what is wrong by panicking")]
-
-#[path = "common/mod.rs"]
-mod common;
 
 use npcc_linux::table::model::Model;
 use npcc_linux::wire::event::Event;
@@ -25,7 +21,7 @@ fn hop(link: u32, gateway: &str, weight: u16) -> Hop {
 fn route(protocol: u8, hops: &[Hop]) -> Route {
     Route {
         table: Table::Main,
-        prefix: common::prefix(FAR),
+        prefix: crate::common::prefix(FAR),
         metric: 1024,
         action: Action::Forward,
         way: Way::Hops(hops.to_vec()),
@@ -38,7 +34,7 @@ fn route(protocol: u8, hops: &[Hop]) -> Route {
 
 /// Returns the next hops of each route of the prefix.
 fn routes(model: &Model) -> Vec<Vec<Hop>> {
-    let all = model.routes().of(common::prefix(FAR)).iter();
+    let all = model.routes().of(crate::common::prefix(FAR)).iter();
     all.map(|entry| model.ways().hops(entry.way).to_vec())
         .collect()
 }

@@ -1,17 +1,9 @@
 //! Requests to the kernel for neighbours, and what the switch had no capacity for: each is tried again, and none is repeated without need.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test says what is wrong by panicking"
-)]
-
-#[path = "common/mod.rs"]
-mod common;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use common::Book;
+use crate::common::Book;
 use npcc_linux::fib::{Fib, Member, Refused};
 use npcc_linux::table::model::Model;
 use npcc_linux::wanted::differ::{Differ, Done};
@@ -120,7 +112,7 @@ impl Bench {
         };
         self.model.apply(Event::Route(Route {
             table: Table::Main,
-            prefix: common::prefix(prefix),
+            prefix: crate::common::prefix(prefix),
             metric: 0,
             action: Action::Forward,
             way: Way::Hops(hops),
