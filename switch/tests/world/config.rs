@@ -79,7 +79,7 @@ npcc: {{ flows: {flows}, {npcc}gate: off }}
 }
 
 /// Returns the default switch, with further keys of `npcc`.
-pub fn two_near_one_far(npcc: &'static str) -> String {
+pub fn usual(npcc: &'static str) -> String {
     let switch = Switch {
         npcc,
         ..Switch::default()

@@ -201,6 +201,8 @@ pub struct Card {
     /// Frames that the transmit ring has, each with the time at which it has left.
     tx: VecDeque<(u64, Buf)>,
     pub tx_descriptors: u16,
+    /// True if the device takes no frames.
+    pub stuck: bool,
     /// True if the driver has `tx_descriptor_status`, and answers as DPDK documents it.
     pub answers: bool,
     /// Time in ps at which the wire has sent all that was given.
@@ -229,6 +231,7 @@ impl Card {
             received: 0,
             tx: VecDeque::new(),
             tx_descriptors: 1_024,
+            stuck: false,
             answers: true,
             free_at: 0,
             taken: 0,
@@ -279,6 +282,7 @@ impl Card {
     fn send(&mut self, frames: &mut FrameVec<Buf>, most: usize) -> usize {
         self.clean();
         let free = usize::from(self.tx_descriptors).saturating_sub(self.tx.len());
+        let most = if self.stuck { 0 } else { most };
         let count = free.min(most).min(frames.len());
         let now = self.time.get();
         for buf in frames.drain(..count) {

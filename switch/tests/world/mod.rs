@@ -8,14 +8,20 @@
 //! A law on the world:
 //!
 //! ```ignore
-//! let mut world = World::new(&config::two_near_one_far(""), 7);      // configuration, seed
-//! let flow = world.connect(Traffic { from: 0, to: 2, ..Traffic::default() }, 0);
-//! world.stall_control(200_000, 300_000);                             // settings: see `settings`
-//! world.run_to(2 * MS);
-//! assert!(world.flows[flow].cnps.len() > 3);
-//! world.rest(10 * MS);                                               // sources end; until nothing is on its way
-//! laws::all(&world);                                                 // conservation, order, lossless, CNPs
+//! let mut world = World::new(&config::usual(""), 7);              // configuration, seed
+//! let until = world.now + 2 * MS;
+//! let flow = world.connect(Traffic { from: 0, to: 2, until, ..Traffic::default() });
+//! world.stall_control(300 * US);                                  // `settings`: paces of threads, delays of links
+//! world.pause(2, 1 << 3, 200 * US);                               // the far host pauses the switch
+//! world.run_to(until);
+//! assert!(!world.flows[flow].cnps.is_empty());
+//! world.set_link(1, false);                                       // `change`: links, and `reload` of another configuration
+//! world.rest(10 * MS);                                            // sources end; until nothing is on its way
+//! laws::all(&mut world);                                          // conservation, CNPs, lossless; order is always checked
 //! ```
+//!
+//! Workers, control core, cards, hosts and flows are public: a law reads `world.workers[0].path.counters()`, `world.control.core.status()`,
+//! `world.hosts[2].heard`, `world.cards[0].borrow().missed`. [`plan`] draws faults from the seed, `world_swarm.rs` runs many.
 //!
 //! Real are: receive and transmit of a worker, the packet path, handoff between workers, the control core, routes, the change of a
 //! configuration from its text to the workers. Not covered: DPDK and its drivers, management (its threads, sockets and reports), Linux and

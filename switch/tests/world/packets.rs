@@ -93,7 +93,7 @@ pub fn rep(way: Way, id: u32, receiver: u32) -> Vec<u8> {
     message(way, REP, &[(0, own), (4, id), (12, receiver << 8)])
 }
 
-/// Frame as a host reads it.
+/// Content of a frame, as a host reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
     /// PFC frame: for each class named, its quanta.
@@ -120,7 +120,7 @@ pub enum Read {
     Other,
 }
 
-/// Reads a frame as the host does that it is for.
+/// Returns the content of a frame.
 pub fn read(frame: &[u8]) -> Read {
     let Ok(parsed) = parse(frame) else {
         return Read::Other;

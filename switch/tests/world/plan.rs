@@ -25,6 +25,8 @@ npcc_pipeline::named! {
         Exhausted = "exhausted",
         /// A host sends on in spite of pauses.
         Disobeys = "disobeys",
+        /// A device takes no frames.
+        Stuck = "stuck",
         /// A link takes longer.
         Late = "late",
     }
@@ -48,7 +50,7 @@ const LAST: u64 = 2 * MS;
 pub const OVER: u64 = 3 * MS;
 
 /// Kinds that may cost a lossless frame.
-const COSTLY: [Kind; 7] = [
+const COSTLY: [Kind; 8] = [
     Kind::Flap,
     Kind::Flood,
     Kind::Forged,
@@ -56,6 +58,7 @@ const COSTLY: [Kind; 7] = [
     Kind::Exhausted,
     Kind::Disobeys,
     Kind::Late,
+    Kind::Stuck,
 ];
 
 /// Plan of a run.
@@ -161,8 +164,7 @@ impl World {
             }
             Kind::Flood if begins => self.flood_of_requests((1, 3), 500_000, self.now + fault.time),
             Kind::Reload if begins => {
-                let text =
-                    config::two_near_one_far(["", "filter: 3, ", "cnp: { cap: 2% }, "][port]);
+                let text = config::usual(["", "filter: 3, ", "cnp: { cap: 2% }, "][port]);
                 if self.workers.len() == 2 {
                     if self.held() > 0 {
                         sometimes::seen("a reload while frames were queued");
@@ -181,6 +183,12 @@ impl World {
             }
             Kind::Disobeys => {
                 self.hosts[port].obeys = !begins;
+            }
+            Kind::Stuck => {
+                if begins && self.held() > 0 {
+                    sometimes::seen("a device was stuck with frames queued");
+                }
+                self.cards[port].borrow_mut().stuck = begins;
             }
             Kind::Late => {
                 self.settings.links[port].delay = if begins { 50 * US } else { 500 };
