@@ -3,6 +3,7 @@
 use super::icmp_tests::reported;
 use super::punted_rig::*;
 use super::*;
+use crate::egress::rng::Xorshift;
 use crate::punt::{PuntClass, PuntRates};
 
 /// Default rates of the configuration.
@@ -104,6 +105,77 @@ fn a_flood_of_one_source_leaves_the_others_of_its_port_their_frames() {
         let shares = given_of(flood, 1, (DC, 0x0103));
         let enough = shares.iter().all(|share| *share >= 0.95);
         assert!(enough, "{flood:?}: {shares:?}");
+    }
+}
+
+/// Outcome of a flood of all classes at once, with packets among them whose TTL expires, from hosts behind DC that `seed` draws: the shares
+/// of a neighbour on WAN of what it sends to Linux, and of its errors.
+fn left_by_all_classes(seed: u32) -> (Vec<f64>, f64) {
+    const PER_TURN: u32 = 256;
+    let (mut path, mut host) = with_linux(AMPLE, RATES);
+    let mut rng = Xorshift::new(seed.into());
+    let own = HONEST.map(|(class, _)| of_class(class, WAN, 3));
+    let own_host = v4("10.1.0.3");
+    let expired = Craft {
+        dst_mac: mac(WAN.0),
+        src: own_host,
+        ttl: 1,
+        ..data("10.0.1.3")
+    }
+    .frame();
+    let (mut sent, mut came) = ([0u64; PuntClass::COUNT], [0u64; PuntClass::COUNT]);
+    let (mut errors, mut owed) = (0, 0);
+    for turn in 0..2_000u64 {
+        let now = (1_000 + turn) * MS;
+        for _ in 0..PER_TURN / 32 {
+            let mut burst = FrameVec::default();
+            burst.extend((0..32).map(|_| {
+                let from = rng.next_u32() % 512;
+                let frame = match PuntClass::ALL.get(rng.next_u32() as usize % 6) {
+                    Some(class) => of_class(*class, DC, from as u16),
+                    None => Craft {
+                        src: IpAddr::from([10, 0, 1, from as u8]),
+                        ttl: 1,
+                        ..data("10.0.2.2")
+                    }
+                    .frame(),
+                };
+                HeapFrame::new(&frame)
+            }));
+            path.ingress(DC, &mut burst, Nanos(now));
+        }
+        for (n, (class, rate)) in HONEST.into_iter().enumerate() {
+            if turn * rate / 1_000 < (turn + 1) * rate / 1_000 {
+                push(&mut path, WAN, &own[n], now);
+                sent[class.index()] += 1;
+            }
+        }
+        if turn % 33 == 0 {
+            push(&mut path, WAN, &expired, now);
+            owed += 1;
+        }
+        while !pull(&mut path, DC, now).is_empty() {}
+        let signalled = reported(&mut path, WAN, now);
+        errors += signalled.iter().filter(|one| one.1 == own_host).count();
+        for (class, place, frame) in given(&mut host) {
+            let is_own = place.port == WAN && own.iter().any(|own| own.starts_with(&frame));
+            came[class.index()] += u64::from(is_own);
+        }
+    }
+    assert_whole(&path);
+    let shares = came.iter().zip(sent);
+    let shares = shares.map(|(came, sent)| *came as f64 / sent as f64);
+    (shares.collect(), f64::from(errors as u32) / f64::from(owed))
+}
+
+/// One host's frames to the switch ended LLDP, ARP, ping, BFD and BGP of neighbours on other ports, and its packets of TTL 1 ended their
+/// traceroute and path MTU discovery.
+#[test]
+fn a_flood_of_all_classes_leaves_the_neighbour_of_another_port_its_frames_and_errors() {
+    for seed in 1..=4 {
+        let (shares, errors) = left_by_all_classes(seed);
+        let enough = shares.iter().chain([&errors]).all(|share| *share >= 0.95);
+        assert!(enough, "seed {seed}: {shares:?}, errors {errors}");
     }
 }
 
