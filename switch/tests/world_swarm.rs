@@ -9,7 +9,7 @@ use npcc_pipeline::drop::DropReason;
 
 use crate::world::config::Switch;
 use crate::world::plan::{OVER, Plan};
-use crate::world::{MS, Traffic, US, World, config, laws, sometimes};
+use crate::world::{MS, Traffic, US, World, config, laws, seeds, sometimes};
 
 /// Number of seeds of every run of the tests.
 const SEEDS: u64 = 64;
@@ -31,13 +31,7 @@ const SOMETIMES: [&str; 9] = [
 
 /// The seed that was asked for, or all.
 pub(crate) fn seeds() -> Vec<u64> {
-    match std::env::var("NPCC_SEED") {
-        Ok(seed) => vec![
-            seed.parse()
-                .unwrap_or_else(|_| panic!("NPCC_SEED={seed} is no number")),
-        ],
-        Err(_) => (0..SEEDS).collect(),
-    }
+    seeds::first(SEEDS)
 }
 
 /// Runs a seed's plan to its end; the world is at rest then, and all its laws held.

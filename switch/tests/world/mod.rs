@@ -48,6 +48,7 @@ pub mod host;
 pub mod laws;
 pub mod packets;
 pub mod plan;
+pub mod seeds;
 pub mod settings;
 pub mod sometimes;
 pub mod trace;
