@@ -84,7 +84,7 @@ fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
         "address-family ipv4 unicast",
         "no network 10.101.0.0/16",
     ]);
-    let took = wait::until("a withdrawn prefix is gone", Duration::from_secs(5), || {
+    let took = wait::until("a withdrawn prefix is gone", wait::LONG, || {
         !installed("10.101.0.0/16")
     });
     println!("withdrawn and gone within {took:?}");

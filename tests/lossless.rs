@@ -95,11 +95,7 @@ fn a_slow_egress_pauses_the_sender_and_lets_it_go() {
     assert!(dc.groups[3].headroom_peak > 0 && dc.groups[3].held == 0);
     let history = &dc.flow.priorities[3];
     assert!(history.tx_longest_ns > 0 && history.tx_longest_ns <= history.tx_paused_ns);
-    assert!(
-        history
-            .tx_began_s_ago
-            .is_some_and(|ago| (0.0..1.6).contains(&ago))
-    );
+    assert!(history.tx_began_s_ago.is_some_and(|ago| ago >= 0.0));
     let lost: u64 = (snapshot.events.iter())
         .filter(|event| event.kind == Kind::LosslessLost)
         .map(|event| event.count)

@@ -3,7 +3,7 @@
 //! An endless capture comes in by dc0 and congests wan0. Nothing comes back, so no sender can be signalled until `pair` names it.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, assert_success, tshark_cnps};
@@ -102,14 +102,6 @@ impl Switch {
                 )
             })
             .collect()
-    }
-
-    /// Returns the number of ticks of the control core per second.
-    fn looks(&self) -> f64 {
-        let ticks = || self.show("npcc")["ticks"].as_f64().unwrap();
-        let (before, start) = (ticks(), Instant::now());
-        std::thread::sleep(Duration::from_millis(300));
-        (ticks() - before) / start.elapsed().as_secs_f64()
     }
 
     fn no_route(&self) -> u64 {
@@ -365,10 +357,11 @@ fn a_queue_without_marks_has_them_while_nothing_is_sent() {
     switch.done(&["set", "npcc.wan0.3.action", "observe"]);
     wait::until("marks", wait::LONG, || marked() > 0);
     switch.done(&["set", "npcc.wan0.3.action", "send"]);
-    std::thread::sleep(Duration::from_millis(50));
-    let before = marked();
-    std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(marked(), before);
+    wait::until("no more marks", wait::LONG, || {
+        let before = marked();
+        std::thread::sleep(Duration::from_millis(100));
+        marked() == before
+    });
     switch.stop();
 }
 
@@ -479,9 +472,6 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     }
     switch.done(&["set", "npcc.wan0.3.policy", "model"]);
     assert_eq!(switch.queue()["policy"], "model");
-    let looks = switch.looks();
-    // Five ticks per 2 ms (the configured tick) by the clock; half of that on a busy machine.
-    assert!(looks > 2_500.0 / 2.0, "{looks} looks a second");
     switch.done(&["set", "npcc.wan0.3.horizon", "500us"]);
     assert_eq!(switch.parameter("horizon"), 500_000);
     switch.done(&["set", "npcc.wan0.3.policy", "npcc"]);
@@ -491,14 +481,7 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     switch.stop();
 }
 
-/// Returns the bits per second that leave by wan0, over 500 ms.
-fn rate(switch: &Switch) -> f64 {
-    let bytes = || switch.show("ports")[1]["tx"]["bytes"].as_f64().unwrap();
-    let (before, start) = (bytes(), Instant::now());
-    std::thread::sleep(Duration::from_millis(500));
-    (bytes() - before) * 8.0 / start.elapsed().as_secs_f64()
-}
-
+/// The pace itself is a law of the world (`switch/tests/world_speeds.rs`).
 #[test]
 fn a_ports_speed_is_set_and_its_thresholds_follow() {
     let _alone = alone();
@@ -506,20 +489,11 @@ fn a_ports_speed_is_set_and_its_thresholds_follow() {
     let mut switch = start_with(&file);
     let thresholds = || switch.queue()["shallow"].as_u64().unwrap();
     assert_eq!(thresholds(), 25_000, "2 ms of 100M");
-    wait::until("a full queue", wait::LONG, || {
-        switch.queue()["depth"].as_u64() > Some(10_000)
-    });
-    let before = rate(&switch);
     switch.done(&["set", "ports.wan0.speed", "20M"]);
     assert_eq!(
         thresholds(),
         6_000,
         "2 ms of 20M are 5,000 bytes; four frames"
-    );
-    let after = rate(&switch);
-    assert!(
-        after < before / 2.0 && after < 25e6,
-        "{before} then {after} bit/s"
     );
     // The setting survives a link flap.
     switch.done(&["port", "wan0", "down"]);
@@ -528,12 +502,10 @@ fn a_ports_speed_is_set_and_its_thresholds_follow() {
     });
     switch.done(&["port", "wan0", "up"]);
     wait::until("up", wait::LONG, || switch.show("ports")[1]["up"] == true);
-    let flapped = rate(&switch);
-    assert!(flapped < before / 2.0, "{before} then {flapped} bit/s");
+    assert_eq!(thresholds(), 6_000);
     let said = switch.done(&["unset", "--all"]);
     assert!(said.contains("ports.wan0.speed: 20M -> 100M"), "{said}");
     assert_eq!(thresholds(), 25_000);
-    assert!(rate(&switch) > before / 2.0);
     switch.stop();
 }
 

@@ -268,7 +268,7 @@ fn nothing_is_left_over_after_many_restarts() {
                 std::fs::read_to_string(said)
             )
         };
-        wait::value(Duration::from_secs(5), awaited, || {
+        wait::value(wait::LONG, awaited, || {
             now = belongings(&rack, &mut manager);
             (now == *first).then_some(())
         });
@@ -346,11 +346,9 @@ fn what_the_new_file_lacks_is_removed_and_foreign_descriptors_are_refused() {
     .unwrap();
     manager.restart();
     rack.lab.answers();
-    wait::until(
-        "the TAPs are in the other namespace",
-        Duration::from_secs(10),
-        || second.says("ip -o link").contains("wan0") && !kernel("-o link").contains("wan0"),
-    );
+    wait::until("the TAPs are in the other namespace", wait::LONG, || {
+        second.says("ip -o link").contains("wan0") && !kernel("-o link").contains("wan0")
+    });
     assert!(
         manager
             .said()

@@ -82,6 +82,13 @@ impl Service {
         });
     }
 
+    /// Waits for so many heartbeats.
+    fn heartbeats(&self, count: usize) {
+        for _ in 0..count {
+            self.await_line("WATCHDOG=1");
+        }
+    }
+
     fn said(&self) -> String {
         std::fs::read_to_string(self.lab.path("stderr")).unwrap()
     }
@@ -95,13 +102,8 @@ fn the_service_manager_is_notified_of_start_heartbeats_status_and_stop() {
     assert!(!lines.iter().any(|line| line == "WATCHDOG=1"), "{lines:?}");
     // Ready means that the switch answers.
     service.lab.done(&["show", "ports"]);
-    let lines = service.hear(Duration::from_secs(3), "never");
-    let alive = lines.iter().filter(|line| *line == "WATCHDOG=1").count();
-    assert!(alive >= 4, "{lines:?}");
-    let status = lines
-        .iter()
-        .any(|line| line.starts_with("STATUS=2 ports up"));
-    assert!(status, "{lines:?}");
+    service.await_line("STATUS=2 ports up");
+    service.heartbeats(4);
     service.child.signal("TERM");
     service.await_line("STOPPING=1");
     assert!(service.child.wait().unwrap().success());
@@ -193,9 +195,7 @@ fn is_named_only(fault: &str, name: &str) {
     ));
     let service = stuck(lab, fault, name);
     service.hear(Duration::from_millis(500), "never");
-    let lines = service.hear(Duration::from_secs(2), "never");
-    let alive = lines.iter().filter(|line| *line == "WATCHDOG=1").count();
-    assert!(alive >= 4, "{fault}: {lines:?}");
+    service.heartbeats(4);
     std::fs::write(service.lab.path("goes-on"), "").unwrap();
     service.until(&format!("the {name} moves again"));
 }

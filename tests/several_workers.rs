@@ -1,13 +1,11 @@
 //! Two workers as one switch: real soft-RoCE data into one worker's port and out of the other's, on two cores that the control
 //! thread shares with a wide tick; and a flood into a full channel between them.
 //!
-//! `NPCC_SECONDS` makes the flood last longer, which needs root and touches only a namespace of its own.
-
-use std::time::Duration;
+//! The flood needs root and touches only a namespace of its own. Many floods are laws of `switch/tests/world_handoff.rs`.
 
 use crate::common::net::{Space, run};
 use crate::common::switch::Switch;
-use crate::common::{Lab, alone, root, seconds};
+use crate::common::{Lab, alone, root};
 use npcc_appliance::report::model::Snapshot;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
@@ -264,7 +262,11 @@ fn a_flood_into_a_full_channel_ends_no_worker() {
         let space = Space::of("flood");
         run(&format!("ip netns add {}", space.0));
         let mut switch = flooded(&space, settings);
-        std::thread::sleep(Duration::from_secs(seconds(3)));
+        switch.until("the channel is full", || {
+            let stalls = switch.show("workers")[0]["handoff"]["stalls"].as_u64();
+            let lost = switch.show("ports")[1]["drops"]["xring_full"].as_u64();
+            stalls > Some(0) || lost > Some(0)
+        });
         let snapshot = switch.stop();
         let [from, to] = &snapshot.workers[..] else {
             panic!("two workers: {:?}", snapshot.workers);
