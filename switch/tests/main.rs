@@ -11,6 +11,7 @@ mod pause_buffer;
 mod world_actions;
 mod world_determinism;
 mod world_floods;
+mod world_forged;
 mod world_handoff;
 mod world_speeds;
 mod world_storms;

@@ -37,6 +37,8 @@ pub struct Flow {
     /// Number expected next by the receiver, and packets received.
     pub expected: u32,
     pub received: u32,
+    /// Time at which the first was received.
+    pub first_at: Option<u64>,
     /// Times at which its sender got a CNP.
     pub cnps: Vec<u64>,
 }

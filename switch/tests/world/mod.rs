@@ -260,7 +260,10 @@ impl World {
         // The clock has moved by what the call took.
         let done = self.time.get();
         let next = match turn {
-            Turn::Waits(next) => next.0.min(self.now + LOOK).max(self.now + 1),
+            Turn::Waits(next) => next
+                .0
+                .min(self.now + self.settings.control.look)
+                .max(self.now + 1),
             Turn::Called => done.max(self.now + 500),
         };
         self.time.set(self.now);
@@ -342,7 +345,9 @@ impl World {
             .flows
             .iter_mut()
             .find(|flow| flow.receiver == qpn && flow.to == port);
-        let Some(flow) = flow.filter(|_| self.hosts[port].address == to) else {
+        // A number that the sender never sent is forged, and a card takes no such packet.
+        let sent = |flow: &&mut Flow| psn < flow.sent;
+        let Some(flow) = flow.filter(|_| self.hosts[port].address == to).filter(sent) else {
             return;
         };
         if psn < flow.expected {
@@ -354,6 +359,7 @@ impl World {
         }
         flow.expected = psn + 1;
         flow.received += 1;
+        flow.first_at.get_or_insert(self.now);
         if flow.answers && psn.is_multiple_of(4) {
             let answer = packets::ack(self.hosts[port].way(from), (flow.sender, flow.port()), psn);
             self.hosts[port].answers.push_back(answer);
@@ -412,6 +418,7 @@ impl World {
             sent: 0,
             expected: 0,
             received: 0,
+            first_at: None,
             cnps: Vec::new(),
         };
         if let Some(id) = id {
@@ -423,6 +430,21 @@ impl World {
         self.flows.push(flow);
         self.wake(traffic.from);
         index
+    }
+
+    /// Lets the host at a port send a frame now, before its data.
+    pub fn send(&mut self, port: usize, frame: Vec<u8>) {
+        self.hosts[port].answers.push_back(frame);
+        self.wake(port);
+    }
+
+    /// Lets a connection send at full speed from now to `until`, with one packet each `gap`.
+    pub fn go_on(&mut self, flow: usize, gap: u64, until: u64) {
+        let (now, flow) = (self.now, &mut self.flows[flow]);
+        (flow.gap, flow.now_gap) = (gap, gap);
+        (flow.next, flow.until) = (Some(now), until);
+        let from = flow.from;
+        self.wake(from);
     }
 
     /// Lets the host at a port send `per_second` frames of `forge` from now to `until`, whatever comes back.

@@ -1,4 +1,4 @@
-//! Frames of the hosts: data, answers, messages of the connection manager; and what a host reads of a frame.
+//! Frames of the hosts: data, answers, messages of the connection manager; and a frame as a host reads it.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -59,6 +59,24 @@ pub fn data(way: Way, (receiver, port): (u32, u16), psn: u32, len: usize) -> Vec
         port,
         psn,
     )
+}
+
+/// Packet with any opcode to a queue pair.
+pub fn any(way: Way, (opcode, qpn, port): (u8, u32, u16), psn: u32, payload: Vec<u8>) -> Vec<u8> {
+    framed(craft(way, opcode, qpn, payload), port, psn)
+}
+
+/// Datagram from queue pair `source` to `qpn`.
+pub fn datagram(way: Way, qpn: u32, source: u32) -> Vec<u8> {
+    let mut payload = vec![0; 8 + 64];
+    payload[4..8].copy_from_slice(&source.to_be_bytes());
+    any(way, (UD_SEND, qpn, 50_000), 0, payload)
+}
+
+/// Returns a frame with a wrong ICRC, as no card takes it.
+pub fn spoiled(mut frame: Vec<u8>) -> Vec<u8> {
+    *frame.last_mut().unwrap() ^= 1;
+    frame
 }
 
 /// Acknowledgement to queue pair `sender`.

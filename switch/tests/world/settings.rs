@@ -1,6 +1,6 @@
 //! Paces of the switch's threads, and delays of the links: what a slow machine and a long cable change.
 
-use super::World;
+use super::{LOOK, World};
 
 /// Pace of a worker.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +16,8 @@ pub struct Pace {
 #[derive(Debug, Clone, Copy)]
 pub struct ControlPace {
     pub away_until: u64,
+    /// Time between two looks at its alarms, while no call is due.
+    pub look: u64,
 }
 
 /// Link of a port.
@@ -52,7 +54,10 @@ impl Settings {
         };
         Settings {
             workers: vec![pace; workers],
-            control: ControlPace { away_until: 0 },
+            control: ControlPace {
+                away_until: 0,
+                look: LOOK,
+            },
             links: vec![
                 LinkPace {
                     delay: 500,
@@ -68,6 +73,14 @@ impl World {
     /// Gives a worker no turn for a time.
     pub fn stall_worker(&mut self, worker: usize, time: u64) {
         self.settings.workers[worker].away_until = self.now + time;
+    }
+
+    /// Lets all threads take so long for a turn that moves nothing: seconds without load pass sooner.
+    pub fn pace(&mut self, turn: u64) {
+        self.settings.control.look = turn.max(LOOK);
+        for pace in &mut self.settings.workers {
+            pace.turn = turn;
+        }
     }
 
     /// Gives the control core no turn for a time.
