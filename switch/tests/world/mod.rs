@@ -432,21 +432,6 @@ impl World {
         index
     }
 
-    /// Lets the host at a port send a frame now, before its data.
-    pub fn send(&mut self, port: usize, frame: Vec<u8>) {
-        self.hosts[port].answers.push_back(frame);
-        self.wake(port);
-    }
-
-    /// Lets a connection send at full speed from now to `until`, with one packet each `gap`.
-    pub fn go_on(&mut self, flow: usize, gap: u64, until: u64) {
-        let (now, flow) = (self.now, &mut self.flows[flow]);
-        (flow.gap, flow.now_gap) = (gap, gap);
-        (flow.next, flow.until) = (Some(now), until);
-        let from = flow.from;
-        self.wake(from);
-    }
-
     /// Lets the host at a port send `per_second` frames of `forge` from now to `until`, whatever comes back.
     pub fn flood(&mut self, port: usize, per_second: u64, until: u64, forge: Forge) {
         let now = self.now * 1_000;

@@ -197,6 +197,21 @@ impl World {
         }
     }
 
+    /// Lets the host at a port send a frame now, before its data.
+    pub fn send(&mut self, port: usize, frame: Vec<u8>) {
+        self.hosts[port].answers.push_back(frame);
+        self.wake(port);
+    }
+
+    /// Lets a connection send at full speed from now to `until`, with one packet each `gap`.
+    pub fn go_on(&mut self, flow: usize, gap: u64, until: u64) {
+        let (now, flow) = (self.now, &mut self.flows[flow]);
+        (flow.gap, flow.now_gap) = (gap, gap);
+        (flow.next, flow.until) = (Some(now), until);
+        let from = flow.from;
+        self.wake(from);
+    }
+
     /// Lets the host at a port send requests of the connection manager to another, each of another connection, that nobody answers.
     pub fn flood_of_requests(&mut self, (port, to): (usize, usize), per_second: u64, until: u64) {
         let way = self.hosts[port].way(self.hosts[to].address);
