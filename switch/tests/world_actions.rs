@@ -72,7 +72,7 @@ fn phase(world: &mut World) -> (usize, u64) {
 fn no_cnp_is_sent_while_any_level_observes() {
     for seed in seeds::first(8) {
         for (level, from, to) in LEVELS {
-            let sends = config::two_near_one_far("");
+            let sends = config::usual("");
             let observes = sends.replace(from, to);
             assert_ne!(observes, sends, "{level}");
             let mut world = World::new(&observes, seed);
@@ -101,7 +101,7 @@ fn no_cnp_is_sent_while_any_level_observes() {
 #[test]
 fn a_queue_without_marks_has_them_while_nothing_is_sent() {
     for seed in seeds::first(8) {
-        let sends = config::two_near_one_far("ecn: off, ");
+        let sends = config::usual("ecn: off, ");
         let (_, from, to) = LEVELS[(seed % 3) as usize];
         let observes = sends.replace(from, to);
         let mut world = World::new(&sends, seed);
