@@ -10,7 +10,7 @@ tests/mutants/PACKAGE.toml has the mutants of a package, tests/mutants/survivors
   law     sentence that no longer holds
   old     text that occurs once in the file, white space and tests aside: an expression, or a statement with its semicolon
   new     replaces it. Where the word MUTANT stands in it, it replaces `old` as it is, and MUTANT is true if this mutant runs
-  tests   what should kill it, run first: a part of EXECUTABLE::TEST (not required)
+  tests   what should kill it, run first: a part of EXECUTABLE::TEST (not required). After it come the tests beside the file
 
 A mutant is killed if a test of its package fails, or the tests take five times as long as without it. The tests of each package are run as
 one process an executable, so they must not depend on a process of their own. The exit status is 1 if one survives that
@@ -224,6 +224,13 @@ class Executable:
         return self.full(one) + (f" takes over {limit:.0f} s" if late.is_set() else f" ends the process ({code})")
 
 
+def beside(file):
+    """Parts of the names of tests beside a file, then of those in its folder."""
+    module = file.removesuffix(".rs").removesuffix("/mod").replace("/", "::")
+    folder, _, _ = module.rpartition("::")
+    return [f"::{module}"] + ([f"::{folder}::"] if folder else [])
+
+
 def end(process):
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -333,7 +340,7 @@ def main():
     for mutant in mutants:
         number, at = mutant["number"], time.monotonic()
         last = results.get(str(number)) or ""
-        hints = [last if " " not in last else "", mutant.get("tests", "")]
+        hints = [last if " " not in last else "", mutant.get("tests", ""), *beside(mutant["file"])]
         by = suites[options.of or mutant["package"]].killer(number, [] if free else hints)
         if not free:
             results[str(number)] = by
