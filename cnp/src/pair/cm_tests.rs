@@ -463,6 +463,26 @@ fn requests_without_end_push_out_no_connection_in_use() {
 }
 
 #[test]
+fn connections_push_out_no_pair_of_the_operator() {
+    let mut table = CmTable::new(64, 3);
+    let given = there().with_qp(Qpn::new(0x11));
+    let silent = |_: &FlowKey| Activity::Silent;
+    assert!(table.add_pair(
+        &given,
+        Qpn::new(0x18),
+        BindingSource::Operator,
+        NOW,
+        &silent
+    ));
+    for id in 100..300 {
+        table.hear(&there(), &req(id, 0x1000 + id), NOW);
+        table.hear(&back(), &rep(id, id, 0x2000 + id), NOW);
+    }
+    assert!(table.displaced > 0);
+    assert_eq!(sender(&table, &there(), 0x11), Some(0x18));
+}
+
+#[test]
 fn ids_that_collide_between_hosts_stay_apart() {
     let mut table = CmTable::new(64, 3);
     let other = path("10.0.1.4", "10.0.2.2");

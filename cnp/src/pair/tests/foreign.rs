@@ -87,6 +87,21 @@ fn own_evidence_replaces_it_and_own_packets_refute_it() {
 }
 
 #[test]
+fn no_report_holds_longer_than_a_minute() {
+    let port = hash(0x18, 0x11);
+    let reported = ReportedEnd {
+        holds: ms(3_600_000),
+        ..end(0x18, port)
+    };
+    let mut book = Book::new();
+    take(&mut book, &reported, ms(1));
+    for (at, evidence) in [(60_000, Evidence::Foreign), (60_002, Evidence::None)] {
+        let data = book.data(0x11, port, ms(at));
+        assert_eq!(book.0.pairing(data, ms(at)).evidence(), evidence);
+    }
+}
+
+#[test]
 fn a_name_that_says_otherwise_is_not_overruled() {
     let port = hash(0x18, 0x11);
     let mut book = Book::new();
