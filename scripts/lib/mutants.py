@@ -150,6 +150,8 @@ def make_tree(packages):
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(content)
         copy.chmod((ROOT / name).stat().st_mode)
+    # Tests that want a folder on a disk make it here.
+    (TREE / "target").mkdir(exist_ok=True)
     kept = set(names)
     for folder in [TREE / table["folder"] for table in packages.values()]:
         for path in folder.rglob("*.rs"):

@@ -211,7 +211,7 @@ fn drop_unwritten(value: &mut Value) {
 }
 
 /// Returns the file of the start, with all that can change at run time taken from the new file.
-fn take_live_keys(started: &File, new: &File) -> File {
+pub(super) fn take_live_keys(started: &File, new: &File) -> File {
     let mut file = started.clone();
     file.routes.clone_from(&new.routes);
     file.neighbors.clone_from(&new.neighbors);

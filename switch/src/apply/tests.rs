@@ -11,7 +11,7 @@ use npcc_pipeline::units::{BitRate, Mac};
 use proptest::prelude::*;
 
 use super::derived::{DerivedState, ObservedLink};
-use super::effective::EffectiveConfig;
+use super::effective::{EffectiveConfig, take_live_keys};
 use super::outcome::ApplyError;
 use super::running::{RunningConfig, SwitchState, Target, Targets};
 use crate::wiring::backend::{Backend, BackendChoice, SelfTest};
@@ -46,6 +46,7 @@ fn file(which: usize) -> String {
         ),
         ("weight: 20", "weight: 20, ecn: { kmin: 40KB, kmax: 90KB }"),
         (", npcc: { queues: [3, 4] }", ""),
+        ("profile: lossy", "profile: lossy, trust: pcp"),
     ][which];
     BASE.replacen(from, to, 1)
 }
@@ -84,7 +85,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (3..5u8, 0..3usize).prop_map(|(queue, name)| Step::Parameter(queue, name)),
         2 => (0..KEYS.len()).prop_map(Step::Unset),
         1 => Just(Step::UnsetAll),
-        3 => (0..9usize, any::<bool>()).prop_map(|(file, pending)| Step::Reload(file, pending)),
+        3 => (0..10usize, any::<bool>()).prop_map(|(file, pending)| Step::Reload(file, pending)),
         1 => Just(Step::Commit),
         1 => Just(Step::Rollback),
         3 => (0..2usize, any::<(bool, bool)>(), prop_oneof![Just(None), Just(Some(25_000)), Just(Some(100_000))])
@@ -427,6 +428,17 @@ fn npcc_of_a_port_is_taken_out_and_put_back_without_a_restart() {
 }
 
 #[test]
+fn npcc_that_a_port_was_started_without_is_not_enabled() {
+    let on = parse("t.yaml", BASE).unwrap().file;
+    let off = BASE.replacen("npcc: { queues", "npcc: { enable: false, queues", 1);
+    let off = parse("t.yaml", &off).unwrap().file;
+    for (started, new) in [(&off, &on), (&on, &off)] {
+        let taken = take_live_keys(started, new);
+        assert!(!taken.ports[1].npcc.as_ref().unwrap().enable);
+    }
+}
+
+#[test]
 fn what_needs_a_restart_is_not_set() {
     let folder = tempfile::tempdir().unwrap();
     let mut case = Case::new(folder.path());
@@ -576,4 +588,41 @@ fn what_cannot_be_taken_back_is_said() {
     assert!(why.contains("restart the switch"), "{why}");
     let back = [Target::Control, Target::Workers, Target::Routes];
     assert_eq!(reported[3..], back, "the last first");
+}
+
+/// Targets whose control core takes nothing; the settings each of its changes went from and to.
+#[derive(Default)]
+struct Stopping(Vec<[Settings; 2]>);
+
+impl Targets for Stopping {
+    fn apply_to(
+        &mut self,
+        target: Target,
+        (_, from): SwitchState<'_>,
+        (_, to): SwitchState<'_>,
+    ) -> Result<(), String> {
+        if target != Target::Control {
+            return Ok(());
+        }
+        self.0.push([from.control.clone(), to.control.clone()]);
+        Err("stops".to_owned())
+    }
+}
+
+#[test]
+fn a_control_core_that_takes_no_change_of_links_keeps_its_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut case = Case::new(folder.path());
+    let mut stopping = Stopping::default();
+    for mbps in [25_000, 100_000] {
+        case.links[1].mbps = Some(mbps);
+        case.running
+            .apply_links(&case.links, &mut stopping)
+            .unwrap();
+    }
+    let [first, second] = &stopping.0[..] else {
+        panic!("{} changes", stopping.0.len());
+    };
+    assert!(first[0] != first[1]);
+    assert!(second[0] == first[0]);
 }
