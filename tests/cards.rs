@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use crate::common::cards::{Card, Cards, Traffic, plugin};
 use crate::common::net::run;
@@ -413,7 +412,7 @@ fn a_card_that_is_pulled_out_is_down_and_the_others_go_on() {
         reason.filter(|reason| reason == "device")
     };
     let awaited = || format!("p2 is gone: {}", switch.show("ports"));
-    wait::value(Duration::from_secs(5), awaited, reason);
+    wait::value(wait::LONG, awaited, reason);
     let ways = cards.exchange(&[(0, 1)], Traffic::of(RING));
     assert!(ways.iter().all(|way| way.came == RING), "{ways:?}");
     switch.stop();
@@ -445,7 +444,7 @@ fn a_shared_card_misses_none_of_a_thousand_flaps() {
             .write_all(b"link set h0 down\nlink set h0 up\n")
             .unwrap();
         let awaited = || format!("flap {n}: {:?}", flaps());
-        wait::value(Duration::from_secs(5), awaited, || {
+        wait::value(wait::LONG, awaited, || {
             (flaps() >= (true, before + n)).then_some(())
         });
     }

@@ -116,9 +116,7 @@ fn bgp_and_bfd_stay_up_on_a_port_that_is_congested_and_paused_under_a_flood() {
         Duration::from_secs(40),
         || own.established(&peers),
     );
-    wait::until("BFD is up under load", Duration::from_secs(20), || {
-        own.bfd_up(2)
-    });
+    wait::until("BFD is up under load", wait::LONG, || own.bfd_up(2));
     let class = |name: &str, key: &str| {
         let punt = rack.show("punt");
         let all = punt["classes"].as_array().cloned().unwrap_or_default();

@@ -53,7 +53,7 @@ impl Switch {
     /// Waits, at most 2 s, until a port is up, or down.
     fn wait(&self, port: &str, up: bool) -> Snapshot {
         let awaited = || format!("{port} up {up}: {:?}", self.snapshot().ports);
-        wait::value(Duration::from_secs(2), awaited, || {
+        wait::value(wait::LONG, awaited, || {
             let snapshot = self.snapshot();
             let row = snapshot.ports.iter().find(|row| row.name == port).unwrap();
             (row.up == up).then_some(snapshot)
@@ -123,6 +123,9 @@ fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
     let net = Net::of(&["sw"], &[]);
     let space = net.space("sw");
     let mut switch = start_with(Lab::inside(space.clone()), &[]);
+    for uplink in ["wan0", "wan1"] {
+        switch.wait(uplink, true);
+    }
     let seen = cut(&switch.lab, &space);
     println!("{seen:?}");
     assert!(seen.flows_on_a >= 16 && seen.flows_on_b >= 16, "{seen:?}");
@@ -194,7 +197,7 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
     // The first frame sent afterwards may come while the workers still discard.
     let mut sent = 0;
     let awaited = || "the first frame".to_owned();
-    let row = wait::value(Duration::from_secs(10), awaited, || {
+    let row = wait::value(wait::LONG, awaited, || {
         send(1);
         sent += 1;
         std::thread::sleep(Duration::from_millis(20));

@@ -263,7 +263,7 @@ fn a_flood_into_a_full_channel_ends_no_worker() {
         run(&format!("ip netns add {}", space.0));
         let mut switch = flooded(&space, settings);
         switch.until("the channel is full", || {
-            let stalls = switch.show("workers")[0]["handoff"]["stalls"].as_u64();
+            let stalls = switch.show("workers")[0]["stalls"].as_u64();
             let lost = switch.show("ports")[1]["drops"]["xring_full"].as_u64();
             stalls > Some(0) || lost > Some(0)
         });

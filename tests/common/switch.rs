@@ -112,7 +112,7 @@ impl Switch {
     /// Waits, at most 20 s, until `holds` returns true.
     pub fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let awaited = || format!("{what}: {}", self.log());
-        wait::value(Duration::from_secs(20), awaited, || holds().then_some(()));
+        wait::value(wait::LONG, awaited, || holds().then_some(()));
     }
 
     /// Sends a signal, such as `TERM`.
