@@ -58,7 +58,7 @@ impl Templates {
     /// Reads the flows of a capture as [`Templates::read`] does; errors call it `name`.
     ///
     /// # Errors
-    /// As of [`Templates::read`].
+    /// The capture holds nothing, or another kind of frame, or is no pcap file.
     pub fn of(capture: impl Read, name: &str) -> anyhow::Result<Templates> {
         let mut reader =
             PcapReader::new(capture).with_context(|| format!("{name} is not a pcap file"))?;

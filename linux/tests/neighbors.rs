@@ -9,7 +9,7 @@ use npcc_linux::wanted::ports::{Place, Ports};
 use npcc_linux::wire::event::Event;
 use npcc_linux::wire::link::Link;
 use npcc_linux::wire::neighbor::Neighbor;
-use npcc_linux::wire::route::{self, Action, Hop, Route, Table, Way};
+use npcc_linux::wire::route::Hop;
 use npcc_pipeline::route::nexthop::Kind;
 use npcc_pipeline::units::{Mac, PortId, RefusedMac};
 
@@ -53,17 +53,7 @@ impl Bench {
             ("10.9.0.0/16", vec![first]),
             ("10.8.0.0/16", vec![first, second]),
         ] {
-            model.apply(Event::Route(Route {
-                table: Table::Main,
-                prefix: crate::common::prefix(prefix),
-                metric: 0,
-                action: Action::Forward,
-                way: Way::Hops(hops),
-                source: None,
-                protocol: 4,
-                place: route::Place::Last,
-                dead: vec![],
-            }));
+            model.apply(crate::common::route(prefix, hops));
         }
         Bench {
             model,

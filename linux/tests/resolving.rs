@@ -12,7 +12,7 @@ use npcc_linux::wanted::resolving::Ask;
 use npcc_linux::wire::event::Event;
 use npcc_linux::wire::link::Link;
 use npcc_linux::wire::neighbor::Neighbor;
-use npcc_linux::wire::route::{self, Action, Hop, Route, Table, Way};
+use npcc_linux::wire::route::Hop;
 use npcc_pipeline::route::nexthop::{Kind, NextHopGroupId};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::units::{Mac, PortId};
@@ -110,17 +110,7 @@ impl Bench {
             let each = gateways.iter();
             each.map(|gateway| hop(Some(address(gateway)))).collect()
         };
-        self.model.apply(Event::Route(Route {
-            table: Table::Main,
-            prefix: crate::common::prefix(prefix),
-            metric: 0,
-            action: Action::Forward,
-            way: Way::Hops(hops),
-            source: None,
-            protocol: 4,
-            place: route::Place::Last,
-            dead: vec![],
-        }));
+        self.model.apply(crate::common::route(prefix, hops));
     }
 
     fn neighbor(&mut self, link: u32, host: &str, state: u16, managed: bool) {

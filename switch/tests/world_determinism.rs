@@ -8,6 +8,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::world::seeds;
 use crate::world_swarm;
 
 /// Name of the variable by which a child knows its seed, and of the one with its file.
@@ -36,7 +37,7 @@ fn trace(seed: u64, file: &Path) -> String {
 #[test]
 fn one_seed_gives_the_same_bytes_at_the_same_times_in_two_processes() {
     if let Some(file) = std::env::var_os(FILE) {
-        let seed = world_swarm::seeds()[0];
+        let seed = seeds::first(1)[0];
         let world = world_swarm::run(seed, true);
         let counters = world
             .workers

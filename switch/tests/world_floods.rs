@@ -12,8 +12,7 @@ use npcc_cnp::pair::Evidence;
 
 use crate::world::config::Switch;
 use crate::world::packets::{self, Way};
-use crate::world::{MS, Traffic, US, World};
-use crate::world_swarm;
+use crate::world::{MS, Traffic, US, World, seeds};
 
 /// Time of the control core for eight messages, between two readings of its clock, when it has a core of its own.
 const EIGHT: u64 = 1_200;
@@ -123,7 +122,7 @@ fn flood_of_flows(world: &mut World, sources: u64, per_second: u64, until: u64) 
 /// tables, rings and budgets that the flood takes from others: it lasts until the bursts that all sources share are used up.
 #[test]
 fn new_connections_are_signalled_in_a_flood_of_new_flows() {
-    for seed in world_swarm::seeds().into_iter().take(4) {
+    for seed in seeds::first(4) {
         let sources = [1, 200][(seed / 2 % 2) as usize];
         let mut world = small(seed);
         let until = world.now + 330 * MS;
@@ -166,7 +165,7 @@ const SOON: u64 = 40 + 10;
 /// many requests as there is room for, between REQ and REP.
 #[test]
 fn a_connection_is_paired_in_a_flood_of_requests() {
-    for seed in world_swarm::seeds().into_iter().take(8) {
+    for seed in seeds::first(8) {
         let mut world = small(seed);
         let rtt = 5 * MS + world.chance(5 * MS);
         world.settings.links[2].delay = rtt / 2;

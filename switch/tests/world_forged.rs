@@ -14,11 +14,10 @@ use npcc_pipeline::frame::wire_len;
 
 use crate::world::config::Switch;
 use crate::world::packets::{self, Way};
-use crate::world::{MS, Traffic, US, World, laws};
-use crate::world_swarm;
+use crate::world::{MS, Traffic, US, World, laws, seeds};
 
 /// Number of seeds of every run of the tests.
-const SEEDS: usize = 8;
+const SEEDS: u64 = 8;
 /// Queue pair of the near host that has no part in any connection.
 const BYSTANDER: u32 = 0x999;
 /// Ports of the near host and the far one.
@@ -28,10 +27,6 @@ const FAR: usize = 2;
 const FULL: u64 = US;
 const SLOW: u64 = 10 * MS;
 const READ_RESPONSE_MIDDLE: u8 = 0x0e;
-
-fn seeds() -> impl Iterator<Item = u64> {
-    world_swarm::seeds().into_iter().take(SEEDS)
-}
 
 /// Makes a world whose far port has a tenth of the links' speed: with one worker or two, by the seed.
 fn world(seed: u64, npcc: &'static str) -> World {
@@ -117,7 +112,7 @@ fn set_up(world: &mut World, id: u32, (sender, receiver): (u32, u32), most: u64)
 /// Guards against messages of the connection manager that turn a living connection into another, or silence it.
 #[test]
 fn a_forged_connection_over_a_living_one_moves_no_cnp() {
-    for seed in seeds() {
+    for seed in seeds::first(SEEDS) {
         let mut world = world(seed, "cnp: { earned: 0B }, ");
         let flows = connections(&mut world, 1);
         let (sender, receiver) = (world.flows[0].sender, world.flows[0].receiver);
@@ -142,7 +137,7 @@ fn a_forged_connection_over_a_living_one_moves_no_cnp() {
 /// Guards against messages forged from the far side only: over a connection that is known by its ports, and for one that does not exist yet.
 #[test]
 fn a_forged_connection_from_the_far_side_is_ignored() {
-    for seed in seeds() {
+    for seed in seeds::first(SEEDS) {
         let mut world = world(seed, "cnp: { earned: 0B }, ");
         let flows = connections(&mut world, 2);
         assert!(
@@ -176,7 +171,7 @@ fn a_forged_connection_from_the_far_side_is_ignored() {
 /// Docs: a number that two kinds of queue pairs used within 3 s is trusted for neither for 3 s, and no longer.
 #[test]
 fn datagrams_before_a_connection_begins_move_no_cnp() {
-    for seed in seeds().take(4) {
+    for seed in seeds::first(4) {
         let mut world = world(seed, "cnp: { earned: 0B }, ");
         let flows = connections(&mut world, 1);
         let receiver = world.flows[0].receiver;
@@ -202,7 +197,7 @@ fn datagrams_before_a_connection_begins_move_no_cnp() {
 fn numbers_that_fit_pair_no_strangers() {
     const PAIR: (u32, u32) = (0x18, 0x11);
     const OTHER: (u32, u32) = (0x31, 0x44);
-    for seed in seeds() {
+    for seed in seeds::first(SEEDS) {
         let mut world = world(seed, "cnp: { earned: 0B }, ");
         let [there, back] = ways(&world);
         let mut psn = 0x40_0000 + world.chance(0x10_0000) as u32;
@@ -252,7 +247,7 @@ fn numbers_that_fit_pair_no_strangers() {
 #[test]
 fn forged_frames_in_the_name_of_a_bystander_earn_one_cnp_in_16_kib_at_most() {
     const EARNED: u64 = 16 << 10;
-    for seed in seeds() {
+    for seed in seeds::first(SEEDS) {
         let mut world = world(seed / 2, "cnp: { earned: 16KiB }, ");
         world.seed = seed;
         let is_icrc_right = seed % 2 == 0;
@@ -344,7 +339,7 @@ fn forgery(
 /// Docs: a forger removes evidence while the forgery lasts and for less than 4 s after it. With a wrong ICRC it removes none.
 #[test]
 fn a_connection_is_signalled_again_four_seconds_after_the_last_forged_frame() {
-    for seed in seeds().take(4) {
+    for seed in seeds::first(4) {
         // Settings by half of the seed: each layout with right and wrong ICRCs.
         let mut world = world(
             seed / 2,

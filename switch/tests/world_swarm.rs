@@ -29,11 +29,6 @@ const SOMETIMES: [&str; 9] = [
     "the switch was paused",
 ];
 
-/// The seed that was asked for, or all.
-pub(crate) fn seeds() -> Vec<u64> {
-    seeds::first(SEEDS)
-}
-
 /// Runs a seed's plan to its end; the world is at rest then, and all its laws held.
 pub(crate) fn run(seed: u64, keeps: bool) -> World {
     let switch = Switch {
@@ -93,11 +88,8 @@ fn recovers(world: &mut World) {
     laws::always(world);
 }
 
-/// Two senders that NPCC cannot know, as nobody answers them, fill the buffer: they are paused, and no frame is lost.
-#[test]
-fn senders_that_are_not_known_are_paused_and_lose_nothing() {
-    let mut world = World::new(&config::usual(""), 1);
-    let until = world.now + 4 * MS;
+/// Has two senders fill the queue of a far port; nobody answers them, so NPCC cannot know them.
+fn fill(world: &mut World, until: u64) {
     for from in [0, 1] {
         world.connect(Traffic {
             from,
@@ -107,6 +99,14 @@ fn senders_that_are_not_known_are_paused_and_lose_nothing() {
             ..Traffic::default()
         });
     }
+}
+
+/// Two senders that NPCC cannot know, as nobody answers them, fill the buffer: they are paused, and no frame is lost.
+#[test]
+fn senders_that_are_not_known_are_paused_and_lose_nothing() {
+    let mut world = World::new(&config::usual(""), 1);
+    let until = world.now + 4 * MS;
+    fill(&mut world, until);
     world.run_to(until);
     let heard: Vec<_> = world.hosts.iter().map(|host| host.heard).collect();
     assert!(heard[0].0 > 0 && heard[1].0 > 0, "XOFF and XON: {heard:?}");
@@ -128,15 +128,7 @@ fn a_switch_that_stops_under_load_accounts_for_every_frame() {
     ] {
         let mut world = World::new(&config::usual(""), seed);
         let until = world.now + MS;
-        for from in [0, 1] {
-            world.connect(Traffic {
-                from,
-                to: 2,
-                until,
-                answers: false,
-                ..Traffic::default()
-            });
-        }
+        fill(&mut world, until);
         world.run_to(until - US * 100);
         world.cards[2].borrow_mut().stuck = stuck;
         world.run_to(until);
@@ -156,7 +148,7 @@ fn a_switch_that_stops_under_load_accounts_for_every_frame() {
 
 #[test]
 fn laws_hold_in_a_swarm_of_faults_and_the_switch_recovers() {
-    let seeds = seeds();
+    let seeds = seeds::first(SEEDS);
     for seed in &seeds {
         run(*seed, false);
     }

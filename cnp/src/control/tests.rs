@@ -99,17 +99,22 @@ fn every_cell_sends_what_the_table_says() {
     );
 }
 
-/// Found as a failover in which hosts at a low alpha were taken for hosts that do not respond: the entry in the new queue began at alpha 1.
-#[test]
-fn a_flow_whose_route_changes_keeps_the_state_of_its_sender() {
-    let other = PortId(2);
+/// Returns a warm rig of one flow that watches a queue of another port, too.
+fn warm_with(other: PortId) -> Rig {
     let mut setup = with(TICK, |settings| settings.port_rates.push(RATE));
     let second = WatchedQueueConfig {
         port: other,
         ..queue(TICK)
     };
     setup.settings.queues.push(second);
-    let mut rig = warm(1, &setup);
+    warm(1, &setup)
+}
+
+/// Found as a failover in which hosts at a low alpha were taken for hosts that do not respond: the entry in the new queue began at alpha 1.
+#[test]
+fn a_flow_whose_route_changes_keeps_the_state_of_its_sender() {
+    let other = PortId(2);
+    let mut rig = warm_with(other);
     for depth in [500_000, 550_000, 600_000, 650_000] {
         send(&mut rig, 1);
         rig.tick(TICK, depth);
@@ -127,13 +132,7 @@ fn a_flow_whose_route_changes_keeps_the_state_of_its_sender() {
 #[test]
 fn flows_of_one_queue_pair_share_its_interval() {
     let other = PortId(2);
-    let mut setup = with(TICK, |settings| settings.port_rates.push(RATE));
-    let second = WatchedQueueConfig {
-        port: other,
-        ..queue(TICK)
-    };
-    setup.settings.queues.push(second);
-    let mut rig = warm(1, &setup);
+    let mut rig = warm_with(other);
     let packet = data(0x1_0018, 0x11);
     for tick in 0..3 {
         rig.out(&packet);

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use npcc_linux::fib::{Fib, Member, Refused};
+use npcc_linux::wire::event::Event;
+use npcc_linux::wire::route::{Action, Hop, Place, Route, Table, Way};
 use npcc_pipeline::route::nexthop::NextHopGroupId;
 use npcc_pipeline::route::prefix::Prefix;
 
@@ -131,4 +133,19 @@ impl Fib for Shared {
 pub fn prefix(text: &str) -> Prefix {
     let (address, len) = text.split_once('/').unwrap();
     Prefix::new(address.parse().unwrap(), len.parse().unwrap()).unwrap()
+}
+
+/// Returns the news of a route of the main table that forwards by these hops.
+pub fn route(prefix: &str, hops: Vec<Hop>) -> Event {
+    Event::Route(Route {
+        table: Table::Main,
+        prefix: self::prefix(prefix),
+        metric: 0,
+        action: Action::Forward,
+        way: Way::Hops(hops),
+        source: None,
+        protocol: 4,
+        place: Place::Last,
+        dead: vec![],
+    })
 }
