@@ -9,7 +9,7 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 # Where tests and scripts write what they skipped, a line each: name, tab, need. `scripts/test` prints it at its end.
 skips=${NPCC_SKIPS:-}
 
-# skipped NAME NEED: reports that NAME was not tested. Under CI=true this fails, unless NPCC_SKIP names it (NPCC_SKIP=page,guests).
+# skipped NAME NEED: reports that NAME was not tested. Under CI=true this fails, unless NPCC_SKIP names it (NPCC_SKIP=page,pci-guest).
 skipped() {
     printf '   skipped: %s needs %s\n' "$1" "$2"
     [ -z "$skips" ] || printf '%s\t%s\n' "$1" "$2" >> "$skips"
