@@ -57,6 +57,8 @@ pub struct RunningConfig {
     started: File,
     effective: EffectiveConfig,
     current: DerivedState,
+    /// True if the control core timed out at the last change of a link.
+    control_behind: bool,
     /// Configuration before a reload that waits for its commit.
     rollback_to: Option<EffectiveConfig>,
 }
@@ -70,6 +72,7 @@ impl RunningConfig {
             started: loaded.file.clone(),
             effective: EffectiveConfig::of(&loaded.file, &loaded.config),
             current: now,
+            control_behind: false,
             rollback_to: None,
         }
     }
@@ -183,7 +186,8 @@ impl RunningConfig {
     /// Applies links that came up, went down, or changed their speed.
     ///
     /// # Errors
-    /// Fails if the workers did not take it; nothing has changed. A control core that did not take its part gets it with the next change.
+    /// Fails if the workers did not take it; nothing has changed. A control core that did not take its part is
+    /// [behind](Self::is_control_behind), and gets it at the next call or with the next change.
     pub fn apply_links(
         &mut self,
         links: &[ObservedLink],
@@ -193,14 +197,20 @@ impl RunningConfig {
         let state = |derived| (&self.effective.config, derived);
         targets.apply_to(Target::Workers, state(&self.current), state(&to))?;
         // Forwarding goes on where NPCC is stopping: the control core then keeps its previous settings.
-        if targets
+        self.control_behind = targets
             .apply_to(Target::Control, state(&self.current), state(&to))
-            .is_err()
-        {
+            .is_err();
+        if self.control_behind {
             to.control = self.current.control.clone();
         }
         self.current = to;
         Ok(())
+    }
+
+    /// Returns true if the control core did not take the settings of the last change of a link.
+    #[must_use]
+    pub const fn is_control_behind(&self) -> bool {
+        self.control_behind
     }
 
     fn combine(&self, read: File, overrides: Overrides) -> Result<EffectiveConfig, ApplyError> {
@@ -240,6 +250,7 @@ impl RunningConfig {
         let from = (&self.effective.config, &self.current);
         apply_all(from, (&effective.config, &to), targets)?;
         (self.effective, self.current) = (effective, to);
+        self.control_behind = false;
         Ok(())
     }
 }

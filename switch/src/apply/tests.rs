@@ -356,9 +356,11 @@ impl Case {
         assert_eq!(effective.config, started, "{step:?}");
         let desired = DerivedState::new(&started, &self.links);
         let fresh = Fakes::started(&started, &desired);
-        // A core that did not take the settings of a link gets them with the next change.
-        if matches!(step, Step::Link(..)) && self.fakes.control != fresh.control {
-            self.fakes.control = fresh.control.clone();
+        // A core that did not take the settings of a link gets them at the next poll of the links.
+        if self.running.is_control_behind() {
+            self.running
+                .apply_links(&self.links, &mut self.fakes)
+                .unwrap();
         }
         similar_asserts(&self.fakes.seen(), &fresh.seen(), step);
     }

@@ -87,11 +87,12 @@ impl Management {
         let Some(speeds) = plans.map(|(resolved, link)| speeds::of(resolved, link.mbps)) else {
             return;
         };
-        if reported.up && state.up && state.receives && speeds == state.speeds {
+        let settled = speeds == state.speeds && !running.is_control_behind();
+        if reported.up && state.up && state.receives && settled {
             return;
         }
         let mut targets = self.targets(routes);
-        // If a worker timed out, the next poll tries again.
+        // If a worker or the control core timed out, the next poll tries again.
         let mut events = Vec::new();
         let applied = running.apply_links(&links, &mut targets).is_ok();
         if applied && (reported.up || state.up) {
