@@ -14,6 +14,7 @@ use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_card::answers::{Moment, Outcome, Received};
 use npcc_card::{Profile, Shape};
 use npcc_dpdk::Device;
+use npcc_pipeline::handoff::HANDOFF_RING;
 use npcc_testkit::wait;
 use serde_json::Value;
 
@@ -61,7 +62,10 @@ fn forwards_ten_rings(cards: &[Card]) {
     let pairs = pairs(cards.cards.len());
     let mut pauses = vec![0; cards.cards.len()];
     for (dscp, pause) in [(0, None), (26, Some(0.01))] {
+        // The channel between two workers holds all frames that are under way, however long one of them is kept from its core.
+        let window = u32::try_from(HANDOFF_RING / (2 * pairs.len())).unwrap();
         let traffic = Traffic {
+            window: window.min(192),
             dscp,
             pause,
             ..Traffic::of(10 * RING)
