@@ -17,12 +17,13 @@ const SEEDS: u64 = 64;
 const RECOVERY: u64 = 30 * MS;
 
 /// States that at least one seed must have seen.
-const SOMETIMES: [&str; 9] = [
+const SOMETIMES: [&str; 10] = [
     "a device was stuck with frames queued",
     "a host was paused",
     "a link went down with frames queued",
     "a receive ring or the pool was full",
     "a reload while frames were queued",
+    "a restart while frames were queued",
     "a sender got a CNP",
     "all kinds of faults but a few in one run",
     "forged frames",

@@ -9,7 +9,7 @@
 pub mod facts;
 pub mod ledger;
 mod memory;
-mod pairs;
+pub mod pairs;
 pub mod store;
 pub mod storms;
 

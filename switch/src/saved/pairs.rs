@@ -24,7 +24,7 @@ const CARRIED: Duration = Duration::from_secs(600);
 const SHARE: u32 = 20;
 
 /// Number of words of a pair.
-const WORDS: usize = 5;
+pub const WORDS: usize = 5;
 const WHAT: (&str, &str) = (
     "pairs",
     "5 words a pair: source and destination as IPv6, receiver's queue pair << 32 | sender's",
@@ -34,7 +34,7 @@ type Words = [u64; WORDS];
 
 /// Pairs of this process, and the ring in which they are left.
 #[derive(Debug)]
-pub(super) struct Pairs {
+pub struct Pairs {
     ring: Ring,
     /// Pairs that the process before knew and that no flow of this process has yet.
     carried: HashMap<[u64; WORDS - 1], HashMap<u32, u32>>,
@@ -56,8 +56,9 @@ impl Pairs {
         Ok(Pairs::of(ring, Instant::now()))
     }
 
-    /// Continues the ring of the process before, from `now` on.
-    fn of(ring: Ring, now: Instant) -> (Pairs, Vec<ListedPair>) {
+    /// Continues the ring of the process before, from `now` on; returns the pairs in it too, to be suggested.
+    #[must_use]
+    pub fn of(ring: Ring, now: Instant) -> (Pairs, Vec<ListedPair>) {
         let list = ring.newest().map_or_else(Vec::new, |record| record.words);
         let (words, _) = list.as_chunks::<WORDS>();
         let mut carried: HashMap<[u64; WORDS - 1], HashMap<u32, u32>> = HashMap::new();
@@ -84,7 +85,8 @@ impl Pairs {
         }
     }
 
-    fn leave_at(&mut self, now: Instant, flows: &FlowView) {
+    /// Leaves the pairs known at a time.
+    pub fn leave_at(&mut self, now: Instant, flows: &FlowView) {
         if now >= self.until {
             self.carried.clear();
         }

@@ -9,23 +9,30 @@ use std::sync::Arc;
 
 use npcc_appliance::apply::derived::{DerivedState, ObservedLink};
 use npcc_appliance::apply::running::RunningConfig;
+use npcc_appliance::control::ControlLoop;
+use npcc_appliance::control::commands::ControlCommands;
 use npcc_appliance::wiring::assembly::{self, ControlPeers, WorkerParts};
 use npcc_appliance::wiring::backend::{Backend, BackendChoice, SelfTest};
+use npcc_appliance::wiring::live_routes::LiveRoutes;
 use npcc_appliance::wiring::pfc::{self, PfcState};
-use npcc_appliance::wiring::speeds::{self, Speeds};
+use npcc_appliance::wiring::speeds;
 use npcc_appliance::wiring::{routes, workers};
+use npcc_appliance::worker::Worker;
 use npcc_appliance::worker::command::WorkerCommands;
+use npcc_appliance::worker::frame::Datapath;
 use npcc_appliance::worker::ports::{PortQueues, RemoteQueue, RxPoller};
 use npcc_appliance::worker::receiving::Receiving;
 use npcc_appliance::worker::transmit::{Transmit, TransmitQueue};
-use npcc_config::Config;
 use npcc_config::resolved::Port;
+use npcc_config::{Config, Loaded};
 use npcc_pipeline::egress::rng::Xorshift;
-use npcc_pipeline::handoff::links;
+use npcc_pipeline::handoff::links as links_of;
+use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::{BitRate, Mac, PortId};
 
-use super::devices::{Buffers, Card, Clock, Memory, RxQueue, Shared, TxQueue};
+use super::devices::{Buf, Buffers, Card, Clock, Memory, RxQueue, Shared, TxQueue};
 use super::host::{self, Host};
+use super::restart::{Saved, Storm};
 use super::settings::Settings;
 use super::trace::Trace;
 use super::{Event, World};
@@ -35,98 +42,106 @@ const BEGIN: u64 = 1_000_000;
 /// Buffers of the pool beside those of the packet buffer.
 const BUFFERS: usize = 40_000;
 
-impl World {
-    /// Makes the world of a configuration; all chance in it follows from `seed`.
-    ///
-    /// # Panics
-    /// The configuration is wrong.
-    pub fn new(text: &str, seed: u64) -> World {
-        let loaded = npcc_config::parse("world.yaml", text).unwrap_or_else(|why| panic!("{why}"));
+/// Switch over the devices of a world.
+pub(super) struct Made {
+    pub workers: Vec<Worker<(), Memory>>,
+    pub control: ControlLoop<Clock>,
+    pub commands: Arc<WorkerCommands>,
+    pub npcc: Arc<ControlCommands>,
+    pub routes: LiveRoutes,
+    pub down: Arc<DownPorts>,
+    pub running: RunningConfig,
+    pub links: Vec<ObservedLink>,
+}
+
+/// Devices of a world as a switch finds them when it starts.
+pub(super) struct Found<'a> {
+    pub cards: &'a [Shared],
+    pub pool: &'a Buffers,
+    pub clock: Clock,
+    /// Pause storms that the switch before left.
+    pub storms: &'a [Storm],
+    pub seed: u64,
+}
+
+impl Made {
+    /// Makes the switch of a configuration.
+    pub(super) fn of(loaded: &Loaded, found: &Found<'_>) -> Made {
         let config = &loaded.config;
-        let mut chance = Xorshift::new(seed);
-        let mut word = || u64::from(chance.next_u32());
-        let switch_seed = word() << 32 | word();
-        let time = Rc::new(Cell::new(BEGIN));
-        let clock = Clock {
-            time: Rc::clone(&time),
-            cost: 0,
-        };
         let count = config.cores.workers.len();
-        let macs: Vec<Mac> = config.ports.iter().zip(1..).map(mac).collect();
-        let speeds: Vec<Speeds> = config
-            .ports
-            .iter()
-            .map(|port| speeds::of(port, None))
-            .collect();
-        let rates: Vec<BitRate> = speeds.iter().map(|speeds| speeds.link).collect();
+        let macs = macs(config);
+        let rates = rates(config);
         let mut states: Vec<PfcState> = config
             .ports
             .iter()
             .map(|port| flow_control(config, port, count))
             .collect();
         let lossless = pfc::lossless(config, &rates, &mut states);
-        let observed: Vec<ObservedLink> = macs
+        let up = |card: &Shared| card.borrow().up;
+        let links: Vec<ObservedLink> = macs
             .iter()
             .zip(&states)
-            .map(|(mac, pfc)| ObservedLink {
+            .zip(found.cards)
+            .map(|((mac, pfc), card)| ObservedLink {
                 mac: *mac,
-                up: true,
+                up: up(card),
                 admin_up: true,
                 mbps: None,
                 pfc: pfc.clone(),
             })
             .collect();
-        let derived = DerivedState::new(config, &observed);
+        let derived = DerivedState::new(config, &links);
         let readers = routes::readers(config, &macs).unwrap();
         let down = readers.writer.down_ports();
-        let table = routes::by_file(readers.writer, config, &macs, &[]).unwrap();
+        let ids = found.cards.iter().zip((0..).map(PortId));
+        let are_down: Vec<PortId> = ids
+            .filter(|(card, _)| !up(card))
+            .map(|(_, id)| id)
+            .collect();
+        for port in &are_down {
+            down.set(*port, true);
+        }
+        let routes = routes::by_file(readers.writer, config, &macs, &[]).unwrap();
         let logs = Default::default();
         let mut core = assembly::control_core(
             config,
             derived.control.clone(),
             (readers.sources, logs),
-            switch_seed,
+            found.seed,
         );
         let plan = workers::assignment(config, config.ports.iter().map(|_| count));
         let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
-        let pool = Buffers::new(BUFFERS);
-        let cards: Vec<Shared> = rates
-            .iter()
-            .enumerate()
-            .map(|(port, rate)| {
-                Rc::new(RefCell::new(Card::new(
-                    port,
-                    rate.0,
-                    count,
-                    Rc::clone(&time),
-                )))
-            })
-            .collect();
         let shared = assembly::Shared {
             config,
-            down: Vec::new(),
+            down: are_down,
             settings: derived.paths(),
             lossless,
-            clock: clock.clone(),
+            clock: found.clock.clone(),
             receiving: Arc::new(Receiving::new(count)),
         };
         let mut made = Vec::new();
         let (mut commands, mut injections, mut counters) = (Vec::new(), Vec::new(), Vec::new());
-        let parts = readers.workers.into_iter().zip(links(plan)).enumerate();
+        let parts = readers.workers.into_iter().zip(links_of(plan)).enumerate();
         for (me, (fib, links)) in parts {
-            let (own, remotes) = queues(config, (me, count), &cards, &derived);
+            let (own, remotes) = queues(config, (me, count), found.cards, &derived);
             let parts = WorkerParts::<Memory> {
                 fib,
                 links,
                 own,
                 remotes,
-                pool: pool.clone(),
+                pool: found.pool.clone(),
                 sleeper: None,
                 stats: Arc::default(),
-                seed: switch_seed + me as u64,
+                seed: found.seed + me as u64,
+            };
+            let attach = |path: &mut Datapath<Buf>| {
+                for (port, priority, began) in found.storms {
+                    path.resume_storm(*port, *priority, *began);
+                }
+                None
             };
             let (worker, peer) =
-                assembly::worker(&shared, parts, &mut core, |_| (), |_| None).unwrap();
+                assembly::worker(&shared, parts, &mut core, |_| (), attach).unwrap();
             made.push(worker);
             commands.push(peer.commands);
             injections.push(peer.injections);
@@ -137,16 +152,70 @@ impl World {
             injections,
             owners,
         };
+        let clock = found.clock.clone();
         let (control, npcc) =
             assembly::control(config, core, peers, (readers.control, clock), None);
+        Made {
+            workers: made,
+            control,
+            commands: Arc::new(WorkerCommands::new(commands)),
+            npcc: Arc::new(npcc),
+            routes,
+            down,
+            running: RunningConfig::new(PathBuf::from("world.yaml"), loaded, derived),
+            links,
+        }
+    }
+}
+
+/// Returns a configuration.
+///
+/// # Panics
+/// It is wrong.
+pub(super) fn loaded(text: &str) -> Loaded {
+    npcc_config::parse("world.yaml", text).unwrap_or_else(|why| panic!("{why}"))
+}
+
+impl World {
+    /// Makes the world of a configuration; all chance in it follows from `seed`.
+    ///
+    /// # Panics
+    /// The configuration is wrong.
+    pub fn new(text: &str, seed: u64) -> World {
+        let loaded = loaded(text);
+        let config = &loaded.config;
+        let mut chance = Xorshift::new(seed);
+        let mut word = || u64::from(chance.next_u32());
+        let switch_seed = word() << 32 | word();
+        let time = Rc::new(Cell::new(BEGIN));
+        let count = config.cores.workers.len();
+        let (macs, rates) = (macs(config), rates(config));
+        let pool = Buffers::new(BUFFERS);
+        let card = |(port, rate): (usize, &BitRate)| {
+            let card = Card::new(port, rate.0, count, Rc::clone(&time));
+            Rc::new(RefCell::new(card))
+        };
+        let cards: Vec<Shared> = rates.iter().enumerate().map(card).collect();
+        let made = Made::of(
+            &loaded,
+            &Found {
+                cards: &cards,
+                pool: &pool,
+                clock: Clock {
+                    time: Rc::clone(&time),
+                    cost: 0,
+                },
+                storms: &[],
+                seed: switch_seed,
+            },
+        );
         let hosts = hosts(config, &macs, &rates);
-        let ports = config.ports.len();
         let mut world = World {
             now: BEGIN,
             seed,
-            settings: Settings::new(count, ports),
-            workers: made,
-            control,
+            settings: Settings::new(count, config.ports.len()),
+            workers: made.workers,
+            control: made.control,
             cards,
             hosts,
             flows: Vec::new(),
@@ -157,16 +226,14 @@ impl World {
             events: BTreeMap::new(),
             number: 0,
             chance,
-            commands: Arc::new(WorkerCommands::new(commands)),
-            npcc: Arc::new(npcc),
-            routes: Some(table),
-            down,
-            running: Some(RunningConfig::new(
-                PathBuf::from("world.yaml"),
-                &loaded,
-                derived,
-            )),
-            links: observed,
+            text: text.to_owned(),
+            saved: Saved::default(),
+            commands: made.commands,
+            npcc: made.npcc,
+            routes: Some(made.routes),
+            down: made.down,
+            running: Some(made.running),
+            links: made.links,
             macs,
             signalled: BTreeMap::new(),
             decided: 0,
@@ -175,17 +242,28 @@ impl World {
         world
     }
 
-    fn begin(&mut self) {
+    /// Lets the switch begin.
+    pub(super) fn begin(&mut self) {
         for worker in &mut self.workers {
             worker.begin();
         }
-        self.spare = self.pool.in_use();
+        self.spare = self.pool.in_use() - self.in_rings();
         self.control.next = npcc_pipeline::units::Nanos(self.now);
         for worker in 0..self.workers.len() {
             self.plan(self.now, Event::Worker(worker));
         }
         self.plan(self.now, Event::Control);
     }
+}
+
+fn macs(config: &Config) -> Vec<Mac> {
+    config.ports.iter().zip(1..).map(mac).collect()
+}
+
+/// Speeds of the links.
+fn rates(config: &Config) -> Vec<BitRate> {
+    let speed = |port| speeds::of(port, None).link;
+    config.ports.iter().map(speed).collect()
 }
 
 fn mac((port, number): (&Port, u8)) -> Mac {

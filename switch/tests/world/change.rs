@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use npcc_appliance::apply::outcome::ApplyError;
 use npcc_appliance::apply::running::{SwitchState, Target, Targets};
+use npcc_appliance::control::commands::Answer;
+use npcc_appliance::control::pairs::ControlCommandError;
 use npcc_appliance::wiring::routes;
 use npcc_cnp::control::command::ControlCommand;
 use npcc_pipeline::units::PortId;
 
+use super::build::loaded;
 use super::{US, World};
 
 /// Longest time in which the control core answers a command.
@@ -23,13 +26,16 @@ impl World {
     /// # Panics
     /// The configuration has mistakes.
     pub fn reload(&mut self, text: &str) -> Result<(), ApplyError> {
-        let loaded = npcc_config::parse("world.yaml", text).unwrap_or_else(|why| panic!("{why}"));
+        let loaded = loaded(text);
         let mut running = self.running.take().expect("no change is under way");
         let links = self.links.clone();
         let done = running
             .plan_reload(loaded)
             .and_then(|(effective, _)| running.reload(effective, false, &links, self));
         self.running = Some(running);
+        if done.is_ok() {
+            text.clone_into(&mut self.text);
+        }
         done
     }
 
@@ -55,6 +61,22 @@ impl World {
             self.down.set(id, false);
         }
         self.wake(port);
+    }
+
+    /// Waits for the control core's answer to a command.
+    pub(super) fn answered(
+        &mut self,
+        answer: Result<Answer, ControlCommandError>,
+    ) -> Result<(), ControlCommandError> {
+        let answer = answer?;
+        let until = self.now.max(self.settings.control.away_until) + ANSWER;
+        loop {
+            if let Some(answered) = answer.poll() {
+                return Ok(answered?);
+            }
+            assert!(self.now < until, "the control core does not answer");
+            self.run_to(self.now + 10 * US);
+        }
     }
 
     /// Lets all workers and the control core take a turn, so that they have the newest routes.
@@ -99,16 +121,7 @@ impl Targets for World {
                 let settings = (from.control != to.control)
                     .then(|| npcc.give(ControlCommand::Configure(Box::new(to.control.clone()))));
                 for answer in [headers, settings].into_iter().flatten() {
-                    let answer = answer.map_err(|error| error.to_string())?;
-                    let until = self.now.max(self.settings.control.away_until) + ANSWER;
-                    let answered = loop {
-                        if let Some(answered) = answer.poll() {
-                            break answered;
-                        }
-                        assert!(self.now < until, "the control core does not answer");
-                        self.run_to(self.now + 10 * US);
-                    };
-                    answered.map_err(|error| error.to_string())?;
+                    self.answered(answer).map_err(|error| error.to_string())?;
                 }
                 Ok(())
             }

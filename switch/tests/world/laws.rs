@@ -64,6 +64,16 @@ impl World {
         held.fold(0, u64::wrapping_add)
     }
 
+    /// Buffers in the rings of the cards.
+    pub fn in_rings(&self) -> usize {
+        let in_rings = |card: &super::Shared| {
+            let mut card = card.borrow_mut();
+            card.clean();
+            card.waiting() + card.unsent()
+        };
+        self.cards.iter().map(in_rings).sum()
+    }
+
     /// Ports whose peers are asked to pause a priority.
     pub fn pausing(&self) -> u64 {
         sum(self, |port| u64::from(port.flow.asserted.get() != 0))
@@ -78,16 +88,11 @@ impl World {
 
     /// Returns true if nothing is on its way, and nothing is paused.
     pub fn is_at_rest(&mut self) -> bool {
-        let idle = |card: &super::Shared| {
-            let mut card = card.borrow_mut();
-            card.clean();
-            card.waiting() + card.unsent() == 0
-        };
         let quiet = self
             .events
             .values()
             .all(|event| matches!(event, super::Event::Worker(_) | super::Event::Control));
-        self.cards.iter().all(idle)
+        self.in_rings() == 0
             && quiet
             && self.held() == 0
             && self.pausing() == 0
@@ -127,12 +132,7 @@ pub fn conservation(world: &mut World) {
         world.drops(),
         world.replay()
     );
-    let mut rings = 0;
-    for card in &world.cards {
-        let mut card = card.borrow_mut();
-        card.clean();
-        rings += card.waiting() + card.unsent();
-    }
+    let rings = world.in_rings();
     let expected = world.spare + rings + usize::try_from(held).unwrap_or(usize::MAX);
     let in_use = world.pool.in_use();
     // A spare buffer may be missing while the pool is empty.

@@ -16,6 +16,7 @@
 //! world.run_to(until);
 //! assert!(!world.flows[flow].cnps.is_empty());
 //! world.set_link(1, false);                                       // `change`: links, and `reload` of another configuration
+//! world.restart(300 * US);                                        // `restart`: killed, and another begins after so long
 //! world.rest(10 * MS);                                            // sources end; until nothing is on its way
 //! laws::all(&mut world);                                          // conservation, CNPs, lossless; order is always checked
 //! ```
@@ -48,6 +49,7 @@ pub mod host;
 pub mod laws;
 pub mod packets;
 pub mod plan;
+mod restart;
 pub mod seeds;
 pub mod settings;
 pub mod sometimes;
@@ -74,6 +76,7 @@ use npcc_pipeline::wire::mac_control;
 use self::devices::{Buffers, Clock, Memory, Shared};
 use self::host::{Flood, Flow, Forge, Host};
 use self::packets::Read;
+use self::restart::Saved;
 use self::settings::Settings;
 use self::trace::Trace;
 
@@ -144,6 +147,9 @@ pub struct World {
     events: BTreeMap<(u64, u64), Event>,
     number: u64,
     chance: Xorshift,
+    /// Configuration file, and memory that outlives the switch; see `restart`.
+    text: String,
+    saved: Saved,
     // Ends of what changes the configuration; see `change`.
     commands: Arc<WorkerCommands>,
     npcc: Arc<ControlCommands>,

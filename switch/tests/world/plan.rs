@@ -29,6 +29,8 @@ npcc_pipeline::named! {
         Stuck = "stuck",
         /// A link takes longer.
         Late = "late",
+        /// The switch is killed, and another begins with what it left.
+        Restart = "restart",
     }
 }
 
@@ -50,7 +52,7 @@ const LAST: u64 = 2 * MS;
 pub const OVER: u64 = 3 * MS;
 
 /// Kinds that may cost a lossless frame.
-const COSTLY: [Kind; 8] = [
+const COSTLY: [Kind; 9] = [
     Kind::Flap,
     Kind::Flood,
     Kind::Forged,
@@ -59,6 +61,7 @@ const COSTLY: [Kind; 8] = [
     Kind::Disobeys,
     Kind::Late,
     Kind::Stuck,
+    Kind::Restart,
 ];
 
 /// Plan of a run.
@@ -142,7 +145,7 @@ impl World {
     }
 
     pub(super) fn strike(&mut self, fault: Fault) {
-        let changes = matches!(fault.kind, Kind::Flap | Kind::Reload);
+        let changes = matches!(fault.kind, Kind::Flap | Kind::Reload | Kind::Restart);
         if changes && self.running.is_none() {
             // Another change is under way.
             return self.plan(self.now + 50 * US, super::Event::Fault(fault));
@@ -175,7 +178,7 @@ impl World {
             Kind::Forged if begins => self.forge(port, self.now + fault.time),
             Kind::Starved if begins => self.stall_control(fault.time),
             Kind::Slow if begins => {
-                let workers = self.workers.len();
+                let workers = self.settings.workers.len();
                 self.stall_worker(fault.place % workers, fault.time);
             }
             Kind::Exhausted => {
@@ -192,6 +195,13 @@ impl World {
             }
             Kind::Late => {
                 self.settings.links[port].delay = if begins { 50 * US } else { 500 };
+            }
+            Kind::Restart if begins => {
+                if self.held() > 0 {
+                    sometimes::seen("a restart while frames were queued");
+                }
+                self.save();
+                self.restart(fault.time);
             }
             _ => {}
         }
