@@ -58,8 +58,10 @@ buffer: { pool: 8MB }
 linux: { integrate: true, netns: SPACE }
 ";
 
+/// Guards the way of frames between a device and Linux through a VLAN, and the octets of the switch's own errors, by another reader than that of
+/// `pipeline/src/datapath/icmp_tests.rs`, which has the laws: who gets which error, and how much it quotes.
 #[test]
-fn icmp_errors_are_valid_by_scapy() {
+fn errors_of_the_switch_and_of_linux_leave_by_the_vlan_of_the_packet() {
     let _alone = alone();
     let lab = Lab::new();
     let craft = |src: &str, dst: &str, ttl, len| Craft {
@@ -67,26 +69,18 @@ fn icmp_errors_are_valid_by_scapy() {
         ttl,
         ..Craft::roce(src.parse().unwrap(), dst.parse().unwrap(), 0x0a, 0x11, len)
     };
-    let (four, six) = ("10.0.1.3", "2001:db8:1::3");
-    let tagged = Craft {
+    let tagged = |craft| Craft {
         tags: vec![100],
-        ..craft("10.0.100.3", "10.0.2.2", 1, 64)
+        ..craft
     };
+    let (four, six, in_vlan) = ("10.0.1.3", "2001:db8:1::3", "10.0.100.3");
     let frames = [
-        craft(four, "10.0.2.2", 1, 1024),
-        craft(four, "192.0.2.1", 64, 64),
         craft(four, "10.0.2.2", 64, 3000),
         craft(six, "2001:db8:2::2", 1, 2000),
-        craft(six, "2001:db8:9::2", 64, 64),
-        craft(six, "2001:db8:2::2", 64, 3000),
-        tagged,
-        // For the switch itself, and for a host that does not exist.
+        tagged(craft(in_vlan, "10.0.2.2", 1, 64)),
+        // For the switch itself.
         craft(four, "10.0.1.1", 64, 64),
-        craft(four, "10.0.2.9", 64, 64),
-        Craft {
-            tags: vec![100],
-            ..craft("10.0.100.3", "10.0.100.1", 64, 64)
-        },
+        tagged(craft(in_vlan, "10.0.100.1", 64, 64)),
     ];
     let frames = frames.map(|craft| Captured {
         time: 0,
@@ -95,56 +89,21 @@ fn icmp_errors_are_valid_by_scapy() {
     capture::write(&lab.path("in.pcap"), frames.iter(), 1).unwrap();
     let space = Space::of("icmp");
     lab.config(&CAPTURES.replace("SPACE", &space.0));
-    let snapshot = lab.run_for("500ms");
+    let snapshot = lab.run_for("1s");
     let signalled = errors(&lab, "out.pcap");
     let gists: Vec<Value> = signalled.iter().map(gist).collect();
     let all = json!([
-        ["10.0.1.1", four, 11, 0, 0],
-        ["10.0.1.1", four, 3, 0, 0],
         ["10.0.1.1", four, 3, 4, 1500],
         ["2001:db8:1::1", six, 3, 0, 0],
-        ["2001:db8:1::1", six, 1, 0, 0],
-        ["2001:db8:1::1", six, 2, 0, 1500],
-        ["10.0.100.1", "10.0.100.3", 11, 0, 0],
+        ["10.0.100.1", in_vlan, 11, 0, 0],
         // From Linux itself: no process listens there.
         ["10.0.1.1", four, 3, 3, 0],
-        ["10.0.100.1", "10.0.100.3", 3, 3, 0],
+        ["10.0.100.1", in_vlan, 3, 3, 0],
     ]);
     assert_eq!(json!(gists), all);
-    // Quotes as much as the RFCs say, of the packet as it was received.
-    let of = |at: usize, key: &str| signalled[at][key].as_u64().unwrap();
-    assert_eq!((of(0, "length"), of(0, "quoted")), (576, 548));
-    assert_eq!((of(3, "length"), of(3, "quoted")), (1280, 1232));
-    assert_eq!(signalled[0]["about"], json!([four, "10.0.2.2", 1]));
-    assert_eq!(
-        (&signalled[6]["vlan"], &signalled[8]["vlan"]),
-        (&json!(100), &json!(100))
-    );
-    let ports = &snapshot.ports;
-    let drops = |reason: &str| ports[0].drops.named(reason).copied().unwrap_or(0);
-    assert_eq!(
-        (
-            drops("ttl_expired"),
-            drops("no_route"),
-            drops("mtu_exceeded")
-        ),
-        (3, 2, 2)
-    );
-    assert_eq!(drops("unresolved"), 1);
-    let punt = &snapshot.punt;
-    let linux = punt.workers.injected.packets + punt.workers.injected_control.packets;
-    assert_eq!(snapshot.conservation.originated.packets, 7 + linux);
+    let vlans: Vec<&Value> = signalled.iter().map(|error| &error["vlan"]).collect();
+    assert_eq!([vlans[2], vlans[4]], [&json!(100); 2], "{vlans:?}");
     assert_eq!(snapshot.conservation.punted.packets, 2);
-    assert!(punt.integrated);
-    let to_us = punt
-        .classes
-        .iter()
-        .find(|class| class.name == "to_us")
-        .unwrap();
-    assert_eq!(
-        (to_us.punted, punt.workers.asked, punt.workers.too_big),
-        (2, 1, 2)
-    );
 }
 
 /// Script of traceroute and path MTU discovery through the kernel, which believes only a sound ICMP error about a packet of its own.

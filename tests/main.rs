@@ -42,7 +42,6 @@ mod metrics;
 mod namespaces;
 mod operator;
 mod page;
-mod pause_flapping;
 mod pfc_live;
 mod pktgen;
 mod polling;

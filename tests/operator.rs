@@ -202,6 +202,7 @@ fn leave(switch: &Switch) -> bool {
 
 const PAIR: [&str; 6] = ["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31"];
 
+/// The levels of `action`, and the marks of a queue whose CNPs are not sent, are laws of the world (`switch/tests/world_actions.rs`).
 #[test]
 fn nothing_is_sent_while_the_action_is_observe() {
     let _alone = alone();
@@ -269,99 +270,6 @@ fn nothing_is_sent_while_the_action_is_observe() {
         "{said}"
     );
     assert!(!leave(&switch));
-    switch.stop();
-}
-
-/// Guards `action` at each level: each alone holds CNPs back, by `set` and by `reload`.
-#[test]
-fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
-    let _alone = alone();
-    let mut switch = start();
-    switch.done(&PAIR);
-    assert!(leave(&switch));
-    switch.done(&["set", "npcc.wan0.3.action", "observe"]);
-    assert!(!leave(&switch));
-    assert_eq!(switch.queue()["action"], "observe");
-    switch.done(&["unset", "npcc.wan0.3.action"]);
-    assert!(leave(&switch));
-    for (file, why) in [
-        (
-            CONFIG.replace(
-                "{ queues: [3], policy: npcc }",
-                "{ queues: [3], policy: npcc, action: observe }",
-            ),
-            "port",
-        ),
-        (
-            CONFIG.replace(
-                "{ queues: [3], policy: npcc }",
-                "{ queues: [3], queue_actions: { 3: observe } }",
-            ),
-            "queue",
-        ),
-        (
-            CONFIG.replace(
-                "npcc: { tick",
-                "npcc: { hosts: { observe: [10.0.1.0/24] }, tick",
-            ),
-            "host",
-        ),
-    ] {
-        switch.config(&file);
-        let said = switch.done(&["reload"]);
-        assert!(said.contains("applied"), "{why}: {said}");
-        assert!(!leave(&switch), "{why}");
-        assert_eq!(
-            switch.show("hosts")[0]["action"] == "observe",
-            why == "host"
-        );
-        switch.config(CONFIG);
-        switch.done(&["reload"]);
-        assert!(leave(&switch), "{why}");
-    }
-    switch.config(&CONFIG.replace(
-        "{ queues: [3], policy: npcc }",
-        "{ queues: [3], enable: false }",
-    ));
-    let said = switch.done(&["reload"]);
-    assert!(
-        said.contains("applied        ports.wan0.npcc.enable: true -> false"),
-        "{said}"
-    );
-    assert_eq!(switch.queue()["action"], "off");
-    let before = cnps(&switch);
-    std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(cnps(&switch), before, "nothing is decided");
-    switch.config(CONFIG);
-    switch.done(&["reload"]);
-    assert!(leave(&switch), "and it can be taken up again");
-    switch.stop();
-}
-
-/// Guards ECN as a fallback: with `ecn: off` CNPs are the senders' only signal, so a queue whose CNPs do not leave is marked.
-#[test]
-fn a_queue_without_marks_has_them_while_nothing_is_sent() {
-    let _alone = alone();
-    let priorities = "profile: lossy, priorities: { 3: { ecn: { kmin: 1KB, kmax: 2KB } } }";
-    let file = CONFIG.replace("profile: lossy", priorities);
-    let mut switch = start_with(&file.replace("npcc: { tick", "npcc: { ecn: off, tick"));
-    let marked = || {
-        switch.show("queues")[1]["queues"][3]["ecn_marked"]
-            .as_u64()
-            .unwrap()
-    };
-    wait::until("a queue", wait::LONG, || {
-        switch.queue()["depth"].as_u64() > Some(10_000)
-    });
-    assert_eq!(marked(), 0);
-    switch.done(&["set", "npcc.wan0.3.action", "observe"]);
-    wait::until("marks", wait::LONG, || marked() > 0);
-    switch.done(&["set", "npcc.wan0.3.action", "send"]);
-    wait::until("no more marks", wait::LONG, || {
-        let before = marked();
-        std::thread::sleep(Duration::from_millis(100));
-        marked() == before
-    });
     switch.stop();
 }
 

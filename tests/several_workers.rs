@@ -1,15 +1,11 @@
 //! Two workers as one switch: real soft-RoCE data into one worker's port and out of the other's, on two cores that the control
-//! thread shares with a wide tick; and a flood into a full channel between them.
-//!
-//! The flood needs root and touches only a namespace of its own. Many floods are laws of `switch/tests/world_handoff.rs`.
+//! thread shares with a wide tick. Floods into a full channel are laws of `switch/tests/world_handoff.rs`, pauses across workers of
+//! `switch/tests/world_pauses.rs`.
 
-use crate::common::net::{Space, run};
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, root};
 use npcc_appliance::report::model::Snapshot;
-use npcc_pipeline::craft::Craft;
-use npcc_pipeline::units::Mac;
-use npcc_testkit::capture::{self, Captured};
+use npcc_testkit::capture;
 
 const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");
 const RECEIVER: (&str, &str) = ("10.0.1.2", "02:00:00:00:01:02");
@@ -52,8 +48,6 @@ npcc: {{ tick: 2ms, recovery: 4ms, evidence: port-hash, gate: off, cnp: {{ earne
 
 /// Pool and thresholds that no queue comes near.
 const DEEP: (&str, &str) = ("64MB", "{ kmin: 4MB, kmax: 8MB }");
-/// Pool and thresholds with which a slow port's queue outgrows its share.
-const SHALLOW: (&str, &str) = ("1MB", "{ kmin: 20KB, kmax: 100KB }");
 
 const TWO: &str = "{ control: 0, workers: [1, 0] }";
 
@@ -155,37 +149,6 @@ fn two_workers_that_sleep_lose_nothing() {
     }
 }
 
-/// Guards pause across workers: one worker owns the queue toward the WAN, another the port it fills from, and the latter pauses its sender.
-#[test]
-fn the_owner_of_the_ingress_port_pauses() {
-    let _alone = alone();
-    let lab = lab(
-        TWO,
-        1,
-        "speed: 10G, pfc: send",
-        "speed: 50M, pfc: off",
-        SHALLOW,
-    );
-    let snapshot = lab.run_for("1500ms");
-    let pauses = |name: &str| {
-        let all = frames(&lab, name);
-        all.into_iter()
-            .filter(|frame| frame[12..14] == [0x88, 0x08])
-            .collect::<Vec<_>>()
-    };
-    let sent = pauses("dc-out.pcap");
-    assert!(sent.len() >= 2, "XOFF and XON: {}", sent.len());
-    let quanta = |frame: &Vec<u8>| u16::from_be_bytes([frame[24], frame[25]]);
-    assert_eq!(
-        (quanta(&sent[0]), quanta(sent.last().unwrap())),
-        (0xffff, 0)
-    );
-    assert!(pauses("wan-out.pcap").is_empty());
-    let dc = &snapshot.ports[0];
-    assert!(dc.flow.xoff_buffer >= 1 && dc.flow.asserted == 0);
-    assert_eq!((dc.groups[3].held, snapshot.buffer.used), (0, 0));
-}
-
 /// Guards ownership: a port with two receive queues is polled by both workers, and owned by the one configured.
 #[test]
 fn a_port_with_two_queues_is_shared() {
@@ -220,65 +183,4 @@ fn a_port_with_two_queues_is_shared() {
         "all that core 1 receives leaves by core 0's port"
     );
     assert_eq!(snapshot.ports[1].tx.packets, 2 * each);
-}
-
-/// Starts a switch that receives 64 equal frames of 74 bytes without end on one worker, and sends them by a TAP of the other worker.
-fn flooded(space: &Space, (classes, idle, pfc): (&str, &str, &str)) -> Switch {
-    let lab = Lab::inside(space.0.clone());
-    let (sender, receiver) = ([10, 0, 3, 2].into(), [10, 0, 4, 2].into());
-    let flood = Craft {
-        dst_mac: Mac([2, 0, 0, 0, 3, 1]),
-        ..Craft::roce(sender, receiver, 0x0a, 0x11, 16)
-    };
-    let frame = flood.frame();
-    assert_eq!(frame.len(), 74);
-    let equal = vec![Captured { time: 0, frame }; 64];
-    capture::write(&lab.path("flood.pcap"), equal.iter(), 1).unwrap();
-    lab.config(&format!(
-        "version: 1
-dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
-cores: {{ control: 0, workers: [1, 0], idle: {idle} }}
-ports:
-  - {{ name: flood, device: \"net_pcap0,rx_pcap=flood.pcap,infinite_rx=1,tx_pcap=/dev/null\", mac: \"02:00:00:00:03:01\", mtu: 1500, addresses: [10.0.3.1/24], speed: 10G, pfc: {pfc}, worker: 1 }}
-  - {{ name: wan0, device: \"net_tap1,iface=wan0\", mac: \"02:00:00:00:04:01\", mtu: 1500, addresses: [10.0.4.1/24], speed: 10G, pfc: off, worker: 0 }}
-neighbors:
-  - {{ address: 10.0.4.2, port: wan0, mac: \"02:00:00:00:04:02\" }}
-qos: {{ {classes} }}
-buffer: {{ pool: 32MB }}
-npcc: {{ tick: 2ms, recovery: 4ms }}
-"
-    ));
-    Switch::start(lab)
-}
-
-/// Regression: a worker that found the channel to another full, and looked again when that one had taken frames out, panicked and ended the process.
-#[test]
-fn a_flood_into_a_full_channel_ends_no_worker() {
-    let _alone = alone();
-    for (settings, is_lossless) in [
-        (("profile: lossy", "adaptive", "off"), false),
-        (("dscp_to_priority: { 0: 3 }", "poll", "send"), true),
-    ] {
-        let space = Space::of("flood");
-        run(&format!("ip netns add {}", space.0));
-        let mut switch = flooded(&space, settings);
-        switch.until("the channel is full", || {
-            let stalls = switch.show("workers")[0]["stalls"].as_u64();
-            let lost = switch.show("ports")[1]["drops"]["xring_full"].as_u64();
-            stalls > Some(0) || lost > Some(0)
-        });
-        let snapshot = switch.stop();
-        let [from, to] = &snapshot.workers[..] else {
-            panic!("two workers: {:?}", snapshot.workers);
-        };
-        let lost = snapshot.ports[1].drops.named("xring_full");
-        println!(
-            "{settings:?}: {} received, {} handed over, {} stalls, {lost:?} dropped for want of room",
-            snapshot.ports[0].rx.packets, from.handoff.handed_over, from.handoff.stalls
-        );
-        assert_eq!(from.handoff.handed_over, to.handoff.taken_over);
-        // The channel was full: a lossless class waits then, a lossy one is dropped.
-        assert_eq!(from.handoff.stalls > 0, is_lossless);
-        assert_eq!(lost > Some(&0), !is_lossless);
-    }
 }

@@ -13,6 +13,7 @@ mod world_determinism;
 mod world_floods;
 mod world_forged;
 mod world_handoff;
+mod world_pauses;
 mod world_restart;
 mod world_speeds;
 mod world_storms;

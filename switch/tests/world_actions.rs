@@ -97,6 +97,29 @@ fn no_cnp_is_sent_while_any_level_observes() {
     }
 }
 
+/// Guards `enable: false`: nothing is decided for the port, until a reload enables it again.
+#[test]
+fn nothing_is_decided_for_a_port_that_is_disabled() {
+    for seed in seeds::first(4) {
+        let sends = config::usual("");
+        let disabled = sends.replace("{ queues: [3] }", "{ queues: [3], enable: false }");
+        let mut world = World::new(&sends, seed);
+        let mut outcomes = Vec::new();
+        for text in [&sends, &disabled, &sends] {
+            world.rest(20 * MS);
+            world.reload(text).unwrap();
+            let (sent, would) = phase(&mut world);
+            outcomes.push((sent > 0, would > 0));
+        }
+        assert_eq!(
+            outcomes,
+            [(true, false), (false, false), (true, false)],
+            "(sent, would send)\n{}",
+            world.replay()
+        );
+    }
+}
+
 /// Guards ECN as a fallback: with `ecn: off` CNPs are the senders' only signal, so a queue whose CNPs do not leave is marked.
 #[test]
 fn a_queue_without_marks_has_them_while_nothing_is_sent() {

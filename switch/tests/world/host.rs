@@ -101,6 +101,9 @@ pub struct Host {
     pub planned: Option<u64>,
     /// PFC frames heard: with a class paused, and with a class resumed.
     pub heard: (u64, u64),
+    /// Time since which priority 3 is paused without an XON, and the longest time after one's beginning at which data left.
+    xoff_since: Option<u64>,
+    pub under_xoff: u64,
 }
 
 /// Frame that a host sends, and the time at which its last bit leaves.
@@ -122,6 +125,8 @@ impl Host {
             next_pause: 0,
             planned: None,
             heard: (0, 0),
+            xoff_since: None,
+            under_xoff: 0,
         }
     }
 
@@ -143,7 +148,7 @@ impl Host {
     /// Forgets pauses in both directions: the link went down or came up.
     pub fn link_changed(&mut self) {
         self.paused = [0; 8];
-        self.pausing = None;
+        (self.pausing, self.xoff_since) = (None, None);
     }
 
     /// Takes note of a PFC frame.
@@ -155,6 +160,9 @@ impl Host {
         };
         self.heard.0 += u64::from(named(true));
         self.heard.1 += u64::from(named(false));
+        if let Some(quanta) = quanta[3] {
+            self.xoff_since = (quanta > 0).then(|| self.xoff_since.unwrap_or(now));
+        }
         if !self.obeys {
             return;
         }
@@ -222,6 +230,8 @@ impl Host {
         let flow = ready.min_by_key(|flow| flow.next)?;
         flow.step(now);
         flow.sent += 1;
+        let under = self.xoff_since.map_or(0, |since| now - since);
+        self.under_xoff = self.under_xoff.max(under);
         let way = self.way(hosts[flow.to]);
         Some(packets::data(
             way,
