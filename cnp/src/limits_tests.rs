@@ -76,6 +76,13 @@ fn flood(rig: &mut Rig, hosts: u8, time: Nanos) {
     }
 }
 
+/// Number of flows with evidence.
+fn answered(rig: &Rig) -> usize {
+    let flows = rig.core.flows();
+    let with = flows.flows().filter(|flow| flow.evidence != Evidence::None);
+    with.count()
+}
+
 /// Regression: flows without an answer filled the table, and later flows were not seen for as long as they went on.
 #[test]
 fn a_flood_of_made_up_flows_leaves_room_for_those_that_are_answered() {
@@ -119,6 +126,20 @@ fn one_source_has_what_nobody_may_have_answered_and_makes_room_for_another() {
     assert_eq!(status.flows.get(), known);
 }
 
+/// Law: flows without an answer that have all their places displace no answered one, however long that was silent.
+#[test]
+fn a_flood_takes_no_place_of_an_answered_flow_that_is_silent() {
+    let mut rig = Rig::new(&small());
+    rig.back(&ack());
+    rig.out(&data());
+    rig.tick(TICK, 0);
+    rig.tick(IDLE, 0);
+    flood(&mut rig, 1, Nanos::from_millis(1));
+    let status = rig.core.status();
+    assert!(status.flows_refused.get() > u64::from(TABLE));
+    assert_eq!(answered(&rig), 1);
+}
+
 #[test]
 fn forged_flows_make_room_soon_and_answered_ones_stay() {
     let mut rig = Rig::new(&small());
@@ -133,11 +154,6 @@ fn forged_flows_make_room_soon_and_answered_ones_stay() {
     rig.tick(TICK, 0);
     assert_eq!(status.flows_displaced.get(), 1);
     flood(&mut rig, 16, IDLE);
-    let answered = |rig: &Rig| {
-        let flows = rig.core.flows();
-        let with = flows.flows().filter(|flow| flow.evidence != Evidence::None);
-        with.count()
-    };
     assert!(status.flows_displaced.get() > u64::from(TABLE));
     assert_eq!(answered(&rig), 1, "however many come and go");
     // At last, flows without an answer are forgotten.

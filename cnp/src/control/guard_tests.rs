@@ -7,8 +7,10 @@ use crate::admission::Suppressed;
 use crate::control::config::{ControlConfig, EcnMode, Gate, Settings};
 use crate::control::queue_state::QueueState;
 use crate::control::tests::{back, data, warm};
+use crate::flow_cache::BUSY;
 use crate::host_rules::HostRules;
-use crate::traffic_tests::rig::{Packet, Rig, with};
+use crate::pair::Evidence;
+use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, with};
 
 const LOOK: Nanos = Nanos::from_micros(4);
 const QPS: (u32, u32) = (0x1_0018, 0x11);
@@ -160,6 +162,40 @@ fn a_strike_owed_before_cnps_are_stopped_is_returned() {
     }
     let (mut rig, _) = owing(&strangers());
     assert_eq!((rig.tick(LOOK, 0), ledger(&rig)), (1, [1, 0, 0, 0]));
+}
+
+/// Law: a strike is never paid for the flow that has its slot by the time at which it is looked at.
+#[test]
+fn a_strike_whose_flow_lost_its_slot_is_forgotten() {
+    let mut rig = Rig::of_slots(8, &strangers());
+    let pass = |rig: &mut Rig, n| rig.out(&data(QPS.0 + n, QPS.1 + n));
+    rig.back(&back(QPS.0, QPS.1, 0x11));
+    pass(&mut rig, 0);
+    rig.tick(LOOK, 0);
+    let slot = pass(&mut rig, 0);
+    assert!(rig.owes(slot, false));
+    rig.now += Nanos(2 * BUSY.0);
+    let others: Vec<_> = (1..=8).map(|n| pass(&mut rig, n)).collect();
+    assert!(others.contains(&slot));
+    assert_eq!((rig.tick(LOOK, 0), ledger(&rig)), (0, [0, 0, 0, 1]));
+}
+
+/// Law: strikes on a flow of a port that is not trusted any more stay CE.
+#[test]
+fn a_flow_of_an_untrusted_port_owes_no_strike() {
+    for trusted in [DC, WAN] {
+        let (mut rig, _) = owing(&strangers());
+        rig.configure(|settings| settings.trusted_ports = trusted.bit())
+            .unwrap();
+        for _ in 0..3 {
+            rig.out(&data(QPS.0, QPS.1));
+            rig.tick(Nanos::from_millis(20), 0);
+        }
+        let slot = rig.out(&data(QPS.0, QPS.1));
+        let flow = rig.core.flows().flows().next().unwrap();
+        assert_eq!(flow.evidence, Evidence::PortHash);
+        assert_eq!(rig.owes(slot, false), trusted == DC);
+    }
 }
 
 /// The policy's CNP takes the bytes that had earned the mark's. Without an interval between CNPs nothing but the bytes holds the second one back.

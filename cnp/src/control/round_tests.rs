@@ -1,5 +1,7 @@
 use super::super::rate::max_min_rate;
 use super::*;
+use crate::admission::CnpRequest;
+use crate::control::config::ControlConfig;
 use crate::control::tests::{data, warm};
 use crate::detector::Reading;
 use crate::host_rules::HostRules;
@@ -108,6 +110,67 @@ fn an_urgent_policy_is_evaluated_between_two_ticks() {
     let (first, rising) = sent.split_at(3);
     assert_eq!(first, [(1, 10 * us); 3]);
     assert_eq!(rising, [(1, 4 * us), (1, 6 * us), (1, 4 * us)]);
+}
+
+/// Three flows send 80, 15 and 5 % of 1 Tb/s, and each gives up half at its first CNP. Returns the flows that a round signals to reach this cut (in
+/// Gb/s) with `budget` CNPs a tick, and the number of contributors that it left for want of them.
+fn signalled_for(cut: u64, budget: usize) -> (Vec<u32>, u64) {
+    let mut rig = warm(
+        3,
+        &ControlConfig {
+            cnps_per_tick: budget,
+            ..config(STEP)
+        },
+    );
+    for (n, frames) in [(0, 79), (1, 14), (2, 4)] {
+        (0..frames).for_each(|_| {
+            rig.out(&data(0x1_0018 + n, 0x11 + n));
+        });
+    }
+    rig.tick(STEP, 0);
+    let context = QueueContext {
+        arrival: BitRate(1_000 * G),
+        ..QueueContext::unseen()
+    };
+    let decision = Decision {
+        amount: Amount::Many,
+        choice: Choice::Cut(BitRate(cut * G)),
+        ..Decision::none(Amount::Many, Reason::Overload)
+    };
+    let now = rig.now;
+    let clock = || now;
+    let deadline = Deadline::new(&clock, now, Nanos(1));
+    let mut signalled = Vec::new();
+    let core = &mut rig.core;
+    core.tracker.read_queue(0, Some(64), now, &deadline);
+    core.signal_round(
+        0,
+        &decision,
+        &context,
+        (now, &deadline),
+        &mut |order: CnpRequest| {
+            signalled.push(order.flow.dest_qp().get());
+            Ok(())
+        },
+    );
+    (
+        signalled,
+        core.status().cnps_suppressed(Suppressed::CapTick),
+    )
+}
+
+/// Law: a cut spares the flows at or below the max-min fair rate, though what the others give up at once is less than it asks for.
+#[test]
+fn a_cut_spares_flows_at_or_below_their_fair_rate() {
+    // All above 125 Gb/s give up 700 together: 800 and 150 are halved, and 50 is spared.
+    assert_eq!(signalled_for(700, 128), (vec![0x11, 0x12], 0));
+}
+
+/// Law: a round ends with the CNP by which its cut is reached; flows that it does not need are not short of CNPs.
+#[test]
+fn a_round_ends_when_its_cut_is_reached() {
+    assert_eq!(signalled_for(400, 1), (vec![0x11], 0));
+    assert_eq!(signalled_for(700, 1), (vec![0x11], 2));
 }
 
 #[test]

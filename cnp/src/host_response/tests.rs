@@ -59,6 +59,17 @@ fn one_clear_miss_puts_an_unknown_host_below_even_odds_and_responses_bring_it_ba
     assert_eq!(responsiveness(&known), Responsiveness::Responsive);
 }
 
+/// Law: strikes on flows of a doubted host stay CE, unless it slowed down after a CNP at least once.
+#[test]
+fn a_doubted_host_that_answered_once_is_owed_strikes() {
+    let clear = [vainly(), worked(), worked()];
+    for (history, owed) in [(&clear[..1], false), (&clear[..], true)] {
+        assert_eq!(responsiveness(history), Responsiveness::Unresponsive);
+        let (hosts, _, place) = after(history);
+        assert_eq!(hosts.may_be_owed(&flow(3), place), owed, "{history:?}");
+    }
+}
+
 #[test]
 fn flows_that_saw_the_same_count_once() {
     let once = odds(&[vainly()], SPACING);

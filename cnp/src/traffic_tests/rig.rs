@@ -120,11 +120,16 @@ pub(crate) fn with(tick: Nanos, change: impl FnOnce(&mut Settings)) -> ControlCo
 
 impl Rig {
     pub(crate) fn new(config: &ControlConfig) -> Rig {
+        Rig::of_slots(32_768, config)
+    }
+
+    /// Rig whose worker has this many slots.
+    pub(crate) fn of_slots(slots: usize, config: &ControlConfig) -> Rig {
         let queues = &config.settings.queues;
         let watched = queues
             .iter()
             .fold(0, |ports, queue| ports | queue.port.bit());
-        let (cache, reader) = FlowCache::new(32_768, watched, 65_536, 11);
+        let (cache, reader) = FlowCache::new(slots, watched, 65_536, 11);
         let seen = reader.shared();
         let mut core = ControlCore::new(config);
         assert!(core.attach(reader));

@@ -12,6 +12,7 @@ mod datagrams;
 mod doubt;
 mod foreign;
 mod given;
+mod ports;
 mod psns;
 
 const A: &str = "10.0.1.3";
