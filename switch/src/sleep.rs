@@ -329,6 +329,19 @@ mod tests {
         assert_eq!(first.idle(now, || true), Rest::None, "it looks for a while");
     }
 
+    /// Law: a worker that moved a frame may have put it into another's ring, and wakes it.
+    #[test]
+    fn a_worker_that_moved_a_frame_wakes_the_others() {
+        let wakers = Wakers::new(2).unwrap();
+        let quiet = Arc::new(WorkerStats::default());
+        let [mut first, mut second] = [0, 1].map(|me| worker(&wakers, me, &quiet));
+        let now = Nanos(1_000_000);
+        assert_eq!(second.idle(now, || true), Rest::Arm);
+        assert_eq!(second.idle(now, || true), Rest::TimedOut);
+        assert_eq!(first.moved(now), Rest::None);
+        assert_eq!(second.idle(now, || true), Rest::Woken);
+    }
+
     #[test]
     fn a_frame_found_at_the_last_look_keeps_a_worker_up() {
         let wakers = Wakers::new(1).unwrap();

@@ -409,6 +409,38 @@ fn a_reload_keeps_what_was_set_unless_the_file_changes_it_and_lists_it() {
     );
 }
 
+/// Law: parameters belong to a policy: another one, by `set` or by the file, does not find those that were set for it.
+#[test]
+fn parameters_that_were_set_go_with_their_policy() {
+    const FEW: (&str, &str) = ("npcc.wan0.4.few", "70");
+    let folder = tempfile::tempdir().unwrap();
+    let mut case = Case::new(folder.path());
+    let set = |case: &mut Case, what| case.running.set(what, &case.links, &mut case.fakes);
+    let reload = |case: &mut Case, policy: &str| {
+        let queues = format!("queues: [3, 4], policy: {policy}");
+        std::fs::write(&case.path, BASE.replacen("queues: [3, 4]", &queues, 1)).unwrap();
+        let (effective, _) = case.running.plan_reload(load(&case.path)?)?;
+        case.running
+            .reload(effective, false, &case.links, &mut case.fakes)
+    };
+    let has_few = |case: &Case| {
+        let mut all = case.running.effective().overrides.iter();
+        all.any(|(path, _)| path.ends_with(".parameters.4.few"))
+    };
+    reload(&mut case, "npcc").unwrap();
+    set(&mut case, FEW).unwrap();
+    assert!(has_few(&case));
+    set(&mut case, ("npcc.wan0.4.policy", "npcc")).unwrap();
+    assert!(!has_few(&case), "the policy is set anew");
+    set(&mut case, FEW).unwrap();
+    case.running
+        .unset(None, &case.links, &mut case.fakes)
+        .unwrap();
+    set(&mut case, FEW).unwrap();
+    reload(&mut case, "model").unwrap();
+    assert!(!has_few(&case), "the file has another policy");
+}
+
 #[test]
 fn npcc_of_a_port_is_taken_out_and_put_back_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();

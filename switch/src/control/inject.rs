@@ -137,3 +137,43 @@ impl Injector {
         paths.find(|path| path.port == ingress).or(Some(first))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use npcc_pipeline::route::prefix::Prefix;
+    use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
+    use npcc_pipeline::units::Mac;
+
+    use super::*;
+
+    /// Law: of equal paths to a sender, a CNP takes that by which its flow came in; where that is none of them, any.
+    #[test]
+    fn a_cnp_leaves_by_the_port_that_its_flow_came_in_by() {
+        let capacity = RouteCapacity {
+            ipv4_routes: 4,
+            ipv6_routes: 4,
+            adjacencies: 8,
+            groups: 4,
+        };
+        let (mut routes, mut readers) = RouteWriter::new(capacity, 1);
+        let paths = [1, 2, 3].map(|port| Adjacency {
+            port: PortId(port),
+            dst: Mac([2, 0, 0, 0, 9, port]),
+            ..Adjacency::unusable(Kind::Forward)
+        });
+        let sender: IpAddr = [10, 0, 1, 3].into();
+        routes.insert(Prefix::host(sender), &paths).unwrap();
+        routes.commit();
+        let header = CnpHeader::with_dscp(48);
+        let fib = readers.remove(0);
+        let mut injector = Injector::new(fib, header, Priority::new(6), Vec::new(), Vec::new());
+        injector.refresh();
+        for ingress in [1, 2, 3].map(PortId) {
+            assert_eq!(injector.leaves_by(sender, ingress), Ok(ingress));
+        }
+        let any = injector.leaves_by(sender, PortId(0)).unwrap();
+        assert!(paths.iter().any(|path| path.port == any));
+        let unknown = injector.leaves_by([10, 0, 1, 4].into(), PortId(1));
+        assert_eq!(unknown, Err(Suppressed::NoNeighbor));
+    }
+}

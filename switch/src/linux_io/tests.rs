@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
@@ -175,6 +175,50 @@ fn a_ring_without_room_and_an_interface_that_is_gone_end_nothing() {
     wan_host.send(&bgp()).unwrap();
     from.turn(0);
     assert_eq!(frames.pop().unwrap().1.port, PortId(1));
+}
+
+/// Interface that is readable and fails.
+struct Gone(UnixDatagram);
+
+impl HostPort for Gone {
+    fn recv(&self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn send(&self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Law: an interface that fails is read once in 100 ms.
+#[test]
+fn an_interface_that_fails_rests() {
+    let (ours, host) = UnixDatagram::pair().unwrap();
+    host.send(&[0]).unwrap();
+    let place = Place {
+        port: PortId(0),
+        vlan: 0,
+    };
+    let gone = HostInterface {
+        place,
+        host: Box::new(Gone(ours)),
+    };
+    let stats = Arc::<LinuxStats>::default();
+    let mut from = FromHost::new(vec![gone], vec![0], vec![], Arc::clone(&stats)).unwrap();
+    let begun = Instant::now();
+    for _ in 0..1_000 {
+        from.turn(0);
+    }
+    let rests = begun.elapsed().as_millis() / 100;
+    let failed = u128::from(stats.host_errors.get());
+    assert!(
+        (1..=1 + rests).contains(&failed),
+        "{failed} in {rests} rests"
+    );
 }
 
 /// Makes a worker's path with one port: 10.0.1.1 is ours, the rest of 10.0.1.0/24 is not resolved.

@@ -60,7 +60,7 @@ pub(super) fn serve(
         return Ok(());
     }
     let request = serde_json::from_str(&line);
-    if slot == ClientSlot::Reserved && !request.as_ref().is_ok_and(is_change) {
+    if is_refused(slot, &request) {
         refuse(stream, KEPT);
         return Ok(());
     }
@@ -101,6 +101,11 @@ fn limits(slot: ClientSlot) -> Limits {
             ..Limits::default()
         },
     }
+}
+
+/// Returns true if a client in this slot may not make this request.
+fn is_refused(slot: ClientSlot, request: &serde_json::Result<Request>) -> bool {
+    slot == ClientSlot::Reserved && !request.as_ref().is_ok_and(is_change)
 }
 
 /// Returns true if a request changes something and ends soon (a capture does not).
@@ -379,6 +384,21 @@ mod tests {
         let reply = guarded(|| panic!("as if there were a defect"));
         assert!(matches!(reply, Reply::Error(why) if why.contains("defect")));
         assert_eq!(guarded(|| Reply::Done), Reply::Done);
+    }
+
+    #[test]
+    fn the_reserved_slot_is_for_changes() {
+        let set = || Request::Set {
+            key: "npcc.action".to_owned(),
+            value: "off".to_owned(),
+        };
+        let odd = || serde_json::from_str::<Request>("{}");
+        assert!(!is_refused(ClientSlot::Reserved, &Ok(set())));
+        assert!(is_refused(ClientSlot::Reserved, &Ok(Request::Snapshot)));
+        assert!(is_refused(ClientSlot::Reserved, &odd()));
+        for request in [Ok(set()), Ok(Request::Snapshot), odd()] {
+            assert!(!is_refused(ClientSlot::Shared, &request));
+        }
     }
 
     #[test]

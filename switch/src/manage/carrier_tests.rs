@@ -135,6 +135,52 @@ impl Drop for LinkThread {
     }
 }
 
+/// Folder with an interface `lo`, as sysfs has it; the loopback interface has index 1 in every network namespace.
+struct FakeNet {
+    folder: tempfile::TempDir,
+    carrier: Carrier,
+    start: Instant,
+}
+
+impl FakeNet {
+    /// Has an interface of this index.
+    fn new(index: &str) -> FakeNet {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("lo")).unwrap();
+        let carrier = Carrier::under(folder.path(), 1);
+        let net = FakeNet {
+            folder,
+            carrier,
+            start: Instant::now(),
+        };
+        let files = [
+            ("ifindex", index),
+            ("carrier_changes", "0"),
+            ("carrier_down_count", "0"),
+        ];
+        for (name, text) in files {
+            net.write(name, text);
+        }
+        net
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join("lo").join(name), text).unwrap();
+    }
+
+    /// Returns the link so many milliseconds after the start, and the number of calls of the driver, which says that it is up.
+    fn report(&mut self, millis: u64) -> (LinkReport, usize) {
+        let mut calls = 0;
+        let link = self
+            .carrier
+            .report(self.start + Duration::from_millis(millis), || {
+                calls += 1;
+                UP
+            });
+        (link, calls)
+    }
+}
+
 const UP: LinkReport = LinkReport {
     up: true,
     mbps: Some(100_000),
@@ -197,6 +243,45 @@ fn a_loss_that_the_kernel_reports_late_is_seen_in_one_turn() {
         space.carry(t0, true);
         assert!(link.up(), "the link is back after flap {flap}");
     }
+}
+
+/// Law: a link without carrier is down, also when its driver is due again and reports it up.
+#[test]
+fn a_link_without_carrier_stays_down_whatever_its_driver_says() {
+    let mut net = FakeNet::new("1");
+    net.write("carrier", "0");
+    for second in 0..4 {
+        assert_eq!(
+            net.report(second * 1_000),
+            (LinkReport::down(DownReason::Link), 0)
+        );
+    }
+    net.write("carrier", "1");
+    net.write("carrier_changes", "1");
+    assert_eq!(net.report(4_000), (UP, 1));
+}
+
+/// Law: the folder may show another network namespace, whose interface of the same name is another one.
+#[test]
+fn the_files_of_another_interface_are_not_read() {
+    let mut net = FakeNet::new("7");
+    net.write("carrier", "0");
+    assert_eq!(net.report(0), (UP, 1));
+}
+
+#[test]
+fn a_missing_interface_is_looked_for_once_a_second() {
+    let mut net = FakeNet::new("1");
+    net.write("carrier", "0");
+    let (shown, hidden) = (
+        net.folder.path().join("lo"),
+        net.folder.path().join("hidden"),
+    );
+    std::fs::rename(&shown, &hidden).unwrap();
+    assert_eq!(net.report(0), (UP, 1));
+    std::fs::rename(&hidden, &shown).unwrap();
+    assert_eq!(net.report(999), (UP, 1));
+    assert_eq!(net.report(1_000).1, 0);
 }
 
 #[test]

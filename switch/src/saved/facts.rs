@@ -183,6 +183,22 @@ mod tests {
     }
 
     #[test]
+    fn facts_that_did_not_change_are_not_written_again() {
+        let mut facts = FactsKept {
+            ring: Some(Ring::on_heap(2, 64)),
+            now: Facts::default(),
+        };
+        for (draining, written) in [(None, 0), (Some(7), 1), (Some(7), 1), (None, 2)] {
+            let now = Facts {
+                draining,
+                ..Facts::default()
+            };
+            facts.leave(now).unwrap();
+            assert_eq!(facts.ring.as_ref().unwrap().written(), written);
+        }
+    }
+
+    #[test]
     fn what_was_wanted_comes_back_as_far_as_it_is_to_be_taken_away() {
         let text = "version: 1
 ports:

@@ -146,6 +146,23 @@ mod tests {
         }
     }
 
+    /// Law: counters whose names fall on one place are kept apart.
+    #[test]
+    fn a_place_is_one_counters() {
+        let place = |n: usize| Path::ROOT.at(n).number() % PLACES as u64;
+        let met = |n: &usize| (0..*n).find(|other| place(*other) == place(*n));
+        let (one, other) = (0..).find_map(|n| Some((n, met(&n)?))).unwrap();
+        let show = |ledger: &Ledger, n: usize, live: u64| {
+            let mut count = live;
+            ledger.settle(Path::ROOT.at(n), &mut count);
+            count
+        };
+        let first = ledger(None);
+        assert_eq!((show(&first, one, 10), show(&first, other, 500)), (10, 500));
+        let second = ledger(Some(&first));
+        assert_eq!((show(&second, one, 1), show(&second, other, 2)), (11, 502));
+    }
+
     #[test]
     fn what_was_counted_before_is_added_once() {
         let path = Path::ROOT.then("port").then("dc0").then("rx");

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use npcc_cnp::pair::Evidence;
-use npcc_cnp::table::FlowView;
+use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_heap::records::Ring;
 
 use super::memory;
@@ -80,20 +80,18 @@ impl Pairs {
     pub(super) fn leave(&mut self, flows: &FlowView) {
         let begun = Instant::now();
         if begun >= self.due {
-            self.leave_at(begun, flows);
+            self.leave_at(begun, flows.flows());
             self.due = begun + begun.elapsed() * SHARE;
         }
     }
 
-    /// Leaves the pairs known at a time.
-    pub fn leave_at(&mut self, now: Instant, flows: &FlowView) {
+    /// Leaves the pairs of these flows, as known at a time.
+    pub fn leave_at(&mut self, now: Instant, flows: impl Iterator<Item = FlowSnapshot>) {
         if now >= self.until {
             self.carried.clear();
         }
         // What others reported is theirs to report again: a suggestion would count for more.
-        let known = flows
-            .flows()
-            .filter(|flow| flow.evidence > Evidence::Foreign);
+        let known = flows.filter(|flow| flow.evidence > Evidence::Foreign);
         let mut all: Vec<Words> = Vec::new();
         for flow in known.take(MOST) {
             let key = &flow.flow.key;
@@ -174,11 +172,87 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
 
-    use npcc_cnp::control::ControlCore;
-    use npcc_cnp::control::config::ControlConfig;
+    use npcc_cnp::key::{FlowKey, Qpn, QueueFlow};
+    use npcc_cnp::response::Response;
     use npcc_heap::records::{HEAD, Place};
+    use npcc_pipeline::units::{Nanos, PortId, Priority};
 
     use super::*;
+
+    const SRC: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 1, 3));
+    const DST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 2, 2));
+
+    /// A flow to this queue pair, sent by that one.
+    fn flow(receiver: u32, sender: u32, evidence: Evidence) -> FlowSnapshot {
+        FlowSnapshot {
+            flow: QueueFlow {
+                key: FlowKey::new(SRC, DST, Qpn::new(receiver)),
+                egress: PortId(1),
+                priority: Priority::new(3),
+            },
+            sender_qpn: Qpn::new(sender),
+            evidence,
+            response: Response::default(),
+            ingress: PortId(0),
+            bytes: 0,
+            cnps: 0,
+            would_send: 0,
+            cold: false,
+            refused: None,
+            last_cnp: Nanos::ZERO,
+            first_seen: Nanos::ZERO,
+            last_seen: Nanos::ZERO,
+            near: Nanos::ZERO,
+            far: None,
+            gated: false,
+        }
+    }
+
+    /// Pairs carried from a process that knew queue pair 0x11's sender as 17.
+    fn carried() -> (Pairs, Instant) {
+        let ring = Ring::on_heap(2, 8 * WORDS);
+        ring.push(words(ends(SRC, DST), 0x11, 17));
+        let now = Instant::now();
+        (Pairs::of(ring, now).0, now)
+    }
+
+    /// Receiver's and sender's queue pair of each pair that is left now.
+    fn left(pairs: &Pairs) -> Vec<(u32, u32)> {
+        let (all, _) = pairs.last.as_chunks::<WORDS>();
+        all.iter().map(|pair| parted(pair[WORDS - 1])).collect()
+    }
+
+    /// Law: a pair that packets show takes the place of the one carried, whose sender it may contradict.
+    #[test]
+    fn a_pair_that_packets_show_takes_the_place_of_the_one_carried() {
+        let (mut pairs, now) = carried();
+        pairs.leave_at(now, [flow(0x12, 18, Evidence::Psn)].into_iter());
+        assert_eq!(left(&pairs), [(0x11, 17), (0x12, 18)]);
+        pairs.leave_at(now, [flow(0x11, 19, Evidence::Psn)].into_iter());
+        assert_eq!(left(&pairs), [(0x11, 19)]);
+    }
+
+    /// Law: ends that other switches reported are not left: their reports show them again, and a suggestion would count for more.
+    #[test]
+    fn a_pair_that_another_switch_reported_is_not_left() {
+        let (mut pairs, now) = carried();
+        for evidence in Evidence::ALL {
+            pairs.leave_at(now, [flow(0x12, 18, evidence)].into_iter());
+            let own = !matches!(evidence, Evidence::None | Evidence::Foreign);
+            assert_eq!(left(&pairs).contains(&(0x12, 18)), own, "{evidence:?}");
+        }
+    }
+
+    /// Law: a list that did not change is written once, so that its slot is not written over while the next process reads it.
+    #[test]
+    fn a_list_that_did_not_change_is_not_written_again() {
+        let (mut pairs, now) = carried();
+        let before = pairs.ring.written();
+        for (sender, written) in [(18, 1), (18, 1), (19, 2)] {
+            pairs.leave_at(now, [flow(0x12, sender, Evidence::Psn)].into_iter());
+            assert_eq!(pairs.ring.written() - before, written);
+        }
+    }
 
     /// Law: a pair without a packet is left for ten minutes after each start, and not longer.
     #[test]
@@ -191,15 +265,13 @@ mod tests {
         let words_of_it = (0..place.words()).map(|_| AtomicU64::new(0));
         let memory = Arc::new(words_of_it.collect::<Vec<_>>());
         let ring = || Ring::new(memory.clone(), place);
-        let (src, dst): (IpAddr, IpAddr) = ([10, 0, 1, 3].into(), [10, 0, 2, 2].into());
-        ring().push(words(ends(src, dst), 0x11, 17));
-        let silent = ControlCore::new(&ControlConfig::default()).flows();
+        ring().push(words(ends(SRC, DST), 0x11, 17));
         let mut start = Instant::now();
         let lives = |start: Instant, seconds: u64| {
             let (mut pairs, suggested) = Pairs::of(ring(), start);
             let end = start + Duration::from_secs(seconds);
-            pairs.leave_at(start, &silent);
-            pairs.leave_at(end, &silent);
+            pairs.leave_at(start, std::iter::empty());
+            pairs.leave_at(end, std::iter::empty());
             (suggested.len(), end)
         };
         for _ in 0..3 {

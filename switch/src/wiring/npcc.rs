@@ -299,6 +299,40 @@ mod tests {
     }
 
     #[test]
+    fn the_action_of_a_queue_is_the_weakest_of_the_switchs_and_its_own() {
+        let action = |npcc: &str, own: &str| {
+            let text = format!(
+                "version: 1\nnpcc: {{ action: {npcc} }}\nports:\n  - {{ name: p0, device: net_null0, speed: 100G, npcc: {{ action: {own} }} }}\n"
+            );
+            let config = npcc_config::parse("test.yaml", &text).unwrap().config;
+            let port = config.ports[0].npcc.as_ref().unwrap();
+            action(
+                &config,
+                port,
+                Priority::new(port.priorities().next().unwrap()),
+            )
+        };
+        assert_eq!(action("send", "send"), Action::Send);
+        for (npcc, own) in [("observe", "send"), ("send", "observe")] {
+            assert_eq!(action(npcc, own), Action::Observe, "{npcc} {own}");
+        }
+        assert_eq!(action("off", "observe"), Action::Off);
+    }
+
+    #[test]
+    fn all_ports_are_trusted_unless_some_are_named() {
+        let trusted = |npcc: &str| {
+            let text = format!(
+                "version: 1\nnpcc: {npcc}\nports:\n  - {{ name: p0, device: net_null0, speed: 100G, npcc: {{}} }}\n  - {{ name: p1, device: net_null1, speed: 100G }}\n"
+            );
+            let config = npcc_config::parse("test.yaml", &text).unwrap().config;
+            settings(&config, &[None, None]).trusted_ports
+        };
+        assert_eq!(trusted("{}"), u32::MAX);
+        assert_eq!(trusted("{ trusted_ports: [p1] }"), 0b10);
+    }
+
+    #[test]
     fn the_cnps_of_a_second_are_the_configurations_and_a_reload_changes_them() {
         let settings = |npcc: &str| {
             let text = format!(

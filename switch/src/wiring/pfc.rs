@@ -224,3 +224,76 @@ const fn watchdog(config: &Config) -> WatchdogConfig {
         action: watchdog.action,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: BitRate = BitRate(100_000_000_000);
+    const LOSSLESS: u8 = 1 << 3;
+
+    fn config() -> Config {
+        let text = "version: 1\nqos: { profile: roce-lossless }\nbuffer: { pool: 64MB }\nports:\n  - { name: a, device: '0000:3b:00.0', mtu: 4096 }\n";
+        npcc_config::parse("t.yaml", text).unwrap().config
+    }
+
+    fn state(send: u8, honour: u8, tx_answers: bool) -> PfcState {
+        PfcState {
+            choice: BackendChoice {
+                backend: Backend::None,
+                why: String::new(),
+                suspected: false,
+            },
+            self_test: SelfTest::NotRun,
+            send,
+            honour,
+            rate: BitRate(0),
+            headroom: 0,
+            reserved: 0,
+            xon_offset: 0,
+            receivers: 1,
+            burst: 0,
+            outstanding: None,
+            tx_answers,
+            tells_fill: false,
+            link_pause: None,
+            link_pause_error: None,
+        }
+    }
+
+    /// Law: headroom counts the frames that a driver confirms in batches, and only of a driver that may say what its ring holds.
+    #[test]
+    fn only_a_driver_that_may_answer_is_given_a_batch_more() {
+        let config = config();
+        let [with, without] = [true, false].map(|answers| {
+            let mut ports = [state(LOSSLESS, LOSSLESS, answers)];
+            let _ = buffer(&config, &[RATE], &mut ports);
+            ports[0].headroom
+        });
+        let link = Link::of(&config.ports[0], RATE, config.buffer.loop_time, 1);
+        let batch = link.batch * link.frame();
+        assert!(batch > 0 && (with - without).abs_diff(batch) < 1024);
+    }
+
+    #[test]
+    fn a_sender_goes_on_once_its_group_lies_in_the_reserve() {
+        let mut ports = [state(LOSSLESS, LOSSLESS, false)];
+        let buffer = buffer(&config(), &[RATE], &mut ports);
+        let group = buffer.groups[0][3];
+        assert!(group.lossless && group.reserved > 0);
+        assert_eq!(group.xon, group.reserved);
+    }
+
+    /// Law: a port that obeys pauses has a watchdog, whatever it sends itself.
+    #[test]
+    fn a_watchdog_watches_the_ports_that_obey_pauses() {
+        for (send, honour) in [(0, 0), (LOSSLESS, 0), (0, LOSSLESS), (LOSSLESS, LOSSLESS)] {
+            let lossless = lossless(&config(), &[RATE], &mut [state(send, honour, false)]);
+            assert_eq!(
+                lossless.ports[0].watchdog.is_some(),
+                honour != 0,
+                "{send} {honour}"
+            );
+        }
+    }
+}

@@ -86,6 +86,12 @@ mod tests {
             (written.link.0, written.from.name()),
             (25 * GIG, "link_speed")
         );
+        let stated = of(&port("'0000:3b:00.0', link_speed: 25G"), Some(100_000));
+        assert_eq!(
+            (stated.link.0, stated.from.name()),
+            (25 * GIG, "link_speed"),
+            "whatever the device tells"
+        );
         let vdev = of(&port("net_tap0, speed: 1G"), Some(10_000));
         assert_eq!((vdev.link.0, vdev.from.name()), (GIG, "speed"));
     }

@@ -155,25 +155,29 @@ mod tests {
 
     #[test]
     fn a_command_reaches_every_worker_or_none() {
-        let (rings, mut workers): (Vec<_>, Vec<_>) = (0..3).map(|_| ring()).unzip();
-        let commands = WorkerCommands::new(rings);
-        let now = Duration::ZERO;
-        let all = |count: u8| (0..count).map(down).collect::<Vec<_>>();
-        // The first worker is stuck; the others take their commands at once.
-        for _ in 0..RING / 128 {
-            assert_eq!(commands.enqueue_within(&all(128), now), Ok(()));
-            for worker in &mut workers[1..] {
-                assert_eq!(std::iter::from_fn(|| worker.pop().ok()).count(), 128);
+        for stuck in 0..3 {
+            let (rings, mut workers): (Vec<_>, Vec<_>) = (0..3).map(|_| ring()).unzip();
+            let commands = WorkerCommands::new(rings);
+            let now = Duration::ZERO;
+            let all = |count: u8| (0..count).map(down).collect::<Vec<_>>();
+            // One worker is stuck; the others take their commands at once.
+            let mut idle = workers.remove(stuck);
+            for _ in 0..RING / 128 {
+                assert_eq!(commands.enqueue_within(&all(128), now), Ok(()));
+                for worker in &mut workers {
+                    assert_eq!(std::iter::from_fn(|| worker.pop().ok()).count(), 128);
+                }
             }
+            assert_eq!(commands.enqueue_within(&all(1), now), Err(Unresponsive));
+            assert!(workers.iter().all(Consumer::is_empty), "worker {stuck}");
+            // The worker resumes: no command is lost, and the next is given at once.
+            assert_eq!(std::iter::from_fn(|| idle.pop().ok()).count(), RING);
+            assert_eq!(commands.enqueue_within(&[down(7)], now), Ok(()));
+            workers.push(idle);
+            assert!(workers.iter_mut().all(|worker| matches!(
+                worker.pop(),
+                Ok(WorkerCommand::LinkDown { port: PortId(7) })
+            )));
         }
-        assert_eq!(commands.enqueue_within(&all(1), now), Err(Unresponsive));
-        assert!(workers[1..].iter().all(|worker| worker.is_empty()));
-        // The worker resumes: no command is lost, and the next is given at once.
-        assert_eq!(std::iter::from_fn(|| workers[0].pop().ok()).count(), RING);
-        assert_eq!(commands.enqueue_within(&[down(7)], now), Ok(()));
-        assert!(workers.iter_mut().all(|worker| matches!(
-            worker.pop(),
-            Ok(WorkerCommand::LinkDown { port: PortId(7) })
-        )));
     }
 }

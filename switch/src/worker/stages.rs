@@ -106,6 +106,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_turn_that_was_interrupted_is_not_counted() {
+        for (cycles, frames) in [(INTERRUPTED, 8), (INTERRUPTED + 1, 0)] {
+            let counters = StageCounters::default();
+            let mut profiler = Profiler::default();
+            profiler.cycles[Stage::Parse as usize] = cycles;
+            profiler.count(8, &counters);
+            assert_eq!(counters.frames.get(), frames);
+        }
+    }
+
+    #[test]
     fn one_turn_in_many_is_counted_and_only_with_frames() {
         let (mut profiler, counters) = (Profiler::default(), StageCounters::default());
         for turn in 0..EACH * 4 {

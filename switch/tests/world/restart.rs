@@ -53,7 +53,7 @@ impl World {
     pub fn save(&mut self) {
         let now = self.saved.zero + Duration::from_nanos(self.now);
         let flows = self.control.core.flows();
-        self.saved.pairs.leave_at(now, &flows);
+        self.saved.pairs.leave_at(now, flows.flows());
         self.saved.storms.clear();
         for worker in &self.workers {
             for (port, id) in worker.path.counters().ports().zip((0..).map(PortId)) {
