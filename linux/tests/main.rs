@@ -15,6 +15,7 @@ mod alien_messages;
 mod common;
 mod decoding;
 mod dumps;
+mod effects;
 mod live;
 mod losses;
 mod multipath;
