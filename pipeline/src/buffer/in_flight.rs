@@ -173,6 +173,26 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
+    /// Law: a part of a charge never exceeds it, in bytes either, though a device counted more of them than were charged.
+    #[test]
+    fn a_device_that_counts_too_much_takes_no_more_than_was_charged() {
+        let charge = Charge {
+            group: GroupId::new(WorkerId::FIRST, PortId(0), Priority::new(3)),
+            amount: Amount {
+                bytes: 200,
+                frames: 2,
+            },
+        };
+        let mut in_flight = InFlight::new();
+        assert_eq!(in_flight.add(charge), None);
+        for (bytes, charged) in [(500, 200), (500, 0)] {
+            let mut taken = Amount { bytes, frames: 1 };
+            let part = in_flight.pop(&mut taken).unwrap().amount;
+            assert_eq!((part.bytes, part.frames), (charged, 1));
+        }
+        assert!(in_flight.is_empty());
+    }
+
     proptest! {
         /// Each frame's charge comes back once, in order, to its own group, whatever is added and taken in whatever parts.
         #[test]

@@ -138,3 +138,7 @@ impl Buffer {
         queue.admits(frames, share)
     }
 }
+
+#[cfg(test)]
+#[path = "remote_tests.rs"]
+mod tests;

@@ -278,3 +278,71 @@ impl Capture {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::HeapFrame;
+
+    fn order() -> CaptureOrder {
+        CaptureOrder {
+            id: 1,
+            filter: Filter::all(),
+            ports: u32::MAX,
+            priorities: u8::MAX,
+            snaplen: u16::MAX,
+            tracked: None,
+        }
+    }
+
+    /// A frame of priority 3 from port 0 to port 1, at a stage.
+    fn point(kind: Kind) -> CapturePoint {
+        CapturePoint {
+            ingress: Some(PortId(0)),
+            egress: Some(PortId(1)),
+            priority: Some(Priority::new(3)),
+            ..CapturePoint::of(kind)
+        }
+    }
+
+    #[test]
+    fn a_capture_has_the_frames_of_its_ports_and_priorities_only() {
+        let wants = |ports, priorities, priority: Option<u8>| {
+            let order = CaptureOrder {
+                ports,
+                priorities,
+                ..order()
+            };
+            let point = CapturePoint {
+                priority: priority.map(Priority::new),
+                ..point(Kind::Sent)
+            };
+            order.wants(&point, &[0; 64])
+        };
+        assert!(wants(0b10, u8::MAX, Some(3)) && !wants(0b01, u8::MAX, Some(3)));
+        assert!(wants(0b10, 0b1000, Some(3)) && !wants(0b10, 0b0111, Some(3)));
+        assert!(wants(0b10, u8::MAX, None) && !wants(0b10, 0b1000, None));
+    }
+
+    #[test]
+    fn a_tracked_frame_is_forgotten_when_it_has_left() {
+        let tracked = Arc::new(Tracked::new(4));
+        let (end, _frames, stats) = ends(WorkerId::FIRST);
+        let mut capture = Capture::new(end);
+        capture.set(Some(Box::new(CaptureOrder {
+            tracked: Some(Arc::clone(&tracked)),
+            ..order()
+        })));
+        let frame = HeapFrame::new(&[0; 64]);
+        for (kind, number) in [
+            (Kind::Received, Some(1)),
+            (Kind::Queued, Some(1)),
+            (Kind::Sent, None),
+            (Kind::Sent, None),
+        ] {
+            capture.observe(&point(kind), &frame);
+            assert_eq!(tracked.number(frame.handle()), number, "{kind:?}");
+        }
+        assert_eq!(stats.captured.get(), 3);
+    }
+}

@@ -51,6 +51,19 @@ fn strict_goes_first_and_the_highest_of_them() {
 }
 
 #[test]
+fn a_queue_that_is_set_anew_owes_nothing_and_has_nothing_left() {
+    let queue = Priority::new(0);
+    for sent in [100, 20_000] {
+        let mut scheduler = Scheduler::new(&[Discipline::Dwrr(10); 8]);
+        assert_eq!(scheduler.pick(1, |_| 1_000), Some(queue));
+        scheduler.sent(queue, sent, false);
+        assert_ne!(scheduler.allowance(queue), 0);
+        scheduler.set(queue, Discipline::Dwrr(20));
+        assert_eq!(scheduler.allowance(queue), 0);
+    }
+}
+
+#[test]
 fn an_idle_queue_saves_nothing_up() {
     const QUANTUM: u64 = 50 * 256;
     let lengths = [1000; 8];

@@ -242,3 +242,32 @@ impl Watchdog {
         self.warned = warned;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BitRate;
+
+    /// Law: a watchdog that was called late is polled at its interval again, whatever it missed.
+    #[test]
+    fn missed_polls_are_not_made_up_for() {
+        let mut watchdog = Watchdog::new(WatchdogConfig {
+            detect: Nanos(1_000),
+            share: 50,
+            restore: Nanos(1_000),
+            poll: Nanos(100),
+            action: StormAction::Drop,
+        });
+        let heard = PauseReceiver::new(u8::MAX, BitRate(1_000_000_000));
+        let counters = FlowCounters::default();
+        let mut polls = Vec::new();
+        for now in (0..300).chain(5_000..5_400).map(Nanos) {
+            if watchdog.is_due(now) {
+                polls.push(now.0);
+                watchdog.poll(now, &heard, |_| None, &counters);
+            }
+        }
+        let late = polls.iter().filter(|now| **now >= 5_000);
+        assert!(late.count() <= 5, "one late, and one each 100: {polls:?}");
+    }
+}

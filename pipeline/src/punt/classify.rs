@@ -286,3 +286,7 @@ fn upper_of_sent_v6(packet: &[u8]) -> Option<Upper<'_>> {
     let (header, _) = Ipv6::ref_from_prefix(packet).ok()?;
     upper_of_v6(packet, header, header.dst[0] == 0xff).ok()
 }
+
+#[cfg(test)]
+#[path = "classify_tests.rs"]
+mod tests;

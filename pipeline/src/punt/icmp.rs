@@ -219,3 +219,22 @@ fn write_icmp(icmp: &mut [u8], ([kind, code], word): ([u8; 2], u32), pseudo: u16
     *place = [high, low];
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::HeapFrame;
+
+    #[test]
+    fn an_error_fits_the_mtu_it_leaves_by() {
+        let mut packet = [0; 1_500];
+        (packet[0], packet[9]) = (0x45, 17);
+        let source = [10, 0, 1, 1].into();
+        for (mtu, length) in [(296, 296), (1_500, LONGEST_V4)] {
+            let mut buf = HeapFrame::new(&packet);
+            let about = (0, packet.len());
+            assert!(make(&mut buf, about, IcmpError::NoRoute, (source, mtu)));
+            assert_eq!(buf.data().len(), length);
+        }
+    }
+}

@@ -127,3 +127,23 @@ impl Account {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Law: the account never runs ahead of a link whose clock is slow, and stays ahead of the shaper, which has 999 parts in 1,000.
+    #[test]
+    fn the_account_drains_a_little_slower_than_the_link() {
+        for gig in [1, 10, 25, 100, 400] {
+            let rate = BitRate(gig * 1_000_000_000);
+            let link = rate.bytes_in(Nanos::from_millis(10));
+            let sent = Account::new(rate, 512).sent_in(Nanos::from_millis(10));
+            let parts = sent * 10_000 / link;
+            assert!(
+                (9_990..=9_995).contains(&parts),
+                "{gig}G: {parts} of 10,000"
+            );
+        }
+    }
+}

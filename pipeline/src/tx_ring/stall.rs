@@ -47,3 +47,20 @@ impl Stall {
         self.count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_has_stalled_once_its_link_would_have_been_noticed_down() {
+        let mut stall = Stall::new();
+        let begun = Nanos::from_millis(1);
+        stall.goes_on(begun);
+        let due = begun + LINK_NOTICED + STALL;
+        for (now, count) in [(Nanos(due.0 - 1), 0), (due, 1), (due + STALL, 2)] {
+            stall.goes_on(now);
+            assert_eq!(stall.count(), count);
+        }
+    }
+}

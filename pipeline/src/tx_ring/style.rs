@@ -96,3 +96,42 @@ impl Style {
 
 /// Most frames that a driver of [`Style::FromOldest`] has sent and not confirmed, as far as a bound counts them.
 pub const BATCH: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::FrameVec;
+
+    /// Ring of 256 descriptors whose driver calls all of them full.
+    struct Full;
+
+    impl Device<u16> for Full {
+        fn descriptors(&self) -> u16 {
+            256
+        }
+
+        fn is_full(&self, _: u16) -> Option<bool> {
+            Some(true)
+        }
+
+        fn send(&mut self, _: &mut FrameVec<u16>, _: usize) -> usize {
+            0
+        }
+
+        fn length(&self, _: &u16) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn a_ring_that_is_half_full_teaches_nothing() {
+        for (given, learned) in [
+            (95, Some(Style::Rounded)),
+            (96, None),
+            (255, None),
+            (256, None),
+        ] {
+            assert_eq!(Style::learn(&Full, given), learned, "{given}");
+        }
+    }
+}

@@ -78,3 +78,38 @@ impl Trust {
         may
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns true if frames taken at these times, in us, by a ring that is called full each time lose the driver its trust; one confirmed
+    /// frame comes before the frame of this place.
+    fn is_lost(times: &[u64], confirmed: usize) -> bool {
+        let mut trust = Trust::new();
+        let taken = times.iter().enumerate().map(|(place, time)| {
+            let now = Nanos::from_micros(*time);
+            if place == confirmed {
+                trust.confirms();
+            }
+            trust.says_full(now);
+            trust.takes(now)
+        });
+        taken.fold(false, |lost, now| lost | now)
+    }
+
+    #[test]
+    fn three_disproofs_in_different_milliseconds_lose_trust() {
+        const NEVER: usize = usize::MAX;
+        assert!(is_lost(&[5_000, 6_000, 7_000], NEVER));
+        assert!(
+            !is_lost(&[5_000, 5_400, 5_800, 6_000], NEVER),
+            "two of them"
+        );
+        assert!(
+            !is_lost(&[5_000, 6_000, 7_000, 8_000], 2),
+            "it ended the doubt"
+        );
+        assert!(is_lost(&[5_000, 6_000, 7_000, 8_000, 9_000], 2));
+    }
+}
