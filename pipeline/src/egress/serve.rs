@@ -1,7 +1,8 @@
 //! Service of a port's queues: which queue sends next, and how much it sends at once.
 //!
 //! Law: frames sent together in a grant would have been sent one by one in the same order. A grant ends with the queue's
-//! deficit, with its rate or the port's, or after each frame where a minimum rate may take precedence.
+//! deficit, with its rate or the port's; one for a minimum rate has one frame. Rates are refilled once, before the first grant,
+//! so that no minimum rate becomes due between two frames of a grant.
 
 use std::hint::black_box;
 
@@ -249,12 +250,7 @@ impl EgressPort {
         Some(Grant {
             priority,
             bytes: self.scheduler.allowance(priority),
-            // A minimum rate may take precedence after every frame.
-            frames: if offered & self.has_min_rate == 0 {
-                BURST
-            } else {
-                1
-            },
+            frames: BURST,
         })
     }
 
