@@ -139,6 +139,12 @@ fn minimum_and_highest_rates() {
         "{sent:?}"
     );
     assert!(sent[0] > at(7 * GIG), "{sent:?}");
+    // Of what it got beyond its minimum rate nothing is held against it.
+    let sent = serve(&mut rig, 0b0100_0101, |_| 1000, 2 * time, time);
+    assert!(
+        sent[0].abs_diff(at(GIG)) <= at(GIG) / 100 + 60_000,
+        "{sent:?}"
+    );
 }
 
 const LEN: usize = 1024;

@@ -490,6 +490,25 @@ impl TxSink<HeapFrame> for Bounded {
     }
 }
 
+/// Law: runs of several queues that bypass them together leave within one budget, and one frame.
+#[test]
+fn runs_of_several_queues_fit_the_budget_together() {
+    const CREDIT: i64 = 5_000;
+    let mut path = path(super::AMPLE);
+    for tos in [0, 106] {
+        let mut frames = burst_to("10.0.2.2", 0, 4, 1_000, tos);
+        path.ingress(DC, &mut frames, Nanos(1_000_000));
+    }
+    assert_eq!(path.egress_side.bypass[WAN].frames(), 8);
+    let mut out = Bounded {
+        frames: Vec::new(),
+        credit: CREDIT,
+    };
+    path.egress(WAN, &mut out, Nanos(1_000_000));
+    let frame = i64::from(out.frames[0].wire_len());
+    assert!((1 - frame..=0).contains(&out.credit), "{}", out.credit);
+}
+
 /// No more is scheduled than the device's ring takes, and one frame. Earlier defect: up to a burst, or 20 us of the rate,
 /// was in hand when the peer's XOFF came, and was sent regardless: ten times what an IEEE peer's headroom holds.
 #[test]
