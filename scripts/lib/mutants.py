@@ -327,7 +327,8 @@ def main():
         return 0
 
     make_tree(packages)
-    executables = build(packages, [options.of] if options.of else [])
+    built = {name: packages[name] for name in dict.fromkeys(mutant["package"] for mutant in mutants)}
+    executables = build(built, [options.of] if options.of else [])
     Executable.threads = options.threads or Executable.threads
     if options.build:
         return 0
