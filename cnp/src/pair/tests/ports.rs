@@ -8,7 +8,7 @@ fn an_endpoint_that_went_quiet_when_the_other_began_is_no_partner() {
     for (again, evidence) in [(false, Evidence::None), (true, Evidence::Port)] {
         let mut book = Book::new();
         let read_psn = |_: usize, _: SlotRef| Some(10_000);
-        let mut pass = |book: &mut Book, packet: PacketSample| {
+        let pass = |book: &mut Book, packet: PacketSample| {
             let packet = PacketSample {
                 psn: 10_000,
                 ..packet
