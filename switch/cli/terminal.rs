@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use npcc_appliance::fault;
 
 use super::Failure;
 
@@ -47,6 +48,7 @@ pub(super) fn repeat(
 fn watch_output(stop: &AtomicBool, restore: fn()) {
     while !has_hung_up(PollTimeout::from(POLL_MS)) {
         if stop.load(Ordering::Relaxed) {
+            fault::hangs("leave");
             std::thread::sleep(GRACE);
             restore();
             break;

@@ -78,6 +78,14 @@ fn is_time() -> bool {
     std::path::Path::new(&until).exists()
 }
 
+/// Stays here for a minute and says so in the log, if a fault is injected at this place.
+pub fn hangs(place: &str) {
+    if strikes(place) {
+        crate::log::note(&format!("a fault was injected: `{place}` hangs"));
+        std::thread::sleep(Duration::from_secs(60));
+    }
+}
+
 /// Waits here until the file named by `NPCC_FAULT_UNTIL` exists, if a fault is injected at this place; a minute at most.
 pub fn waits(place: &str) {
     if !strikes(place) {

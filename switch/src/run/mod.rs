@@ -124,9 +124,7 @@ pub fn run<P: Probe>(
         deadline.is_some_and(|deadline| Instant::now() >= deadline) || threads.has_ended()
     });
     service::stopping();
-    if fault::strikes("stop") {
-        std::thread::sleep(Duration::from_secs(60));
-    }
+    fault::hangs("stop");
     threads.end()?;
     aftermath::ends_in_order(recorder.as_deref());
     // Taking the last snapshot saves it like every other.
