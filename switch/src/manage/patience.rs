@@ -130,9 +130,20 @@ mod tests {
     use std::io::{BufRead, BufReader};
     use std::sync::Arc;
 
-    const SHORT: Limits = Limits {
-        idle: Duration::from_millis(100),
-        overall: Duration::from_millis(400),
+    const SHORT: Duration = Duration::from_millis(100);
+    /// A wait that no other limit ends would take so long.
+    const HOUR: Duration = Duration::from_secs(3_600);
+    const IDLE: Limits = Limits {
+        idle: SHORT,
+        overall: HOUR,
+    };
+    const OVERALL: Limits = Limits {
+        idle: HOUR,
+        overall: SHORT,
+    };
+    const NONE: Limits = Limits {
+        idle: HOUR,
+        overall: HOUR,
     };
 
     /// Returns the time that reading a line took, and the error that ended it.
@@ -148,24 +159,21 @@ mod tests {
     fn a_silent_client_is_left_after_the_idle_time_and_a_slow_one_after_the_overall_time() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let going = AtomicBool::new(false);
-        let (time, why) = read(&ours, &going, SHORT);
+        let (time, why) = read(&ours, &going, IDLE);
         assert_eq!(why, ErrorKind::TimedOut);
-        assert!(time >= SHORT.idle && time < SHORT.overall, "{time:?}");
+        assert!(time >= SHORT, "{time:?}");
         let writer = std::thread::spawn(move || {
             // Until the reader is gone, or the test has failed.
-            for _ in 0..100 {
+            for _ in 0..2_000 {
                 if (&theirs).write(b"x").is_err() {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        let (time, why) = read(&ours, &going, SHORT);
+        let (time, why) = read(&ours, &going, OVERALL);
         assert_eq!(why, ErrorKind::TimedOut);
-        assert!(
-            time >= SHORT.overall && time < 5 * SHORT.overall,
-            "{time:?}"
-        );
+        assert!(time >= SHORT, "{time:?}");
         drop(ours);
         writer.join().unwrap();
     }
@@ -174,7 +182,7 @@ mod tests {
     fn a_client_that_does_not_read_is_left() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let going = AtomicBool::new(false);
-        let mut patience = Patience::new(&ours, SHORT, &going).unwrap();
+        let mut patience = Patience::new(&ours, IDLE, &going).unwrap();
         patience.answer();
         let ended = patience.write_all(&vec![b'x'; 16 << 20]);
         assert_eq!(ended.unwrap_err().kind(), ErrorKind::TimedOut);
@@ -189,15 +197,12 @@ mod tests {
             std::thread::sleep(Duration::from_millis(60));
             setter.store(true, Ordering::Relaxed);
         });
-        let (time, why) = read(&ours, &stop, Limits::default());
+        let (_, why) = read(&ours, &stop, NONE);
         assert_eq!(why, ErrorKind::ConnectionAborted);
-        assert!(time < Duration::from_secs(2), "{time:?}");
-        let mut patience = Patience::new(&ours, Limits::default(), &stop).unwrap();
+        let mut patience = Patience::new(&ours, NONE, &stop).unwrap();
         patience.answer();
         assert!(patience.write_all(b"what fits is still told").is_ok());
-        let begun = Instant::now();
         let ended = patience.write_all(&vec![b'x'; 16 << 20]);
         assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionAborted);
-        assert!(begun.elapsed() < Duration::from_secs(2));
     }
 }

@@ -35,14 +35,24 @@ impl<K: Eq + Hash> Cache<K> {
         requested: K,
         make: impl FnOnce() -> Result<String, E>,
     ) -> Result<Bytes, E> {
-        let begun = Instant::now();
+        self.get_by(Instant::now, requested, make)
+    }
+
+    /// Does what [`Cache::get`] does, by this clock.
+    fn get_by<E>(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        requested: K,
+        make: impl FnOnce() -> Result<String, E>,
+    ) -> Result<Bytes, E> {
+        let begun = clock();
         if let Some(answer) = self.0.get(&requested)
             && begun < answer.until
         {
             return Ok(answer.bytes.clone());
         }
         let bytes = Bytes::from(make()?);
-        let now = Instant::now();
+        let now = clock();
         let fresh = FRESH.max(now.duration_since(begun) * TIMES);
         let answer = Answer {
             until: now + fresh,
@@ -55,26 +65,36 @@ impl<K: Eq + Hash> Cache<K> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
     fn an_answer_is_kept_for_a_moment_and_longer_if_it_took_long() {
         let mut cache = Cache::default();
         let mut made = 0;
+        let now = Cell::new(Instant::now());
+        let pass = |time: Duration| now.set(now.get() + time);
         let mut ask = |requested: &'static str, takes: Duration| {
-            cache.get(requested, || {
-                made += 1;
-                std::thread::sleep(takes);
-                Ok::<_, ()>(made.to_string())
-            })
+            cache.get_by(
+                || now.get(),
+                requested,
+                || {
+                    made += 1;
+                    pass(takes);
+                    Ok::<_, ()>(made.to_string())
+                },
+            )
         };
         let (quick, slow) = (Duration::ZERO, Duration::from_millis(60));
         assert_eq!(ask("a", quick).unwrap(), "1");
         assert_eq!(ask("a", quick).unwrap(), "1");
         assert_eq!(ask("b", slow).unwrap(), "2");
-        std::thread::sleep(Duration::from_millis(150));
+        pass(Duration::from_millis(150));
         assert_eq!(ask("a", quick).unwrap(), "3");
         assert_eq!(ask("b", quick).unwrap(), "2", "fresh for 600 ms");
+        pass(Duration::from_millis(450));
+        assert_eq!(ask("b", quick).unwrap(), "4", "and no longer");
     }
 
     #[test]

@@ -160,6 +160,10 @@ mod tests {
 
     impl Served {
         fn new() -> Served {
+            Served::with(SHORT)
+        }
+
+        fn with(limits: Limits) -> Served {
             let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
             let address = listener.socket.local_addr().unwrap();
             let heartbeat = Heartbeat::default();
@@ -176,7 +180,7 @@ mod tests {
                     }),
                 );
             let router = super::super::hosts::guarded(router, &["a".to_owned()]);
-            let thread = std::thread::spawn(move || listener.serve(&router, SHORT, &heartbeat));
+            let thread = std::thread::spawn(move || listener.serve(&router, limits, &heartbeat));
             Served {
                 address,
                 stop,
@@ -187,7 +191,7 @@ mod tests {
         fn connect(&self) -> TcpStream {
             let stream = TcpStream::connect(self.address).unwrap();
             stream
-                .set_read_timeout(Some(Duration::from_secs(10)))
+                .set_read_timeout(Some(Duration::from_secs(40)))
                 .unwrap();
             stream
         }
@@ -262,7 +266,7 @@ mod tests {
         let served = Served::new();
         let (answer, time) = served.ask(b"GET / HTTP/1.1\r\nHost:");
         assert!(!answer.contains(" 200 "), "{answer}");
-        assert!(time >= SHORT.head && time < 5 * SHORT.whole, "{time:?}");
+        assert!(time >= SHORT.head, "{time:?}");
         let long = format!(
             "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
             "x".repeat(64 << 10)
@@ -287,6 +291,7 @@ mod tests {
         stream
             .write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
             .unwrap();
+        // The stimulus: it does not read for longer than it may.
         std::thread::sleep(2 * SHORT.whole);
         served.serves();
         assert!(rest(&mut stream).len() < 32 << 20, "it was cut off");
@@ -294,13 +299,17 @@ mod tests {
 
     #[test]
     fn those_that_hold_on_make_room_for_those_that_come() {
-        let served = Served::new();
-        let begun = Instant::now();
+        // They hold on for longer than the client waits for its answer.
+        let hour = Duration::from_secs(3_600);
+        let served = Served::with(Limits {
+            whole: hour,
+            head: hour,
+            ..SHORT
+        });
         let held: Vec<TcpStream> = (0..10 * SHORT.connections)
             .map(|_| served.connect())
             .collect();
         served.serves();
-        assert!(begun.elapsed() < SHORT.head, "{:?}", begun.elapsed());
         drop(held);
     }
 
