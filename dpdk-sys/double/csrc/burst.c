@@ -158,7 +158,7 @@ uint16_t double_rx_burst(void *rx, struct rte_mbuf **mbufs, uint16_t count)
 	struct port *port = queue->port;
 	uint16_t n = 0;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	pump(port, true);
 	for (; n < count && queue->filled > 0; n++) {
 		struct rte_mbuf *first = queue->ring[queue->head], *fresh[LONGEST / 64];
@@ -176,7 +176,7 @@ uint16_t double_rx_burst(void *rx, struct rte_mbuf **mbufs, uint16_t count)
 		queue->filled -= buffers;
 		mbufs[n] = first;
 	}
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	return n;
 }
 
@@ -200,7 +200,7 @@ uint16_t double_tx_burst(void *tx, struct rte_mbuf **mbufs, uint16_t count)
 	uint64_t freed, bytes, frames;
 	uint16_t taken;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	pump(port, false);
 	for (uint16_t i = 0; i < count; i++)
 		lengths[i] = wire_bytes(mbufs[i]);
@@ -217,7 +217,7 @@ uint16_t double_tx_burst(void *tx, struct rte_mbuf **mbufs, uint16_t count)
 		port->counts.ring_frames_most = RTE_MAX(frames, port->counts.ring_frames_most);
 		report_write(port);
 	}
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	return taken;
 }
 
@@ -227,11 +227,11 @@ int double_tx_status(void *tx, uint16_t offset)
 	struct port *port = queue->port;
 	int status;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	pump(port, false);
 	port->counts.status_calls++;
 	status = card_status(port->card, queue->index, offset);
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	if (status < 0)
 		return -EINVAL;
 	return status == 1 ? RTE_ETH_TX_DESC_FULL : RTE_ETH_TX_DESC_DONE;
@@ -245,9 +245,9 @@ int double_rx_status(void *rx, uint16_t offset)
 
 	if (offset >= queue->descriptors)
 		return -EINVAL;
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	port->counts.rx_status_calls++;
 	done = offset < queue->filled;
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	return done ? RTE_ETH_RX_DESC_DONE : RTE_ETH_RX_DESC_AVAIL;
 }

@@ -8,6 +8,7 @@
 #ifndef NPCC_DOUBLE_H
 #define NPCC_DOUBLE_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -171,6 +172,21 @@ struct port {
 	struct counts counts;
 	int report;
 };
+
+/*
+ * Takes the port's lock. Its holder may be in a system call, or kept from its core: whoever waits gives the core to others meanwhile. A waiter
+ * that spins keeps the holder of another card's lock from the core, and with two switches on two cores each waited for the other's time slice.
+ */
+static inline void double_lock(struct port *port)
+{
+	while (rte_spinlock_trylock(&port->lock) == 0)
+		sched_yield();
+}
+
+static inline void double_unlock(struct port *port)
+{
+	rte_spinlock_unlock(&port->lock);
+}
 
 /* A call during which the link may go down, as the peer sees it. */
 void double_moment(struct port *port, enum moment moment);

@@ -29,14 +29,14 @@ static int configure(struct rte_eth_dev *dev)
 	struct port *port = dev->data->dev_private;
 	int rc = 0;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	port->counts.configures++;
 	port->counts.dcb_configures += (dev->data->dev_conf.txmode.mq_mode & RTE_ETH_MQ_TX_DCB) != 0;
 	if (port->answers.mtu == MTU_CONFIGURE)
 		rc = take_mtu(port, dev->data->mtu);
 	double_moment(port, MOMENT_CONFIGURE);
 	report_write(port);
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	return rc;
 }
 
@@ -46,7 +46,7 @@ static int start(struct rte_eth_dev *dev)
 	struct rte_eth_dev_data *data = dev->data;
 	int rc = 0;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	port->opened = rte_rdtsc();
 	if (port->answers.mtu == MTU_START)
 		rc = take_mtu(port, data->mtu);
@@ -58,7 +58,7 @@ static int start(struct rte_eth_dev *dev)
 		double_honor(port);
 	}
 	report_write(port);
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	for (uint16_t i = 0; i < data->nb_rx_queues; i++)
 		data->rx_queue_state[i] = RTE_ETH_QUEUE_STATE_STARTED;
 	for (uint16_t i = 0; i < data->nb_tx_queues; i++)
@@ -71,7 +71,7 @@ static int stop(struct rte_eth_dev *dev)
 	struct port *port = dev->data->dev_private;
 	struct rte_eth_dev_data *data = dev->data;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	data->dev_started = 0;
 	double_moment(port, MOMENT_STOP);
 	double_drain(port);
@@ -79,7 +79,7 @@ static int stop(struct rte_eth_dev *dev)
 	port->card = NULL;
 	port->counts.stops++;
 	report_write(port);
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	for (uint16_t i = 0; i < data->nb_rx_queues; i++)
 		data->rx_queue_state[i] = RTE_ETH_QUEUE_STATE_STOPPED;
 	for (uint16_t i = 0; i < data->nb_tx_queues; i++)
@@ -177,10 +177,10 @@ static int set_link(struct rte_eth_dev *dev, bool up)
 
 	if (rc == 0 && port->answers.peer_sees)
 		rc = wire_set_up(&port->wire, up);
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	port->counts.flaps += !up && rc == 0 && port->answers.peer_sees;
 	report_write(port);
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	return rc;
 }
 
@@ -213,12 +213,12 @@ static int mtu_set(struct rte_eth_dev *dev, uint16_t mtu)
 	struct port *port = dev->data->dev_private;
 	int rc;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	port->counts.mtu_sets++;
 	rc = take_mtu(port, mtu);
 	double_moment(port, MOMENT_MTU_SET);
 	report_write(port);
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	return rc;
 }
 
@@ -226,13 +226,13 @@ static int stats_get(struct rte_eth_dev *dev, struct rte_eth_stats *stats)
 {
 	struct port *port = dev->data->dev_private;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	double_advance(port);
 	*stats = port->stats;
 	stats->imissed = wire_missed(&port->wire);
 	stats->rx_nombuf = dev->data->rx_mbuf_alloc_failed;
 	report_write(port);
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	return 0;
 }
 
@@ -240,12 +240,12 @@ static int stats_reset(struct rte_eth_dev *dev)
 {
 	struct port *port = dev->data->dev_private;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	port->stats = (struct rte_eth_stats){0};
 	(void)wire_missed(&port->wire);
 	port->wire.missed = 0;
 	dev->data->rx_mbuf_alloc_failed = 0;
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	return 0;
 }
 

@@ -71,7 +71,7 @@ int double_flow_ctrl_set(struct rte_eth_dev *dev, struct rte_eth_fc_conf *conf)
 	struct port *port = dev->data->dev_private;
 	int rc = port->answers.flow_ctrl_set;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	port->counts.flow_ctrl_sets++;
 	if (rc == 0)
 		rc = check(port, MOMENT_FLOW_CTRL_SET, conf);
@@ -82,7 +82,7 @@ int double_flow_ctrl_set(struct rte_eth_dev *dev, struct rte_eth_fc_conf *conf)
 		double_moment(port, MOMENT_FLOW_CTRL_SET);
 	}
 	report_write(port);
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	return rc;
 }
 
@@ -91,7 +91,7 @@ int double_pfc_set(struct rte_eth_dev *dev, struct rte_eth_pfc_conf *conf)
 	struct port *port = dev->data->dev_private;
 	int rc = port->answers.pfc_set;
 
-	rte_spinlock_lock(&port->lock);
+	double_lock(port);
 	port->counts.pfc_sets++;
 	if (rc == 0)
 		rc = check(port, MOMENT_PFC_SET, &conf->fc);
@@ -105,7 +105,7 @@ int double_pfc_set(struct rte_eth_dev *dev, struct rte_eth_pfc_conf *conf)
 		double_moment(port, MOMENT_PFC_SET);
 	}
 	report_write(port);
-	rte_spinlock_unlock(&port->lock);
+	double_unlock(port);
 	return rc;
 }
 
