@@ -3,12 +3,12 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::common::Nats;
 use crate::common::nats::addresses;
 use npcc_feed::bus::{BusCounts, Link, Published, connect};
 use npcc_feed::settings::{Bus, Settings};
+use npcc_testkit::wait::LONG;
 
 /// Starts a server that greets a client, answers its first ping, and reads no further. Returns its address.
 fn stuck_server() -> String {
@@ -38,7 +38,7 @@ async fn stuck_link() -> (Link, Arc<BusCounts>) {
     };
     let counts = Arc::new(BusCounts::default());
     let link = Link::open(&bus, "npcc.dc1.edge-1", &counts).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(20), link.reconnected())
+    tokio::time::timeout(LONG, link.reconnected())
         .await
         .unwrap();
     (link, counts)

@@ -120,6 +120,7 @@ fn after_both_servers_were_gone_copies_become_equal() {
             pair[1]
                 .switch
                 .sees((0..50).map(|number| end(number, change + u64::from(round))));
+            // The stimulus: changes over a while.
             std::thread::sleep(pause());
         }
         assert!(!is_exchanged(&pair));
@@ -158,6 +159,7 @@ fn after_a_partition_of_the_pair_copies_become_equal() {
                 .switch
                 .sees((0..50).map(|number| end(number, version)));
             pair[0].switch.drops([end(500 + round, 1).key()]);
+            // The stimulus: changes over a while.
             std::thread::sleep(pause());
         }
         assert!(!is_exchanged(&pair));
@@ -186,7 +188,7 @@ fn a_server_that_hangs_is_noticed() {
     };
     stop(SIGSTOP);
     pair[0].switch.sees((0..1000).map(|number| end(number, 2)));
-    // Longer than two pings, so that both feeds find out.
+    // The stimulus: longer than two pings, so that both feeds find out.
     std::thread::sleep(Duration::from_secs(2));
     assert!(!is_exchanged(&pair));
     stop(SIGCONT);
@@ -221,6 +223,7 @@ fn a_slow_feed_loses_rows_and_makes_up_for_them() {
         pair[0]
             .switch
             .sees((0..10_000).map(|number| end(number, version)));
+        // The stimulus: changes over a while.
         std::thread::sleep(Duration::from_millis(200));
     }
     let before = pair[0].feed.resident();
@@ -256,6 +259,7 @@ fn without_a_bus_memory_is_bounded_and_the_switch_is_read() {
             pair[0]
                 .switch
                 .drops(numbers().map(|number| end(number, 1).key()));
+            // The stimulus: changes over a while.
             std::thread::sleep(Duration::from_millis(200));
         }
     };
@@ -285,7 +289,7 @@ fn wrong_credentials_are_waited_out() {
     until("the ends of its own switch", LONG, || {
         pair[0].state()["feed"]["ends"] == 100
     });
-    // Several attempts of the other feed.
+    // The stimulus: time for several attempts of the other feed.
     std::thread::sleep(Duration::from_secs(1));
     assert!(pair.iter_mut().all(|edge| edge.feed.is_running()));
     assert!(pair[1].switch.suggested("edge-1").is_empty());

@@ -1,5 +1,7 @@
 //! Commands of an operator: check, doctor, fleet, history and trial.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::nats::addresses;
@@ -182,6 +184,8 @@ fn doctor_says_what_a_box_may_not_do_and_whose_clock_is_off() {
     );
     // The other box's state, with a clock that is a minute behind.
     let (address, password) = (addresses(&servers)[0].clone(), "change-me-2".to_owned());
+    let ended = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&ended);
     let late = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -191,7 +195,7 @@ fn doctor_says_what_a_box_may_not_do_and_whose_clock_is_off() {
             let options =
                 async_nats::ConnectOptions::new().user_and_password("edge-2".to_owned(), password);
             let client = options.connect(address).await.unwrap();
-            for _ in 0..150 {
+            while !ends.load(Ordering::Relaxed) {
                 let now = std::time::SystemTime::now()
                     .duration_since(std::time::UNIX_EPOCH)
                     .unwrap();
@@ -201,11 +205,14 @@ fn doctor_says_what_a_box_may_not_do_and_whose_clock_is_off() {
                     .publish("npcc.dc1.edge-2.state", state.to_string().into())
                     .await
                     .unwrap();
+                // The stimulus: a state now and then.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
     });
     let (well, said) = doctor(&settings);
+    ended.store(true, Ordering::Relaxed);
+    late.join().unwrap();
     assert!(!well && said.contains("[permissions-too-narrow]"), "{said}");
     assert!(
         said.contains("may not publish npcc.dc1.edge-1.doctor"),
@@ -216,7 +223,6 @@ fn doctor_says_what_a_box_may_not_do_and_whose_clock_is_off() {
         "{said}"
     );
     assert!(said.contains("[clock]") && said.contains("-60"), "{said}");
-    late.join().unwrap();
 }
 
 /// The settings that the package ships are as they should be, but for the password, which they name and do not have.

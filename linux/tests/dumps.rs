@@ -16,6 +16,7 @@ fn compare_under(
     untouched: impl Fn(&Prefix) -> bool,
     churn: impl Fn(u32) -> Vec<String> + Sync,
 ) -> Vec<Prefix> {
+    // The stimulus lasts for so long.
     let until = Instant::now() + Duration::from_secs(3);
     std::thread::scope(|threads| {
         threads.spawn(|| {

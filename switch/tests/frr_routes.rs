@@ -132,15 +132,15 @@ impl Drop for Frr {
     }
 }
 
-/// The link goes by its carrier or by its switch; how soon lookups take the other, and what was read until then.
-fn a_member_goes_with_its_link(test: &str, routes: u32) {
+/// The link goes by its carrier or by its switch. Returns how soon lookups took the other, and prints what was read until then.
+fn a_member_goes_with_its_link(test: &str, routes: u32) -> [Duration; 2] {
     let mut rack = Rack::new(test, 64 << 20);
     let _frr = Frr::start(&rack.space, routes);
     let last = v4(routes - 1).replace(".0/24", ".1");
     let learned = rack.until(|rack| rack.ports(&last) == [0, 1]);
     rack.settle();
     println!("{routes} routes of bgpd's by two next hops: learned in {learned:?}");
-    for how in ["carrier", "switch"] {
+    ["carrier", "switch"].map(|how| {
         let counts = |rack: &Rack| rack.handle().status().counts;
         let before = counts(&rack);
         match how {
@@ -158,14 +158,11 @@ fn a_member_goes_with_its_link(test: &str, routes: u32) {
             after.messages - before.messages,
             after.routes - before.routes,
         );
-        // The kernel takes a loss of carrier at once, or a second after the one before, whichever device had that
-        // (Linux, `linkwatch_schedule_work()`). Workers pass over the port before, by themselves.
-        assert!(moved < Duration::from_secs(3), "{moved:?}");
         for n in [0, routes / 2, routes - 1] {
             assert_eq!(rack.ports(&v4(n).replace(".0/24", ".1")), [0]);
         }
         rack.agrees();
-        // FRR forgets its group.
+        // The stimulus: FRR forgets its group.
         std::thread::sleep(Duration::from_secs(2));
         match how {
             "carrier" => rack.handle().carrier(PortId(1), true),
@@ -179,7 +176,8 @@ fn a_member_goes_with_its_link(test: &str, routes: u32) {
         rack.until(|rack| rack.ports(&last) == [0, 1]);
         rack.settle();
         rack.agrees();
-    }
+        moved
+    })
 }
 
 #[test]
@@ -190,5 +188,9 @@ fn routes_of_frr_move_when_a_member_goes_with_its_link() {
 #[test]
 #[ignore = "takes a minute: scripts/test-long linux"]
 fn two_hundred_thousand_routes_of_frr_move_when_a_member_goes_with_its_link() {
-    a_member_goes_with_its_link("frrmembers", 200_000);
+    let moved = a_member_goes_with_its_link("frrmembers", 200_000);
+    // The kernel takes a loss of carrier at once, or a second after the one before, whichever device had that
+    // (Linux, `linkwatch_schedule_work()`). Workers pass over the port before, by themselves.
+    let most = Duration::from_secs(3);
+    assert!(moved.iter().all(|moved| *moved < most), "{moved:?}");
 }
