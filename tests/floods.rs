@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use crate::common::forge::{self, Packet, RECEIVER, SENDER, Script};
 use crate::common::net::Net;
@@ -16,6 +15,7 @@ use npcc_pipeline::craft::Craft;
 use npcc_pipeline::icrc;
 use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};
+use npcc_testkit::wait;
 
 /// MAC address of the port that a flood comes in by.
 const FLOOD: Mac = Mac([2, 0, 0, 0, 3, 1]);
@@ -81,11 +81,10 @@ fn flooded(lab: &Lab) -> u64 {
     port["rx"]["packets"].as_u64().unwrap()
 }
 
-/// Returns true if the flood is still going on.
-fn goes_on(lab: &Lab) -> bool {
+/// Waits until the flood has gone on.
+fn goes_on(lab: &Lab) {
     let before = flooded(lab);
-    std::thread::sleep(Duration::from_millis(50));
-    flooded(lab) > before
+    wait::until("the flood goes on", wait::LONG, || flooded(lab) > before);
 }
 
 /// Plays a script during the flood, which must outlast it, and stops the switch; returns the queue pairs that were signalled.
@@ -98,7 +97,7 @@ fn play_in_flood(
     let before = flooded(lab);
     let signalled = script.play(net);
     let after = flooded(lab);
-    assert!(goes_on(lab), "too short a flood: {after}");
+    goes_on(lab);
     let snapshot = switch.stop();
     println!(
         "{} frames meanwhile, {} CNPs, {} records lost",

@@ -7,8 +7,11 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
+use crate::common::crash::signal_until_dead;
 use crate::common::{Lab, Running};
 use nix::pty::{Winsize, openpty};
 use npcc_appliance::manage::protocol::{Reply, Request};
@@ -23,17 +26,36 @@ const SIGHUP: i32 = 1;
 /// Escape sequence that leaves the alternate screen.
 const RESTORED: &str = "\x1b[?1049l";
 
-/// Answers `answers` requests as a switch without ports does; later ones are read but not answered.
-fn stand_in(socket: &Path, answers: usize) {
+/// State of a stand-in for a switch.
+#[derive(Debug, Default)]
+struct StandIn {
+    /// A request waits for its answer.
+    waited_for: AtomicBool,
+    /// That request was ended after [`wait::LONG`].
+    gave_up: AtomicBool,
+}
+
+/// Answers `answers` requests as a switch without ports does. The answer to the next one never ends: it goes on octet by octet, so that a
+/// client which waits for it waits for [`wait::LONG`].
+fn stand_in(socket: &Path, answers: usize) -> Arc<StandIn> {
     let listener = UnixListener::bind(socket).unwrap();
+    let stand_in = Arc::new(StandIn::default());
+    let state = Arc::clone(&stand_in);
     std::thread::spawn(move || {
-        let mut kept = Vec::new();
         for (count, stream) in listener.incoming().enumerate() {
-            let stream = stream.unwrap();
+            let mut stream = stream.unwrap();
             let mut line = String::new();
             BufReader::new(&stream).read_line(&mut line).unwrap();
             if count >= answers {
-                kept.push(stream);
+                state.waited_for.store(true, Ordering::Relaxed);
+                let end = Instant::now() + wait::LONG;
+                while Instant::now() < end && stream.write_all(b" ").is_ok() {
+                    // The stimulus is an octet now and then.
+                    std::thread::sleep(wait::STEP);
+                }
+                state
+                    .gave_up
+                    .store(Instant::now() >= end, Ordering::Relaxed);
                 continue;
             }
             let snapshot = Snapshot::default();
@@ -49,6 +71,7 @@ fn stand_in(socket: &Path, answers: usize) {
             let _ = writeln!(&stream, "{}", answer.unwrap());
         }
     });
+    stand_in
 }
 
 /// A command on a terminal of its own.
@@ -56,15 +79,21 @@ struct Session {
     running: Running,
     terminal: File,
     shown: String,
+    stand_in: Arc<StandIn>,
     _lab: Lab,
 }
 
 impl Session {
     /// Starts a command, with or without the terminal as its controlling one, and waits until it has drawn something.
     fn new(args: &[&str], controls: bool, answers: usize) -> Session {
+        Session::with_fault(args, controls, answers, "none")
+    }
+
+    /// Starts a command in which `fault` is injected in a debug build; see [`Session::new`].
+    fn with_fault(args: &[&str], controls: bool, answers: usize, fault: &str) -> Session {
         let lab = Lab::new();
         let socket = lab.path("switch.sock");
-        stand_in(&socket, answers);
+        let stand_in = stand_in(&socket, answers);
         let size = Winsize {
             ws_row: 40,
             ws_col: 120,
@@ -85,7 +114,9 @@ impl Session {
         };
         let end = |end: &OwnedFd| Stdio::from(end.try_clone().unwrap());
         command.args(args).arg("--socket").arg(&socket);
-        command.env("TERM", "xterm-256color");
+        command
+            .env("TERM", "xterm-256color")
+            .env("NPCC_FAULT", fault);
         command.stdin(end(&pty.slave)).stdout(end(&pty.slave));
         command.stderr(Stdio::null());
         let child = command.spawn().unwrap();
@@ -94,6 +125,7 @@ impl Session {
             running: Running::of(child),
             terminal,
             shown: String::new(),
+            stand_in,
             _lab: lab,
         };
         session.read_until(|shown| shown.contains("PORT") || shown.contains("port"));
@@ -109,6 +141,12 @@ impl Session {
             };
             self.shown += &String::from_utf8_lossy(&bytes[..read]);
         }
+    }
+
+    /// Waits until the command waits for an answer.
+    fn waits(&self) {
+        let requested = || self.stand_in.waited_for.load(Ordering::Relaxed);
+        wait::until("a request without an answer", wait::LONG, requested);
     }
 
     fn signal(&self, signal: i32) {
@@ -127,6 +165,7 @@ impl Session {
             running,
             terminal,
             shown,
+            stand_in,
             _lab,
         } = self;
         drop(terminal);
@@ -135,6 +174,7 @@ impl Session {
             running,
             terminal: nowhere,
             shown,
+            stand_in,
             _lab,
         };
         session.end()
@@ -172,28 +212,22 @@ fn the_first_signal_ends_a_command_that_repeats() {
 fn top_restores_the_terminal_at_a_signal_while_the_switch_does_not_answer() {
     // Snapshot and flows of the first screen are answered.
     let mut top = Session::new(TOP, false, 2);
-    std::thread::sleep(Duration::from_millis(1_500));
-    let begun = Instant::now();
+    top.waits();
     top.signal(SIGTERM);
     top.read_until(|shown| shown.contains(RESTORED));
     assert!(top.shown.contains(RESTORED), "{:?}", top.shown);
-    assert!(
-        begun.elapsed() < Duration::from_secs(3),
-        "it waited for the answer, which may take 5 s"
-    );
+    let gave_up = top.stand_in.gave_up.load(Ordering::Relaxed);
+    assert!(!gave_up, "it waited for the answer");
     let status = top.end();
     assert_eq!(status.code(), Some(0), "{status}");
 }
 
 #[test]
 fn a_second_signal_ends_top_at_once() {
-    let top = Session::new(TOP, false, 2);
-    // The first one waits for half a second, as the switch does not answer.
-    std::thread::sleep(Duration::from_millis(1_500));
-    let id = top.running.id();
-    let twice = format!("kill {id}; sleep 0.1; kill {id}");
-    let mut kill = Command::new("sh");
-    assert!(kill.args(["-c", &twice]).status().unwrap().success());
+    // The first one waits for a minute, as the switch does not answer.
+    let mut top = Session::with_fault(TOP, false, 2, "leave");
+    top.waits();
+    signal_until_dead(&mut top.running, "TERM");
     let status = top.end();
     assert_eq!(status.code(), Some(128 + SIGTERM), "{status}");
 }

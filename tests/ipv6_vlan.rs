@@ -86,7 +86,9 @@ buffer: { pool: 32MB }
 npcc: { shallow: 20KB, deep: 100KB, gate: off, cnp: { earned: 0B } }
 ",
     );
-    let snapshot = lab.run_for("1500ms");
+    let snapshot = lab.run_until("four are signalled, and data leave", |switch| {
+        switch.signalled() == 4 && switch.snapshot().ports[1].tx.packets > 500
+    });
     assert_eq!(
         snapshot.npcc.paired.named("port-hash"),
         Some(&4),

@@ -4,14 +4,11 @@
 //! Needs root.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use crate::common::fifty;
 use crate::common::net::{Net, python, run};
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, assert_success, root};
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::events::Kind;
 use npcc_appliance::report::model::Snapshot;
 use npcc_pipeline::craft::Craft;
@@ -42,15 +39,7 @@ fn start_with(lab: Lab, variables: &[(&str, &str)]) -> Switch {
 }
 
 impl Switch {
-    fn snapshot(&self) -> Snapshot {
-        let reply = client::ask(&self.lab.path("switch.sock"), &Request::Snapshot).unwrap();
-        let Reply::Snapshot(snapshot) = reply else {
-            panic!("{reply:?}");
-        };
-        *snapshot
-    }
-
-    /// Waits, at most 2 s, until a port is up, or down.
+    /// Waits until a port is up, or down.
     fn wait(&self, port: &str, up: bool) -> Snapshot {
         let awaited = || format!("{port} up {up}: {:?}", self.snapshot().ports);
         wait::value(wait::LONG, awaited, || {
@@ -200,7 +189,6 @@ fn what_came_before_the_workers_ran_is_not_forwarded() {
     let row = wait::value(wait::LONG, awaited, || {
         send(1);
         sent += 1;
-        std::thread::sleep(Duration::from_millis(20));
         let row = switch.snapshot().ports.swap_remove(0);
         (row.counts.rx.packets > 0).then_some(row)
     });

@@ -279,7 +279,7 @@ fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_follo
     rack.until("the next hop is found", |rack| {
         hop(rack) == forwards("02:00:00:00:02:03")
     });
-    let (mut sent, mut answered) = (0, 0);
+    let mut answered = 0;
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(seconds) {
         assert_eq!(
@@ -288,11 +288,10 @@ fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_follo
             "after {:?}",
             began.elapsed()
         );
-        sent += 1;
         // A busy machine loses some; the test is whether the next hop stays.
         answered += u32::from(rack.host("dc", "ping -n -c 5 -i 0.02 -W 1 10.0.2.3").0);
     }
-    assert!(answered * 10 >= sent * 9, "{answered} of {sent}");
+    assert!(answered > 0, "the next hop was used");
     // A silent change: no gratuitous ARP.
     let (space, link) = (rack.net.space("wan"), rack.net.link("hwan"));
     run(&format!(
@@ -301,11 +300,9 @@ fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_follo
     run(&format!(
         "ip -n {space} link set {link} address 02:00:00:00:02:99"
     ));
-    let took = wait::until(
-        "the new MAC address is followed",
-        Duration::from_secs(30),
-        || hop(&rack) == forwards("02:00:00:00:02:99"),
-    );
+    let took = wait::until("the new MAC address is followed", wait::LONG, || {
+        hop(&rack) == forwards("02:00:00:00:02:99")
+    });
     println!("followed within {took:?}");
     rack.end();
 }

@@ -1,14 +1,18 @@
 //! Management under stress from an operator and his scripts: clients that hold their connections, changes that are rolled back, panics, and
 //! signals.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, assert_success};
+use npcc_testkit::wait;
 use serde_json::Value;
 
 const CONFIG: &str = "version: 1
@@ -97,43 +101,81 @@ impl Switch {
     }
 }
 
+/// Clients that send their requests an octet at a time: a silent one is dropped after 5 s, but such a one holds its place for 30 s.
+struct Slow {
+    streams: Arc<Vec<UnixStream>>,
+    stop: Arc<AtomicBool>,
+    sender: Option<JoinHandle<()>>,
+}
+
+impl Slow {
+    /// Connects so many clients, and waits until `serves` are served.
+    fn connect(switch: &Switch, clients: usize, serves: usize) -> Slow {
+        let streams: Arc<Vec<_>> = Arc::new((0..clients).map(|_| switch.connect()).collect());
+        let stop = Arc::new(AtomicBool::new(false));
+        let (all, ends) = (Arc::clone(&streams), Arc::clone(&stop));
+        let sender = std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                for mut stream in all.iter() {
+                    // The switch may have dropped it.
+                    let _ = stream.write_all(b" ");
+                }
+                // The stimulus is an octet now and then.
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        switch.serves(serves);
+        Slow {
+            streams,
+            stop,
+            sender: Some(sender),
+        }
+    }
+
+    /// Returns the number of clients that have neither an answer nor an end.
+    fn held(&self) -> usize {
+        self.streams.iter().filter(|stream| waits(stream)).count()
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.sender.take().unwrap().join().unwrap();
+    }
+}
+
+/// Returns true if a client has neither an answer nor an end.
+fn waits(mut stream: &UnixStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let read = stream.read(&mut [0]);
+    stream.set_nonblocking(false).unwrap();
+    read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
 #[test]
 fn silent_and_slow_clients_delay_nobody_and_no_end() {
     let _alone = alone();
     let mut switch = start();
-    let silent: Vec<UnixStream> = (0..3).map(|_| switch.connect()).collect();
-    // One client sends its request a byte at a time, one does not read the answer to its request.
-    let mut slow = switch.connect();
-    let dribble = std::thread::spawn(move || {
-        while slow.write_all(b" ").is_ok() {
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    });
+    // One client does not read the answer to its request, one is silent.
     let mut unresponsive = switch.connect();
     unresponsive.write_all(b"\"snapshot\"\n").unwrap();
-    switch.serves(4);
-    let begun = Instant::now();
+    let silent = switch.connect();
+    let slow = Slow::connect(&switch, 3, 4);
     switch.done(&["show", "ports"]);
     switch.signal("HUP");
     switch.until("SIGHUP is obeyed", || {
         let audit = switch.audit();
         audit.iter().any(|(what, _)| what == "reload")
     });
-    let time = begun.elapsed();
-    assert!(
-        time < Duration::from_secs(2),
-        "others were waited for: {time:?}"
-    );
-    // No client was dropped meanwhile, and none keeps the switch from its end.
-    let begun = Instant::now();
-    switch.stop();
-    let time = begun.elapsed();
-    assert!(
-        time < Duration::from_secs(2),
-        "clients were waited for: {time:?}"
-    );
+    assert_eq!(slow.held(), 3, "the others came after these clients");
     drop(silent);
-    dribble.join().unwrap();
+    // No client keeps the switch from its end: it would take the 30 s of new ones.
+    let new = Slow::connect(&switch, 3, 6);
+    switch.signal("TERM");
+    let status = switch.ended(Duration::from_secs(20));
+    assert!(status.success(), "{status}: {}", switch.log());
+    drop((new, slow, unresponsive));
 }
 
 #[test]
@@ -141,16 +183,18 @@ fn clients_are_limited_and_a_change_has_a_reserved_place() {
     let _alone = alone();
     let mut switch = start();
     let set = ["set", "npcc.wan0.3.few", "900"];
-    let silent: Vec<UnixStream> = (0..15).map(|_| switch.connect()).collect();
-    switch.serves(15);
+    let slow = Slow::connect(&switch, 15, 15);
     let why = switch.error_by("switch.sock", &["show", "ports"]);
     assert!(why.contains("the last place is kept for changes"), "{why}");
     switch.done(&set);
-    // A client that is silent in the last place is dropped soon.
-    let last = switch.connect();
-    switch.serves(16);
-    let why = switch.error_by("switch.sock", &set);
-    assert!(why.contains("16 others are being served"), "{why}");
+    // A client that is silent in the last place is dropped soon, so it may be gone when the change comes.
+    let awaited = || "a client in the last place".to_owned();
+    let last = wait::value(wait::LONG, awaited, || {
+        let last = switch.connect();
+        let output = switch.ask(&set);
+        let why = String::from_utf8_lossy(&output.stderr);
+        why.contains("16 others are being served").then_some(last)
+    });
     switch.until("the last place is free again", || {
         switch.ask(&set).status.success()
     });
@@ -160,12 +204,12 @@ fn clients_are_limited_and_a_change_has_a_reserved_place() {
             .contains("kept"),
         "the others hold on"
     );
-    drop(last);
+    drop((last, slow));
+    switch.serves(0);
     // A silent client is dropped after 5 s.
+    let silent: Vec<UnixStream> = (0..15).map(|_| switch.connect()).collect();
     let mut first = &silent[0];
-    first
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
+    first.set_read_timeout(Some(wait::LONG)).unwrap();
     assert_eq!(first.read(&mut [0]).unwrap(), 0);
     switch.until("places are free again", || {
         switch.ask(&["show", "ports"]).status.success()
@@ -229,7 +273,7 @@ fn a_reload_of_what_is_no_file_is_refused_at_once() {
     std::fs::remove_file(&path).unwrap();
     let fifo = std::process::Command::new("mkfifo").arg(&path).status();
     assert!(fifo.unwrap().success());
-    let begun = Instant::now();
+    // A command that waited for the FIFO would end with the client's patience of a minute, and another code.
     for args in [
         &["reload"][..],
         &["reload", "--dry-run"],
@@ -244,7 +288,6 @@ fn a_reload_of_what_is_no_file_is_refused_at_once() {
     let check = ["check", "-c", path.to_str().unwrap()];
     let check = switch.command(&check).output().unwrap();
     assert_eq!(check.status.code(), Some(2));
-    assert!(begun.elapsed() < Duration::from_secs(4));
     switch.stop();
 }
 
@@ -259,14 +302,11 @@ fn a_reload_that_waits_for_its_file_holds_no_other_change() {
         .write_all(b"{\"reload\":{\"confirm_ms\":null}}\n")
         .unwrap();
     switch.serves(1);
-    let begun = Instant::now();
     switch.done(&["set", "npcc.wan0.3.few", "900"]);
     switch.done(&["port", "dc0", "down"]);
-    assert!(begun.elapsed() < Duration::from_secs(2));
     let why = switch.error_by("switch.sock", &["reload"]);
     assert!(why.contains("still reading"), "{why}");
-    let time = begun.elapsed();
-    assert!(time < Duration::from_secs(9), "{time:?}");
+    assert!(waits(&reload), "the others came after the reload");
     drop(reload);
     switch.stop();
 }
@@ -542,10 +582,10 @@ fn a_second_signal_ends_at_once() {
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
         let mut switch = with_fault("stop");
         switch.signal("TERM");
-        std::thread::sleep(Duration::from_millis(300));
-        assert_eq!(switch.child.try_wait().unwrap(), None, "the stop hangs");
+        switch.until("the stop hangs", || switch.log().contains("`stop` hangs"));
         switch.signal(signal);
-        let status = switch.ended(Duration::from_secs(2));
+        // The stop hangs for longer.
+        let status = switch.ended(wait::LONG);
         assert_eq!(status.code(), Some(code), "{signal}");
     }
 }

@@ -200,6 +200,7 @@ fn idle() -> [Idle; 2] {
         let times: Vec<u32> = times.collect();
         let quiet = Duration::from_secs(2);
         let before = cpu(switch.child.id());
+        // The stimulus: nothing comes.
         std::thread::sleep(quiet);
         let share = 100.0 * (cpu(switch.child.id()) - before) / quiet.as_secs_f64();
         let worker = switch.stop().workers.swap_remove(0);
@@ -211,24 +212,30 @@ fn idle() -> [Idle; 2] {
     })
 }
 
-/// Guards `idle: adaptive` by what does not depend on the machine's speed: naps, wake-ups for frames, and CPU time.
+/// Guards `idle: adaptive` by what does not depend on the machine's speed: naps, and wake-ups for frames.
 #[test]
 fn a_switch_with_nothing_to_do_sleeps_until_a_frame_wakes_it() {
     let _alone = alone();
     let [poll, adaptive] = idle();
     assert_eq!((poll.worker.naps, poll.worker.slept_us), (0, 0));
-    assert!(adaptive.share < 5.0, "{} % of a core", adaptive.share);
-    // Every datagram of the client comes while the worker sleeps.
-    let woken = adaptive.worker.woken;
-    assert!(woken >= 90, "{woken} times");
+    // A datagram of the client comes while the worker sleeps, unless the machine kept it from its core.
+    let worker = &adaptive.worker;
+    let slept = worker.naps > 0 && worker.slept_us > 0;
+    assert!(slept && worker.woken > 0, "{worker:?}");
 }
 
-/// Guards the wake-up time of `idle: adaptive`: a frame that waits for the end of a nap waits for 4 ms at most, and 2 ms at the median.
+/// Guards the wake-up time of `idle: adaptive`: a frame that waits for the end of a nap waits for 4 ms at most, and 2 ms at the median. Idle
+/// threads take next to no CPU time, and each datagram of the client wakes the worker.
 #[test]
 #[ignore = "a time of this machine: scripts/test-long idle"]
 fn sleeping_adds_less_than_a_millisecond_to_a_frame() {
     let _alone = alone();
-    let medians = idle().map(|idle| idle.times[50]);
+    let all = idle();
+    let medians = all.each_ref().map(|idle| idle.times[50]);
+    let [_, adaptive] = all;
+    assert!(adaptive.share < 5.0, "{} % of a core", adaptive.share);
+    let woken = adaptive.worker.woken;
+    assert!(woken >= 90, "{woken} times");
     let added = medians[1].saturating_sub(medians[0]);
     println!("sleeping adds {added} us at the median");
     assert!(added < 1_000, "{added} us");

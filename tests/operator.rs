@@ -3,7 +3,6 @@
 //! An endless capture comes in by dc0 and congests wan0. Nothing comes back, so no sender can be signalled until `pair` names it.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, assert_success, tshark_cnps};
@@ -270,6 +269,99 @@ fn nothing_is_sent_while_the_action_is_observe() {
         "{said}"
     );
     assert!(!leave(&switch));
+    switch.stop();
+}
+
+/// Guards `action` at each level: each alone holds CNPs back, by `set` and by `reload`.
+#[test]
+fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
+    let _alone = alone();
+    let mut switch = start();
+    switch.done(&PAIR);
+    assert!(leave(&switch));
+    switch.done(&["set", "npcc.wan0.3.action", "observe"]);
+    assert!(!leave(&switch));
+    assert_eq!(switch.queue()["action"], "observe");
+    switch.done(&["unset", "npcc.wan0.3.action"]);
+    assert!(leave(&switch));
+    for (file, why) in [
+        (
+            CONFIG.replace(
+                "{ queues: [3], policy: npcc }",
+                "{ queues: [3], policy: npcc, action: observe }",
+            ),
+            "port",
+        ),
+        (
+            CONFIG.replace(
+                "{ queues: [3], policy: npcc }",
+                "{ queues: [3], queue_actions: { 3: observe } }",
+            ),
+            "queue",
+        ),
+        (
+            CONFIG.replace(
+                "npcc: { tick",
+                "npcc: { hosts: { observe: [10.0.1.0/24] }, tick",
+            ),
+            "host",
+        ),
+    ] {
+        switch.config(&file);
+        let said = switch.done(&["reload"]);
+        assert!(said.contains("applied"), "{why}: {said}");
+        assert!(!leave(&switch), "{why}");
+        assert_eq!(
+            switch.show("hosts")[0]["action"] == "observe",
+            why == "host"
+        );
+        switch.config(CONFIG);
+        switch.done(&["reload"]);
+        assert!(leave(&switch), "{why}");
+    }
+    switch.config(&CONFIG.replace(
+        "{ queues: [3], policy: npcc }",
+        "{ queues: [3], enable: false }",
+    ));
+    let said = switch.done(&["reload"]);
+    assert!(
+        said.contains("applied        ports.wan0.npcc.enable: true -> false"),
+        "{said}"
+    );
+    assert_eq!(switch.queue()["action"], "off");
+    let before = cnps(&switch);
+    switch.turn("management", 10);
+    assert_eq!(cnps(&switch), before, "nothing is decided");
+    switch.config(CONFIG);
+    switch.done(&["reload"]);
+    assert!(leave(&switch), "and it can be taken up again");
+    switch.stop();
+}
+
+/// Guards ECN as a fallback: with `ecn: off` CNPs are the senders' only signal, so a queue whose CNPs do not leave is marked.
+#[test]
+fn a_queue_without_marks_has_them_while_nothing_is_sent() {
+    let _alone = alone();
+    let priorities = "profile: lossy, priorities: { 3: { ecn: { kmin: 1KB, kmax: 2KB } } }";
+    let file = CONFIG.replace("profile: lossy", priorities);
+    let mut switch = start_with(&file.replace("npcc: { tick", "npcc: { ecn: off, tick"));
+    let marked = || {
+        switch.show("queues")[1]["queues"][3]["ecn_marked"]
+            .as_u64()
+            .unwrap()
+    };
+    wait::until("a queue", wait::LONG, || {
+        switch.queue()["depth"].as_u64() > Some(10_000)
+    });
+    assert_eq!(marked(), 0);
+    switch.done(&["set", "npcc.wan0.3.action", "observe"]);
+    wait::until("marks", wait::LONG, || marked() > 0);
+    switch.done(&["set", "npcc.wan0.3.action", "send"]);
+    wait::until("no more marks", wait::LONG, || {
+        let before = marked();
+        switch.turn("management", 10);
+        marked() == before
+    });
     switch.stop();
 }
 
@@ -613,7 +705,7 @@ fn a_reload_applies_the_file_and_lists_what_needs_a_restart() {
     });
     wait::until("10.0.3.9 has a route", wait::LONG, || {
         let before = switch.no_route();
-        std::thread::sleep(Duration::from_millis(30));
+        switch.turn("management", 3);
         switch.no_route() == before
     });
     assert!(

@@ -88,18 +88,24 @@ fn uptime(frr: &Frr, neighbor: &str) -> (u64, u64) {
     (frr.times(neighbor), up)
 }
 
-/// Kills the switch while a host pings another every 10 ms; returns the longest time in ms without an answer.
-fn gap_of_a_kill(rack: &Rack, manager: &mut Manager, to: &[&str]) -> u64 {
+/// Kills the switch while a host pings another every 10 ms, until there are answers again; returns the longest time in ms without an answer.
+fn gap_of_a_kill(rack: &Rack, manager: &mut Manager, to: &str) -> u64 {
     let mut ping = Command::new("ip");
     ping.args(["netns", "exec", &rack.net.space("dc")]);
-    ping.args(["ping", "-n", "-i", "0.01"]).args(to);
+    ping.args(["ping", "-n", "-i", "0.01"]).args(to.split(' '));
     let ping = ping
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    // The stimulus: answers come for a while before it.
     std::thread::sleep(Duration::from_secs(1));
     manager.kill();
+    let once = format!("ping -n -c 1 -W 1 {to}");
+    rack.until("answers again", |rack| rack.host("dc", &once).0);
+    // The stimulus: they go on for a while.
+    std::thread::sleep(Duration::from_millis(500));
+    run(&format!("kill -INT {}", ping.id()));
     let output = ping.wait_with_output().unwrap();
     longest_gap(&String::from_utf8_lossy(&output.stdout), 10)
 }
@@ -113,7 +119,7 @@ fn longest_gap(said: &str, every_ms: u64) -> u64 {
         rest.split(' ').next()?.parse::<u64>().ok()
     };
     let answered: Vec<u64> = said.lines().filter_map(sequence).collect();
-    assert!(answered.len() > 100, "{said}");
+    assert!(answered.len() > 2, "{said}");
     // A gap that lasts to the end would not be seen.
     let sent = said.split(" packets transmitted").next();
     let sent = sent.and_then(|before| before.rsplit('\n').next()?.parse::<u64>().ok());
@@ -134,6 +140,21 @@ fn kernel_routes(rack: &Rack) -> BTreeSet<String> {
 #[test]
 fn bgp_with_ten_thousand_routes_does_not_notice_a_kill() {
     let _alone = alone();
+    let _ = gaps_of_kills();
+}
+
+#[test]
+#[ignore = "a time of this machine: scripts/test-long restarts"]
+fn a_kill_leaves_hosts_without_answers_for_less_than_a_second() {
+    let _alone = alone();
+    let mut gaps = gaps_of_kills();
+    // The machine may be busy once.
+    gaps.sort_unstable();
+    assert!(gaps[1] <= 1_000, "{gaps:?} ms");
+}
+
+/// Kills a switch with ten thousand routes three times; asserts that BGP does not notice it, and returns the times in ms without an answer.
+fn gaps_of_kills() -> Vec<u64> {
     let (rack, mut manager) = Rack::managed("bgp", "");
     let own = Frr::start(&rack.space.0, "! none\n", SWITCH, "");
     let dc = bgp_host(&rack, "dc", 101, "10.0.1.1", "remote-as 65000");
@@ -164,11 +185,7 @@ fn bgp_with_ten_thousand_routes_does_not_notice_a_kill() {
     );
     let mut gaps = Vec::new();
     for round in 0..3 {
-        let gap = gap_of_a_kill(
-            &rack,
-            &mut manager,
-            &["-c", "300", "-I", "10.101.0.1", "10.102.0.1"],
-        );
+        let gap = gap_of_a_kill(&rack, &mut manager, "-I 10.101.0.1 10.102.0.1");
         println!("round {round}: {gap} ms without an answer");
         assert!(gap > 20, "nothing was killed: {}", manager.said());
         gaps.push(gap);
@@ -177,9 +194,6 @@ fn bgp_with_ten_thousand_routes_does_not_notice_a_kill() {
         assert!(differ.is_empty(), "{differ:?}");
         rack.agrees("after a kill");
     }
-    // The machine may be busy once; BGP tolerates a longer gap.
-    gaps.sort_unstable();
-    assert!(gaps[1] <= 1_000, "{gaps:?} ms: {}", manager.said());
     let after = (
         uptime(&own, "10.0.1.3"),
         uptime(&dc, "10.0.1.1"),
@@ -191,10 +205,11 @@ fn bgp_with_ten_thousand_routes_does_not_notice_a_kill() {
         (before.3, after.2),
     ] {
         assert_eq!(times, times_now, "a session was established anew");
-        assert!(up_now >= up + 7_500, "{up} ms, and 9 s later {up_now}");
+        assert!(up_now > up, "{up} ms, and then {up_now}");
     }
     drop((own, dc, wan));
     manager.stop();
+    gaps
 }
 
 /// Counts what a restart could leak: descriptors of the switch, TAPs, namespaces, files of huge pages, names in the store.
@@ -256,7 +271,8 @@ fn nothing_is_left_over_after_many_restarts() {
         rack.lab.answers();
         // The first restart that inherits state is the reference.
         let first = first.get_or_insert_with(|| {
-            std::thread::sleep(Duration::from_millis(500));
+            // A client's socket is closed a moment after its answer.
+            rack.lab.turn("management", 50);
             belongings(&rack, &mut manager)
         });
         // A client's socket is closed a moment after its answer.
@@ -396,7 +412,7 @@ fn a_full_table_is_read_again() {
         || rack.show("linux")["installed"].as_u64() > Some(u64::from(routes)),
     );
     for round in 0..3 {
-        let gap = gap_of_a_kill(&rack, &mut manager, &["-c", "1500", "10.0.2.3"]);
+        let gap = gap_of_a_kill(&rack, &mut manager, "10.0.2.3");
         let steps = manager.said();
         let steps = steps.lines().rfind(|line| line.starts_with("forwarding"));
         println!(

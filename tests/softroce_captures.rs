@@ -8,7 +8,6 @@ use crate::common::switch::Switch;
 use crate::common::{Lab, alone, root, scapy_cnps, tshark_cnps};
 use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
-use serde_json::Value;
 
 /// Splits a capture: the frames that `sender` sends come in by dc0, the rest by wan0; DSCP 0 is priority 3.
 ///
@@ -92,12 +91,7 @@ fn writes_of_four_qps_are_signalled_and_explained() {
         "10M",
     );
     let mut switch = Switch::start(lab);
-    switch.until("every queue pair is signalled", || {
-        let flows = switch.show("flows");
-        let signalled = |flow: &Value| flow["cnps"].as_u64() > Some(0);
-        let all = flows.as_array().into_iter().flatten();
-        all.filter(|flow| signalled(flow)).count() == 4
-    });
+    switch.until("every queue pair is signalled", || switch.signalled() == 4);
     let flows = switch.done(&["show", "flows", "--json"]);
     let [log, hosts] = ["log", "hosts"].map(|table| switch.done(&["show", table]));
     let snapshot = switch.stop();
@@ -141,7 +135,9 @@ fn reads_of_four_qps_are_signalled_at_the_responder() {
         ("10.0.1.3", "02:00:00:00:01:03"),
         "10M",
     );
-    let snapshot = lab.run_for("2s");
+    let snapshot = lab.run_until("every queue pair is signalled", |switch| {
+        switch.signalled() == 4
+    });
     check(
         &lab,
         &snapshot,
@@ -160,9 +156,8 @@ fn what_goes_in_comes_out_unchanged_but_for_the_headers_a_router_changes() {
         ("10.0.1.2", "02:00:00:00:01:02"),
         "1G",
     );
-    // Fast enough for a busy machine to finish in time.
-    lab.run_for("2s");
     let sent = capture::read(&lab.path("dc-in.pcap")).unwrap();
+    lab.run_until("all have passed", |switch| switch.has_passed(&[sent.len()]));
     let got = capture::read(&lab.path("wan-out.pcap")).unwrap();
     assert_eq!(
         sent.len(),

@@ -1,8 +1,8 @@
 //! `top` on a terminal of its own: it shows the switch, and leaves the terminal as it was, whatever ends it.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::io::{Read, Write};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 
 use crate::common::http::Watched;
 use crate::common::{alone, root};
@@ -11,8 +11,9 @@ use npcc_testkit::wait;
 /// Escape sequences that leave the alternate screen and show the cursor.
 const BACK: [&str; 2] = ["\x1b[?1049l", "\x1b[?25h"];
 
-/// Runs `top` on a pseudo-terminal, and presses these keys after 2.5 s unless it has ended before; `fault` is injected in a debug build.
-fn top(watched: &Watched, keys: &str, fault: &str) -> Output {
+/// Runs `top` on a pseudo-terminal, and presses these keys once it has shown all `parts`, unless it has ended before; `fault` is injected in a
+/// debug build. Returns its exit status, and all that it showed.
+fn top(watched: &Watched, parts: &[&str], keys: &str, fault: &str) -> (ExitStatus, String) {
     let socket = watched.lab.path("switch.sock");
     let program = env!("CARGO_BIN_EXE_npcc-switch");
     let line = format!(
@@ -26,35 +27,45 @@ fn top(watched: &Watched, keys: &str, fault: &str) -> Output {
         .env("TERM", "xterm-256color")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(2_500) && child.try_wait().unwrap().is_none() {
-        std::thread::sleep(wait::STEP);
-    }
+    let mut stdout = child.stdout.take().unwrap();
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&shown);
+    let reader = std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(read @ 1..) = stdout.read(&mut bytes) {
+            sink.lock().unwrap().extend_from_slice(&bytes[..read]);
+        }
+    });
+    let text = || String::from_utf8_lossy(&shown.lock().unwrap()).into_owned();
+    let awaited = || format!("{parts:?} in {:?}", text());
+    wait::value(wait::LONG, awaited, || {
+        let text = text();
+        let is_shown = parts.iter().all(|part| text.contains(part));
+        (is_shown || child.try_wait().unwrap().is_some()).then_some(())
+    });
     // A `top` that has already ended reads no key.
     let _ = child.stdin.take().unwrap().write_all(keys.as_bytes());
-    child.wait_with_output().unwrap()
-}
-
-fn shown(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let status = child.wait().unwrap();
+    reader.join().unwrap();
+    (status, text())
 }
 
 #[test]
 fn top_shows_queues_and_flows_and_restores_the_terminal_at_q_and_at_a_panic() {
     let _alone = alone();
     let watched = Watched::new();
-    let output = top(&watched, "sq", "");
-    let text = shown(&output);
-    assert!(output.status.success(), "{text}");
-    for part in ["\x1b[?1049h", "wan0", "10.0.1.3", "CNPs"] {
+    let parts = ["\x1b[?1049h", "wan0", "10.0.1.3", "CNPs"];
+    let (status, text) = top(&watched, &parts, "sq", "");
+    assert!(status.success(), "{text}");
+    for part in parts {
         assert!(text.contains(part), "{part:?} in {text:?}");
     }
-    let panicked = top(&watched, "", "top");
-    let said = shown(&panicked);
-    assert_eq!(panicked.status.code(), Some(1), "{said:?}");
+    // Its end, which it comes to by itself, is what is waited for.
+    let (status, said) = top(&watched, &["a text that is never shown"], "", "top");
+    assert_eq!(status.code(), Some(1), "{said:?}");
     for (text, after) in [(&text, ""), (&said, "a fault was asked for at `top`")] {
         let left = text.rfind(BACK[0]).unwrap_or_else(|| panic!("{text:?}"));
         assert!(text.rfind(BACK[1]).is_some(), "{text:?}");

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
 
 use npcc_testkit::wait;
 
@@ -30,9 +29,7 @@ pub fn get_by(
     headers: &str,
 ) -> Option<(String, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    stream.set_read_timeout(Some(wait::LONG)).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();

@@ -26,6 +26,8 @@ pub use npcc_testkit::python::python;
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use self::switch::Switch;
+
 /// Configuration whose ports need nothing from the machine and receive nothing.
 pub const NULL_PORTS: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
@@ -209,22 +211,11 @@ impl Lab {
         Running::of(command.unwrap())
     }
 
-    /// Runs the switch for a time and returns the totals; the account of all frames must close.
-    pub fn run_for(&self, time: &str) -> Snapshot {
-        let output = self
-            .command(&[
-                "run",
-                "-c",
-                "switch.yaml",
-                "--for",
-                time,
-                "--stats-json",
-                "stats.json",
-            ])
-            .output()
-            .unwrap();
-        assert_success(&output);
-        let snapshot = self.totals();
+    /// Runs the switch until `holds` returns true and returns the totals; the account of all frames must close.
+    pub fn run_until(&self, what: &str, holds: impl Fn(&Switch) -> bool) -> Snapshot {
+        let mut switch = Switch::start(self.clone());
+        switch.until(what, || holds(&switch));
+        let snapshot = switch.stop();
         assert_eq!(
             snapshot.conservation.held.packets, 0,
             "a stopped switch holds nothing"

@@ -4,6 +4,8 @@ use std::ops::Deref;
 use std::process::{ExitStatus, Output};
 use std::time::Duration;
 
+use npcc_appliance::manage::client;
+use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::wait;
 use serde_json::Value;
@@ -52,6 +54,26 @@ impl Lab {
         wait::until("every worker turns", wait::LONG, || {
             let workers = self.show("workers");
             workers.as_array().is_some_and(|all| all.iter().all(turns))
+        });
+    }
+
+    /// Returns the number of turns that a thread of the switch has made, as its recorder has them. A turn is never shorter than the thread's
+    /// pause, so that many turns are a time on the switch's side, however busy the machine is.
+    pub fn turns(&self, thread: &str) -> u64 {
+        let recorder: Value = serde_json::from_str(&self.done(&["recorder", "--json"])).unwrap();
+        let mut threads = recorder["threads"].as_array().unwrap().iter();
+        let one = threads.find(|one| one["name"] == thread);
+        one.unwrap_or_else(|| panic!("no {thread}: {recorder:#}"))["loops"]
+            .as_u64()
+            .unwrap()
+    }
+
+    /// Waits until a thread of the switch has made so many more turns.
+    pub fn turn(&self, thread: &str, turns: u64) {
+        let before = self.turns(thread);
+        let awaited = format!("{turns} turns of the {thread}");
+        wait::until(&awaited, wait::LONG, || {
+            self.turns(thread) >= before + turns
         });
     }
 
@@ -104,12 +126,36 @@ impl Switch {
         Switch { lab, child }
     }
 
+    /// Returns its totals until now.
+    pub fn snapshot(&self) -> Snapshot {
+        let reply = client::ask(&self.lab.path("switch.sock"), &Request::Snapshot).unwrap();
+        let Reply::Snapshot(snapshot) = reply else {
+            panic!("{reply:?}");
+        };
+        *snapshot
+    }
+
+    /// Returns true if each of the first ports has received so many frames and pauses nobody, and the switch holds no frame any more.
+    pub fn has_passed(&self, frames: &[usize]) -> bool {
+        let snapshot = self.snapshot();
+        let mut ports = snapshot.ports.iter().zip(frames);
+        ports.all(|(port, frames)| port.rx.packets == *frames as u64 && port.flow.asserted == 0)
+            && snapshot.conservation.held.packets == 0
+    }
+
+    /// Returns the number of flows whose senders were signalled.
+    pub fn signalled(&self) -> usize {
+        let flows = self.show("flows");
+        let all = flows.as_array().into_iter().flatten();
+        all.filter(|flow| flow["cnps"].as_u64() > Some(0)).count()
+    }
+
     /// Returns what it wrote to standard error.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path("log")).unwrap()
     }
 
-    /// Waits, at most 20 s, until `holds` returns true.
+    /// Waits until `holds` returns true.
     pub fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let awaited = || format!("{what}: {}", self.log());
         wait::value(wait::LONG, awaited, || holds().then_some(()));

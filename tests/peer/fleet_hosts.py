@@ -5,7 +5,7 @@
 A phase is SECONDS:DATA:ANSWERS. Connection n sends its data by box `DATA[n % len]` and its answers by box `ANSWERS[n % len]`; `-` sends none.
 NEAR and FAR are the interfaces of the hosts toward the first and the second box. The UDP source port is Linux's hash of both queue pairs.
 
-After its time each phase prints a line of JSON: by box, data frames `sent` and `received`, and `cnps` by queue pair, each with their number and the
+After its time, and what is due in it on a machine that keeps up, each phase prints a line of JSON: by box, data frames `sent` and `received`, and `cnps` by queue pair, each with their number and the
 time of the first in s since the phase began; `between` are those that came before it, since the last line. It goes on sending until a line comes on
 standard input; the last one ends. Standard library only.
 """
@@ -140,7 +140,8 @@ class Hosts:
         begin = time.monotonic()
         for box in self.boxes:
             box.begin(begin)
-        while time.monotonic() - begin < seconds:
+        first = self.packets
+        while time.monotonic() - begin < seconds or self.packets - first < 2 * RATE * seconds:
             self.send(data, answers)
         if is_last:
             listen(self.boxes, time.monotonic() + 0.3)

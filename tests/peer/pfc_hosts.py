@@ -1,13 +1,15 @@
 """Hosts that speak PFC over a raw socket: a sender that obeys it, and a receiver that pauses.
 
     pfc_hosts.py send IFACE SRC_MAC GATEWAY_MAC SECONDS
-    pfc_hosts.py receive IFACE SRC_MAC SECONDS PAUSE_FROM PAUSE_FOR
+    pfc_hosts.py receive IFACE SRC_MAC SECONDS PAUSE_FROM
 
-The sender sends numbered UDP datagrams of 1,000 bytes, 8 Mb/s with DSCP 26 and 1 Mb/s with DSCP 0. The receiver counts
-what comes, and PAUSE_FROM seconds after the first datagram pauses priority 3 for PAUSE_FOR seconds, refreshed every 50 ms,
-and then ends the pause with a time of 0. It stops when nothing came for a second after that, or after SECONDS. Both print what they saw as JSON. Standard library only.
+The sender sends numbered UDP datagrams of 1,000 bytes, 8 Mb/s with DSCP 26 and 1 Mb/s with DSCP 0, for SECONDS, and longer until a pause has
+ended. The receiver counts what comes, and PAUSE_FROM seconds after the first datagram pauses priority 3, refreshed every 50 ms. It ends the
+pause with a time of 0 once a line came on standard input and priority 3 is silent: SILENT datagrams of the other priority came in a row. It
+stops when nothing came for two seconds after that, or after SECONDS. Both print what they saw as JSON. Standard library only.
 """
 import json
+import select
 import socket
 import struct
 import sys
@@ -18,6 +20,7 @@ from packets import checksum, mac
 CONTROL = 0x8808
 QUANTUM = 512 / 100e6  # of the 100 Mb/s that the switches' ports are configured to
 LENGTH = 1000
+SILENT = 30
 
 
 def raw(interface, protocol):
@@ -50,7 +53,7 @@ def send(interface, source, gateway, seconds):
     start = now = time.monotonic()
     for flow in flows:
         flow["due"] = now
-    while now < start + seconds:
+    while now < start + seconds or xons == 0 and now < start + 10 * seconds:
         try:
             while True:
                 frame = control.recv(128)
@@ -86,7 +89,7 @@ def send(interface, source, gateway, seconds):
                       "longest_s": longest, "resumed_at_s": last - start if last else None}))
 
 
-def receive(interface, source, seconds, pause_from, pause_for):
+def receive(interface, source, seconds, pause_from):
     data, control = raw(interface, 0x0800), raw(interface, 0)
     data.settimeout(0.01)
 
@@ -95,17 +98,16 @@ def receive(interface, source, seconds, pause_from, pause_for):
         frame = mac("01:80:c2:00:00:01") + mac(source) + struct.pack("!HHH", CONTROL, 0x0101, 1 << 3) + times
         control.send(frame.ljust(60, b"\0"))
 
-    first, next_pause, told, ended = None, None, None, False
+    first, next_pause, ended, others = None, None, False, 0
     counts = {port: {"got": 0, "next": 0, "disorder": 0, "paused": 0} for port in (7003, 7000)}
     start = last = time.monotonic()
-    while (now := time.monotonic()) < start + seconds and not (ended and now > last + 1):
+    while (now := time.monotonic()) < start + seconds and not (ended and now > last + 2):
         if first and not ended and now >= first + pause_from:
-            if now >= first + pause_from + pause_for:
+            if others >= SILENT and select.select([sys.stdin], [], [], 0)[0]:
                 pause(0)
                 ended, last = True, now
             elif next_pause is None or now >= next_pause:
                 pause(0xFFFF)
-                told = told or now
                 next_pause = now + 0.05
         try:
             frame = data.recv(2048)
@@ -122,9 +124,14 @@ def receive(interface, source, seconds, pause_from, pause_for):
         count["got"] += 1
         count["disorder"] += number != count["next"]
         count["next"] = number + 1
-        # For 100 ms after the pause was sent, frames in flight or in our socket are not held against the switch.
-        if told and not ended and now > told + 0.1:
+        if next_pause is None or ended:
+            continue
+        # Frames in flight come after the pause was sent; one that comes after a silence was not held.
+        if port == 7000 or others >= SILENT:
             count["paused"] += 1
+            others += 1
+        else:
+            others = 0
     print(json.dumps({"lossless": counts[7003], "lossy": counts[7000]}))
 
 
@@ -133,4 +140,4 @@ if __name__ == "__main__":
     if role == "send":
         send(rest[0], rest[1], rest[2], float(rest[3]))
     else:
-        receive(rest[0], rest[1], float(rest[2]), float(rest[3]), float(rest[4]))
+        receive(rest[0], rest[1], float(rest[2]), float(rest[3]))
