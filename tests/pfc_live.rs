@@ -239,9 +239,11 @@ fn a_pause_travels_back_hop_by_hop_and_loses_nothing() {
         sockets(&net, "far") == before + 2
     });
     let sender = host(&net, "near", &["send", &net.link("near"), NEAR, A0, "2.5"]);
-    a.until("the near host is paused", || {
-        a.show("ports")[0]["pfc"]["tx"][3].as_u64() > Some(0)
-    });
+    let count = |port: usize, way: &str| a.show("ports")[port]["pfc"][way][3].as_u64().unwrap();
+    a.until("b pauses a", || count(1, "rx") > 0);
+    // A switch that is kept from its core pauses the near host before, too.
+    let before = count(0, "tx");
+    a.until("a pauses the near host", || count(0, "tx") > before);
     receiver.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     let sender: Sender = said(sender);
     let receiver: Receiver = said(receiver);

@@ -189,9 +189,13 @@ fn gaps_of_kills() -> Vec<u64> {
         println!("round {round}: {gap} ms without an answer");
         assert!(gap > 20, "nothing was killed: {}", manager.said());
         gaps.push(gap);
-        let now = kernel_routes(&rack);
-        let differ: Vec<_> = before.0.symmetric_difference(&now).take(5).collect();
-        assert!(differ.is_empty(), "{differ:?}");
+        let differ = || {
+            let now = kernel_routes(&rack);
+            let differ = before.0.symmetric_difference(&now).take(5);
+            differ.cloned().collect::<Vec<_>>()
+        };
+        let awaited = || format!("the kernel's routes as before: {:?}", differ());
+        wait::value(wait::LONG, awaited, || differ().is_empty().then_some(()));
         rack.agrees("after a kill");
     }
     let after = (
