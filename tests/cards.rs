@@ -66,7 +66,6 @@ fn forwards_ten_rings(cards: &[Card]) {
     let many = Traffic::of(0).window;
     for (dscp, pause, window) in [(0, None, few.min(many)), (26, Some(0.01), many)] {
         let traffic = Traffic {
-            window: window.min(192),
             dscp,
             pause,
             window,

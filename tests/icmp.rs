@@ -68,6 +68,8 @@ fn errors_of_linux(space: &Space) -> u64 {
     count.parse().unwrap()
 }
 
+/// Guards the way of frames between a device and Linux through a VLAN, and the octets of the switch's own errors, by another reader than that of
+/// `pipeline/src/datapath/icmp_tests.rs`, which has the laws: who gets which error, and how much it quotes.
 #[test]
 fn errors_of_the_switch_and_of_linux_leave_by_the_vlan_of_the_packet() {
     let _alone = alone();

@@ -34,45 +34,6 @@ buffer: {{ pool: 1MB }}
     lab
 }
 
-/// Guards XOFF, refresh and XON: the queue to the WAN outgrows its share, so the sender's priority 3 is paused, refreshed, and released when
-/// the queue has drained. The source is a file and does not stop, so what headroom cannot hold is counted as lossless loss.
-#[test]
-fn a_slow_egress_pauses_the_sender_and_lets_it_go() {
-    let _alone = alone();
-    let lab = lab("pfc: send");
-    let frames = capture::read(&lab.path("dc-in.pcap")).unwrap().len();
-    let snapshot = lab.run_until("the queue has drained", |switch| {
-        switch.has_passed(&[frames])
-    });
-    let frames = tshark_pfc(&lab.path("dc-out.pcap"));
-    assert!(frames.len() >= 3, "XOFF, refreshes, XON: {frames:?}");
-    assert!(
-        frames
-            .iter()
-            .all(|(dst, classes, _)| dst == "01:80:c2:00:00:01" && *classes == 1 << 3)
-    );
-    assert_eq!(frames.first().unwrap().2, 0xffff);
-    assert_eq!(frames.last().unwrap().2, 0, "XON at the end");
-    let dc = &snapshot.ports[0];
-    assert_eq!(dc.pfc.tx[3], frames.len() as u64);
-    assert!(dc.flow.xoff_buffer + dc.flow.xoff_cpu >= 1);
-    assert!(dc.flow.asserted == 0 && dc.flow.priorities[3].tx_paused_ns > 0);
-    assert!(dc.groups[3].headroom_peak > 0 && dc.groups[3].held == 0);
-    let history = &dc.flow.priorities[3];
-    assert!(history.tx_longest_ns > 0 && history.tx_longest_ns <= history.tx_paused_ns);
-    assert!(history.tx_began_s_ago.is_some_and(|ago| ago >= 0.0));
-    let lost: u64 = (snapshot.events.iter())
-        .filter(|event| event.kind == Kind::LosslessLost)
-        .map(|event| event.count)
-        .sum();
-    assert_eq!(lost, dc.lossless_lost, "{:?}", snapshot.events);
-    assert!(snapshot.buffer.turn_ns > 0 && snapshot.buffer.turn_covered_ns == 50_000);
-    assert!(
-        tshark_pfc(&lab.path("wan-out.pcap")).is_empty(),
-        "the far side sent nothing"
-    );
-}
-
 /// Guards `pfc: auto`: a capture has no peer, so no pause is sent, and the switch says why.
 #[test]
 fn a_capture_device_is_not_paused_unless_configured() {
@@ -80,7 +41,8 @@ fn a_capture_device_is_not_paused_unless_configured() {
     let lab = lab("pfc: auto");
     let frames = capture::read(&lab.path("dc-in.pcap")).unwrap().len();
     let snapshot = lab.run_until("all have passed", |switch| switch.has_passed(&[frames]));
-    assert!(tshark_pfc(&lab.path("dc-out.pcap")).is_empty());
+    let sent = capture::read(&lab.path("dc-out.pcap")).unwrap();
+    assert!(sent.iter().all(|sent| sent.frame[12..14] != [0x88, 0x08]));
     let flow = &snapshot.ports[0].flow;
     assert_eq!(flow.backend, "none");
     assert!(flow.why.contains("no peer"), "{}", flow.why);

@@ -338,33 +338,6 @@ fn cnps_are_held_back_for_a_queue_a_port_and_a_host() {
     switch.stop();
 }
 
-/// Guards ECN as a fallback: with `ecn: off` CNPs are the senders' only signal, so a queue whose CNPs do not leave is marked.
-#[test]
-fn a_queue_without_marks_has_them_while_nothing_is_sent() {
-    let _alone = alone();
-    let priorities = "profile: lossy, priorities: { 3: { ecn: { kmin: 1KB, kmax: 2KB } } }";
-    let file = CONFIG.replace("profile: lossy", priorities);
-    let mut switch = start_with(&file.replace("npcc: { tick", "npcc: { ecn: off, tick"));
-    let marked = || {
-        switch.show("queues")[1]["queues"][3]["ecn_marked"]
-            .as_u64()
-            .unwrap()
-    };
-    wait::until("a queue", wait::LONG, || {
-        switch.queue()["depth"].as_u64() > Some(10_000)
-    });
-    assert_eq!(marked(), 0);
-    switch.done(&["set", "npcc.wan0.3.action", "observe"]);
-    wait::until("marks", wait::LONG, || marked() > 0);
-    switch.done(&["set", "npcc.wan0.3.action", "send"]);
-    wait::until("no more marks", wait::LONG, || {
-        let before = marked();
-        switch.turn("management", 10);
-        marked() == before
-    });
-    switch.stop();
-}
-
 #[test]
 fn flows_are_picked_paged_and_exported() {
     let _alone = alone();

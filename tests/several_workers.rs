@@ -155,37 +155,6 @@ fn two_workers_that_sleep_lose_nothing() {
     }
 }
 
-/// Guards pause across workers: one worker owns the queue toward the WAN, another the port it fills from, and the latter pauses its sender.
-#[test]
-fn the_owner_of_the_ingress_port_pauses() {
-    let _alone = alone();
-    let lab = lab(
-        TWO,
-        1,
-        "speed: 10G, pfc: send",
-        "speed: 50M, pfc: off",
-        SHALLOW,
-    );
-    let snapshot = passed(&lab);
-    let pauses = |name: &str| {
-        let all = frames(&lab, name);
-        all.into_iter()
-            .filter(|frame| frame[12..14] == [0x88, 0x08])
-            .collect::<Vec<_>>()
-    };
-    let sent = pauses("dc-out.pcap");
-    assert!(sent.len() >= 2, "XOFF and XON: {}", sent.len());
-    let quanta = |frame: &Vec<u8>| u16::from_be_bytes([frame[24], frame[25]]);
-    assert_eq!(
-        (quanta(&sent[0]), quanta(sent.last().unwrap())),
-        (0xffff, 0)
-    );
-    assert!(pauses("wan-out.pcap").is_empty());
-    let dc = &snapshot.ports[0];
-    assert!(dc.flow.xoff_buffer >= 1 && dc.flow.asserted == 0);
-    assert_eq!((dc.groups[3].held, snapshot.buffer.used), (0, 0));
-}
-
 /// Guards ownership: a port with two receive queues is polled by both workers, and owned by the one configured.
 #[test]
 fn a_port_with_two_queues_is_shared() {

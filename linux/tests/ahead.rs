@@ -72,22 +72,13 @@ fn route(what: &str, n: u32, port: u32) -> String {
     format!("route {what} 10.{high}.{low}.0/24 via 10.0.{port}.2 dev p{port}")
 }
 
-/// Restart: the old switch ends while the new one reads; routes are added, removed and changed at the same time.
-fn begins_anew(test: &str, receive_buffer: usize, overruns: bool) {
-    let space = Space(format!("npcc-{test}-{}", std::process::id()));
-    let mut first = Integration::open(space.settings()).unwrap();
-    let taps = first.take_taps();
-    let neighbors = (0..2).map(|port| {
-        format!("neigh add 10.0.{port}.2 dev p{port} lladdr 02:00:00:00:01:0{port} nud permanent")
-    });
-    space.batch(neighbors.chain((256..4_256).map(|n| route("add", n, 0))));
-    let ahead = Ahead::begin(Some(space.0.clone()), receive_buffer).unwrap();
-    // The stimulus: changes in the dump or after it.
-    std::thread::sleep(Duration::from_millis(300));
-    let changes = (256..1_256).map(|n| route("del", n, 0));
-    let changes = changes.chain((1_256..2_256).map(|n| route("replace", n, 1)));
-    space.batch(changes.chain((4_256..5_256).map(|n| route("add", n, 1))));
-    let fd = |tap: &npcc_linux::tap::Tap| tap.as_fd().try_clone_to_owned().unwrap();
+/// Starts the switch after another, which has left its interfaces and what it read ahead; returns it once it has compared its state.
+fn after(
+    space: &Space,
+    (first, taps): (Integration, Vec<Tap>),
+    ahead: Ahead,
+) -> (Running, Status, Report) {
+    let fd = |tap: &Tap| tap.as_fd().try_clone_to_owned().unwrap();
     let left = Left {
         taps: taps
             .iter()
@@ -116,6 +107,47 @@ fn begins_anew(test: &str, receive_buffer: usize, overruns: bool) {
     });
     assert!(status.counts.dumps > 0, "{status:?}");
     let began = reports.recv_timeout(wait::LONG).unwrap();
+    (running, status, began)
+}
+
+/// Law: a change that comes while the state is read is applied after it, though the reading had passed its place.
+#[test]
+fn what_changes_while_it_is_read_ahead_is_not_missed() {
+    let space = Space(format!("npcc-aheadchurn-{}", std::process::id()));
+    let mut first = Integration::open(space.settings()).unwrap();
+    let taps = first.take_taps();
+    let neighbor = "neigh add 10.0.0.2 dev p0 lladdr 02:00:00:00:01:00 nud permanent";
+    let neighbor = std::iter::once(neighbor.to_owned());
+    space.batch(neighbor.chain((20_000..40_000).map(|n| route("add", n, 0))));
+    // The kernel dumps the lower first.
+    let ahead = std::thread::scope(|threads| {
+        threads.spawn(|| space.batch((256..16_256).map(|n| route("add", n, 0))));
+        std::thread::sleep(Duration::from_millis(20));
+        Ahead::begin(Some(space.0.clone()), 128 << 20).unwrap()
+    });
+    let (running, status, _) = after(&space, (first, taps), ahead);
+    assert_eq!(status.counts.overruns, 0);
+    let report = running.handle().compare().unwrap();
+    assert_eq!(report.differences, 0, "{report:#?}");
+}
+
+/// Restart: the old switch ends while the new one reads; routes are added, removed and changed at the same time.
+fn begins_anew(test: &str, receive_buffer: usize, overruns: bool) {
+    let space = Space(format!("npcc-{test}-{}", std::process::id()));
+    let mut first = Integration::open(space.settings()).unwrap();
+    let taps = first.take_taps();
+    let neighbors = (0..2).map(|port| {
+        format!("neigh add 10.0.{port}.2 dev p{port} lladdr 02:00:00:00:01:0{port} nud permanent")
+    });
+    space.batch(neighbors.chain((256..4_256).map(|n| route("add", n, 0))));
+    let ahead = Ahead::begin(Some(space.0.clone()), receive_buffer).unwrap();
+    // In the dump or after it.
+    std::thread::sleep(Duration::from_millis(300));
+    let changes = (256..1_256).map(|n| route("del", n, 0));
+    let changes = changes.chain((1_256..2_256).map(|n| route("replace", n, 1)));
+    space.batch(changes.chain((4_256..5_256).map(|n| route("add", n, 1))));
+    let (running, status, began) = after(&space, (first, taps), ahead);
+    let handle = running.handle();
     let counts = status.counts;
     assert_eq!(began.reason, Reason::Start);
     assert_eq!(counts.overruns > 0, overruns, "{counts:?}");

@@ -85,8 +85,8 @@ fn a_pair_that_ended_while_the_switch_was_away_gets_no_cnp() {
         world.run_to(world.now + PHASE);
         world.rest(DRAINED);
         assert!(!world.flows[flow].cnps.is_empty(), "{}", world.replay());
-        let other = 0x3_0000 + world.chance(0x1000) as u32;
-        let id = 0x200 + world.chance(0x100) as u32;
+        let other = 0x3_0000 + u32::try_from(world.chance(0x1000)).unwrap();
+        let id = 0x200 + u32::try_from(world.chance(0x100)).unwrap();
         world.save();
         let ended = &mut world.flows[flow];
         (ended.sender, ended.id) = (other, Some(id));
