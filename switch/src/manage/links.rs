@@ -114,6 +114,10 @@ impl Management {
         running: &RunningConfig,
     ) -> Vec<(Kind, u64)> {
         let now = running.current();
+        if reported.up {
+            // A link that is shown as up has its flows.
+            self.down.set(port_id(index), false);
+        }
         if let Some(state) = self.view.links.lock().get_mut(index) {
             if reported.up != before.up {
                 state.since = SystemTime::now();
@@ -124,7 +128,6 @@ impl Management {
         if !reported.up {
             return vec![(Kind::LinkDown, 0)];
         }
-        self.down.set(port_id(index), false);
         let speeds: Vec<Speeds> = now.ports.iter().map(|port| port.speeds).collect();
         came_up(&running.effective().config, &speeds, &now.pfc, index)
     }

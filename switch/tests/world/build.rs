@@ -233,6 +233,7 @@ impl World {
             routes: Some(made.routes),
             down: made.down,
             running: Some(made.running),
+            deferred: Vec::new(),
             links: made.links,
             macs,
             signalled: BTreeMap::new(),

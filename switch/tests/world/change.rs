@@ -32,7 +32,7 @@ impl World {
         let done = running
             .plan_reload(loaded)
             .and_then(|(effective, _)| running.reload(effective, false, &links, self));
-        self.running = Some(running);
+        self.resume(running);
         if done.is_ok() {
             text.clone_into(&mut self.text);
         }
@@ -56,7 +56,7 @@ impl World {
         running
             .apply_links(&links, self)
             .expect("the workers take it");
-        self.running = Some(running);
+        self.resume(running);
         if up {
             self.down.set(id, false);
         }

@@ -156,6 +156,8 @@ pub struct World {
     routes: Option<LiveRoutes>,
     down: Arc<DownPorts>,
     running: Option<RunningConfig>,
+    /// Faults that came while a change was under way, in their order.
+    deferred: Vec<plan::Fault>,
     links: Vec<ObservedLink>,
     macs: Vec<Mac>,
     /// Time of the latest CNP to each queue pair, and decisions of the control core that were read.

@@ -1,6 +1,8 @@
 //! Plan of a run's faults, made from its seed: each kind is left out of half of the plans, so that some runs see one kind alone and others
 //! many together.
 
+use npcc_appliance::apply::running::RunningConfig;
+
 use super::packets::{self, WRITE_ONLY};
 use super::{MS, Traffic, US, World, config, sometimes};
 
@@ -148,7 +150,7 @@ impl World {
         let changes = matches!(fault.kind, Kind::Flap | Kind::Reload | Kind::Restart);
         if changes && self.running.is_none() {
             // Another change is under way.
-            return self.plan(self.now + 50 * US, super::Event::Fault(fault));
+            return self.deferred.push(fault);
         }
         let (port, begins) = (fault.place % 3, fault.begins);
         match fault.kind {
@@ -204,6 +206,14 @@ impl World {
                 self.restart(fault.time);
             }
             _ => {}
+        }
+    }
+
+    /// Ends a change of the configuration or a restart; those that came meanwhile follow in their order.
+    pub(super) fn resume(&mut self, running: RunningConfig) {
+        self.running = Some(running);
+        for fault in std::mem::take(&mut self.deferred) {
+            self.plan(self.now, super::Event::Fault(fault));
         }
     }
 

@@ -106,6 +106,6 @@ impl World {
             self.answered(answer).unwrap();
         }
         // From now on a change may come, or another restart.
-        self.running = Some(made.running);
+        self.resume(made.running);
     }
 }
