@@ -3,7 +3,7 @@
     link_cut.py IN OUT_A OUT_B FRAMES
 
 FRAMES has a frame of each flow as a line of hexadecimal digits; the last eight octets are replaced by a number. The link of OUT_A is cut
-once every flow has come by one of the two, and restored once its flows come by the other; both are waited for, 30 s at most. Prints one
+once every flow comes and both have some, and restored once its flows come by the other; both are waited for, 30 s at most. Prints one
 line of JSON. Standard library only.
 """
 
@@ -62,7 +62,8 @@ def main():
 
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as tap:
         tap.bind((entrance, 0))
-        before, _ = ways(tap, lambda found: all(found))
+        # A link that has just come up may lose its carrier once more.
+        before, _ = ways(tap, lambda found: all(found) and {a, b} <= set(found))
         subprocess.run(["ip", "link", "set", a, "down"], check=True)
         cut_at = sent
         cut, moved_after = ways(tap, lambda found: all(way == b for way in found))

@@ -42,10 +42,9 @@ def transfer(what, guests, iterations, size=65536, patience=120):
     common = f"timeout {patience} {VERBS[what.verb]} -F -d rxe0 -i 1 -q {what.qps} -m {what.mtu} -s {size} -n {iterations} -u 20 -p {PORT}"
     common += f" -R -T {DSCP_ROCE}" if what.cm else f" --tclass={DSCP_ROCE}"
     server.check(f"{common} -x {server.gid(what.version)} > /tmp/server.log 2>&1 < /dev/null &")
-    # perftest's output is lazy in a file: ask the kernel whether it listens. rdma_cm's listener is not visible.
-    port = f"{PORT:04X}"
-    listening = f"i=0; until cat /proc/net/tcp /proc/net/tcp6 | grep -q ':{port} .* 0A ' || [ $i -ge 100 ]; do i=$((i+1)); sleep 0.1; done"
-    server.check("sleep 1" if what.cm else listening)
+    # perftest's output is lazy in a file: ask the kernel whether it listens.
+    listens = "rdma resource show cm_id | grep -q LISTEN" if what.cm else f"cat /proc/net/tcp /proc/net/tcp6 | grep -q ':{PORT:04X} .* 0A '"
+    server.check(f"i=0; until {listens} || [ $i -ge 400 ]; do i=$((i+1)); sleep 0.1; done")
     address = server.address(4)     # of the talk before; the data follow the GID
     said, code = client.run(f"{common} -x {client.gid(what.version)} {address} < /dev/null 2>&1", patience + 20)
     heard, _ = server.run("wait; cat /tmp/server.log", patience + 20)
