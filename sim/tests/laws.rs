@@ -127,3 +127,62 @@ fn what_is_lost_comes_again() {
     let (all, missing) = (repeated(Recovery::GoBackN), repeated(Recovery::Selective));
     assert!(0 < missing && missing < all, "{missing} of {all}");
 }
+
+/// Law: depth is measured over time, not at arrivals. Two hosts send 2 MB each into one link of their rate: the queue rises for 160 us and
+/// falls for 160, a triangle of 2 MB whose mean over 1 ms is 0.32 MB.
+#[test]
+fn depth_counts_by_time_while_a_queue_drains_too() {
+    let text = "
+version: 1
+name: triangle
+duration: 1ms
+switches: [sw]
+hosts:
+  - { name: from, count: 2, switch: sw }
+  - { name: to, count: 1, switch: sw }
+flows: [{ from: from, to: to, burst: 2MB, every: 1s }]
+watch: to
+start_jitter: 1ns
+vary: { scheme: [pfc], sender: [deaf] }
+";
+    let scenario = Scenario::parse("triangle", text).unwrap();
+    let outcome = engine::run(&scenario, &scenario.cases()[0]).unwrap();
+    let off = |value: u64, of: f64| (value as f64 / of - 1.0).abs();
+    assert!(off(outcome.peak, 2e6) < 0.05, "{}", outcome.peak);
+    assert!(off(outcome.mean, 0.32e6) < 0.1, "{}", outcome.mean);
+    for sample in &outcome.samples {
+        let us = sample.at.0 as f64 / 1e3;
+        // The maximum of an interval of 1.67 us, of a queue that loses 12.5 KB in 1 us.
+        let due = 2e6 * (1.0 - (us - 163.0).abs() / 163.0).max(0.0);
+        let depth = sample.depth as f64;
+        assert!((depth - due).abs() < 0.1e6, "{us} us: {depth}, not {due}");
+    }
+}
+
+/// Law: in every other respect equal, a notification point that owes a CNP for the marks within its interval sends more of them, and none
+/// sooner than an interval after the last: fewer than one for each 50 us and flow.
+#[test]
+fn a_receiver_that_owes_cnps_sends_more_of_them() {
+    let text = "
+version: 1
+name: owe
+duration: 4ms
+switches: [sw]
+hosts:
+  - { name: from, count: 8, switch: sw, cable: 400m }
+  - { name: to, count: 1, switch: sw, cable: 400m }
+flows: [{ from: from, to: to }]
+watch: to
+cnp_interval: 50us
+vary: { scheme: [ecn], np: [forget, owe] }
+";
+    let scenario = Scenario::parse("owe", text).unwrap();
+    let runs = run(&scenario);
+    let cnps: Vec<u64> = runs.iter().map(|run| run.outcome.cnps_host).collect();
+    assert_eq!(runs[0].case.to_string(), "hpcc-vendor ecn");
+    assert_eq!(runs[1].case.to_string(), "hpcc-vendor ecn np owe");
+    assert!(
+        cnps[1] > cnps[0] && cnps[1] <= 8 * (4_000 / 50 + 1),
+        "{cnps:?}"
+    );
+}

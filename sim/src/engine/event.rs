@@ -24,6 +24,8 @@ pub(crate) enum Event {
     Warm(u32),
     /// The report of a connection's host reaches the switches.
     Lease(u32),
+    /// The CNP interval of a connection's receiver ends.
+    CnpDue(u32),
     /// Retransmission timeouts of all connections are checked.
     Expire,
     /// A measurement is recorded.

@@ -12,7 +12,7 @@ use super::flow::of_qpn;
 use super::{DATA, Engine};
 use crate::frame::SimFrame;
 use crate::host::Gbps;
-use crate::host::np::adaptive_period;
+use crate::host::np::{self, adaptive_period};
 use crate::host::params::Sender;
 use crate::host::pause::PauseState;
 use crate::host::rc::{Answer, unwrap};
@@ -197,7 +197,7 @@ impl Engine {
         let now = self.now;
         let host = self.flows[index].dst;
         if packet.ce {
-            self.notify(host, index);
+            self.marked(index);
         }
         let flow = &mut self.flows[index];
         let before = flow.rx.expected();
@@ -241,21 +241,39 @@ impl Engine {
         }
     }
 
-    /// Handles a marked packet at a flow's notification point: sends a CNP if one is due.
-    fn notify(&mut self, host: u32, index: usize) {
-        let now = self.now;
+    /// Handles a marked packet at a flow's notification point.
+    fn marked(&mut self, index: usize) {
         let flow = &mut self.flows[index];
-        let (interval, adaptive) = (flow.cnp_interval, flow.adaptive);
-        if flow.np.marked(interval, now) {
-            let back = flow.back;
-            let period = adaptive.then(|| {
-                let receives = &self.hosts[host as usize].receives;
-                let recent = |flow: &&u32| self.flows[**flow as usize].np.is_recent(now);
-                adaptive_period(interval, receives.iter().filter(recent).count())
-            });
-            let frame = wire::cnp(&back, period);
-            self.hosts[host as usize].cnps_sent += 1;
-            self.host_control(host, frame);
+        match flow.np.marked(flow.cnp_interval, self.within, self.now) {
+            np::Answer::Now => self.notify(index),
+            np::Answer::At(end) => {
+                let flow = crate::num::small(index as u64);
+                self.queue.at(end, Event::CnpDue(flow));
+            }
+            np::Answer::Nothing => {}
         }
+    }
+
+    /// Sends the CNP that a flow's receiver owes, if it does.
+    pub(crate) fn cnp_due(&mut self, index: usize) {
+        let flow = &mut self.flows[index];
+        if flow.np.is_due(flow.cnp_interval, self.now) {
+            self.notify(index);
+        }
+    }
+
+    /// Sends a CNP to a flow's sender.
+    fn notify(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &self.flows[index];
+        let (host, interval, back) = (flow.dst, flow.cnp_interval, flow.back);
+        let period = flow.adaptive.then(|| {
+            let receives = &self.hosts[host as usize].receives;
+            let recent = |flow: &&u32| self.flows[**flow as usize].np.is_recent(now);
+            adaptive_period(interval, receives.iter().filter(recent).count())
+        });
+        let frame = wire::cnp(&back, period);
+        self.hosts[host as usize].cnps_sent += 1;
+        self.host_control(host, frame);
     }
 }

@@ -146,7 +146,8 @@ impl Live {
 
     /// Records the depth that the switch reports for its watched queue.
     pub fn depth(&mut self, depth: u64) {
-        self.engine.record.high = depth;
+        let now = self.engine.now;
+        self.engine.record.depth(depth, now);
     }
 
     /// Ends the run and returns what the hosts saw.

@@ -22,6 +22,7 @@ use npcc_pipeline::frame::{FrameBuf, wire_len};
 use npcc_pipeline::units::Nanos;
 
 use crate::frame::SimFrame;
+use crate::host::np::WithinInterval;
 use crate::host::params::Sender;
 use crate::host::rc::Recovery;
 use crate::scenario::{Case, Scenario, Verb};
@@ -58,6 +59,8 @@ pub struct Engine {
     scenario: Scenario,
     sender: Sender,
     recovery: Recovery,
+    /// Effect of marks within the CNP interval.
+    within: WithinInterval,
     patience: Nanos,
     /// The reported queue, as (switch, port); `watch_rate` is its rate in Gb/s.
     watch: (u32, u8),
@@ -122,6 +125,7 @@ impl Engine {
             Event::Offer(flow) => self.offer(flow as usize),
             Event::Warm(flow) => self.warm(flow as usize),
             Event::Lease(flow) => self.lease(flow as usize),
+            Event::CnpDue(flow) => self.cnp_due(flow as usize),
             Event::Expire => self.expire(),
             Event::Mark(mark) => self.mark(mark),
             Event::Fail(index) => self.fail(index as usize),
@@ -243,9 +247,7 @@ impl Engine {
         };
         match mark {
             Mark::Start => {
-                self.record.started = Some(now);
-                self.record.through_at_start = through;
-                self.record.through_before = through;
+                self.record.start(through, now);
                 self.queue.at(now + self.step, Event::Mark(Mark::Sample));
             }
             Mark::Utilisation => {
@@ -263,7 +265,7 @@ impl Engine {
                 let bits = (through - self.record.through_before) as f64 * 8.0;
                 let sample = Sample {
                     at: now.since(self.start),
-                    depth: std::mem::take(&mut self.record.high),
+                    depth: self.record.take_high(),
                     offered: self.offered(),
                     through: bits / self.step.0.max(1) as f64,
                     paused: Nanos(self.hosts.iter().map(|host| host.pause.total.0).sum()),

@@ -14,8 +14,10 @@ use crate::wire::OVERHEAD;
 pub struct Outcome {
     /// Peak depth of the reported queue.
     pub peak: u64,
-    /// Mean of the peak depths of the sampled intervals.
+    /// Mean depth of the reported queue over the time since the start.
     pub mean: u64,
+    /// Depth that the reported queue did not exceed for 99 % of that time, to 4 KiB.
+    pub p99: u64,
     /// Time from the start until the queue was first back at `kmin` after its peak; `None` when it was never above, or not back.
     pub drained: Option<Nanos>,
     /// Share of the link used from the start.
@@ -138,8 +140,9 @@ fn jain(shares: &[f64]) -> f64 {
 }
 
 impl Engine {
-    pub(crate) fn outcome(self) -> Outcome {
+    pub(crate) fn outcome(mut self) -> Outcome {
         let audit = self.audit();
+        let (mean, p99) = self.record.mean_and_p99(self.now);
         let window = self.now.since(self.record.goodput_since).0.max(1) as f64;
         // Wire bytes of a full packet.
         let frame = f64::from(wire_len(OVERHEAD + usize::from(self.scenario.mtu)));
@@ -185,9 +188,6 @@ impl Engine {
         });
         let (watched, port) = self.watch;
         let started = self.record.started.unwrap_or_default();
-        let samples = &self.record.samples;
-        let mean =
-            samples.iter().map(|sample| sample.depth).sum::<u64>() / samples.len().max(1) as u64;
         let paused = self.hosts.iter().map(|host| host.pause.total.0).sum();
         let pauses = self.switches.iter().flat_map(|switch| {
             let counters = switch.path.counters();
@@ -200,6 +200,7 @@ impl Engine {
         Outcome {
             peak: self.record.peak,
             mean,
+            p99,
             drained: self.record.drained_at.map(|at| at.since(started)),
             utilisation: self.record.utilisation.unwrap_or_default(),
             goodput: crossing.iter().sum::<f64>() / self.watch_rate,
@@ -214,7 +215,7 @@ impl Engine {
             dropped: audit.dropped,
             repeated: self.flows.iter().map(|flow| flow.tx.repeated).sum(),
             groups: groups.collect(),
-            samples: samples.clone(),
+            samples: self.record.samples.clone(),
             audit,
         }
     }

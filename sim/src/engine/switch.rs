@@ -73,7 +73,7 @@ impl Engine {
         switch.path.ingress(PortId(port), &mut burst, now);
         if self.watch.0 == index && to == Some(self.watch.1) {
             let depth = switch.path.depth(PortId(self.watch.1), Priority::new(DATA));
-            self.record.depth(depth);
+            self.record.depth(depth, now);
         }
         if let Some(to) = to {
             self.publish(index, to);
@@ -113,7 +113,7 @@ impl Engine {
         let ingress = queued.meta.ingress();
         if self.watch == (index, port) {
             let depth = switch.path.depth(PortId(port), Priority::new(DATA));
-            self.record.drained(depth, now);
+            self.record.depth(depth, now);
         }
         self.publish(index, port);
         let switch = &mut self.switches[index as usize];

@@ -2,7 +2,8 @@
 //!
 //! - the first CNP sets alpha and starts two clocks; it cuts at once;
 //! - every `alpha_interval`: alpha keeps a share of itself, and gains if a CNP came since the last step;
-//! - every `decrease_interval`, if a CNP came: target = rate (unless no timed increase lay between), rate *= 1 - alpha / 2;
+//! - every `decrease_interval`, if a CNP came: target = rate (unless no increase lay between, by the timer or the byte counter:
+//!   NVIDIA's default `CLAMP_TGT_RATE_AFTER_TIME_INC` = 1), rate *= 1 - alpha / 2;
 //! - every `increase_interval` after the last cut, and every `byte_counter` bytes: halve the way to the target, then raise
 //!   the target by `additive`, then by `hyper`;
 //! - with `reset`, a rate that is back at the line frees the rate limiter, and the next CNP is a first one again (NVIDIA's
@@ -132,7 +133,7 @@ impl Vendor {
     }
 
     fn cut(&mut self, at: Nanos) {
-        if self.time_stage > 0 {
+        if self.time_stage > 0 || self.byte_stage > 0 {
             self.target = self.rate;
         }
         self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(self.params.min);
@@ -325,6 +326,22 @@ mod tests {
         assert!((rp.rate(us(41)) - 100.0).abs() < 1e-9);
         rp.cnp(None, us(41));
         assert!(rp.rate(us(41)) < 50.1);
+    }
+
+    #[test]
+    fn a_cut_after_increases_by_the_byte_counter_lowers_the_target() {
+        let mut rp = Sender::MlxBytes.start(100.0);
+        rp.cnp(None, us(0));
+        // One increase by 32,767 bytes, far from the timer's: 75 Gb/s, and 62.5 after the next cut and increase.
+        rp.sent(32_767, us(6));
+        let before = rp.rate(us(6));
+        assert!((before - 75.0).abs() < 0.1, "{before}");
+        rp.cnp(None, us(6));
+        let cut = rp.rate(us(8));
+        rp.sent(32_767, us(9));
+        let after = rp.rate(us(9));
+        let way = (after - cut) / (before - cut);
+        assert!((way - 0.5).abs() < 0.01, "{before}, {cut}, {after}");
     }
 
     #[test]

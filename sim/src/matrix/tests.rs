@@ -1,6 +1,7 @@
 use super::*;
 use crate::engine;
 use crate::figures::Figures;
+use crate::host::np::WithinInterval;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
@@ -33,6 +34,25 @@ fn every_cell_is_a_scenario_with_a_name_of_its_own() {
         let rate = scenario.watched_rate().0;
         assert!(offered * 100 >= rate * 105, "{}: no overload", cell.name);
     }
+}
+
+#[test]
+fn both_kinds_of_notification_points_are_judged() {
+    let mut cells = cells();
+    let owing: Vec<Cell> = cells
+        .extract_if(.., |cell| cell.name.ends_with(" owe"))
+        .collect();
+    let np = |cell: &Cell| cell.scenario().unwrap().cases()[0].np;
+    assert!(cells.iter().all(|cell| np(cell) == WithinInterval::Forget));
+    assert!(owing.iter().all(|cell| np(cell) == WithinInterval::Owe));
+    let firsts = |cells: &[Cell], word: usize| -> BTreeSet<String> {
+        let words = cells.iter().map(|cell| cell.name.split(' ').nth(word));
+        words.map(|word| word.unwrap().to_owned()).collect()
+    };
+    // Every pattern, place and fleet has receivers of both kinds.
+    assert_eq!(firsts(&owing, 0), firsts(&cells, 0));
+    assert_eq!(firsts(&owing, 1), firsts(&cells, 1));
+    assert_eq!(owing.len(), 204);
 }
 
 #[test]

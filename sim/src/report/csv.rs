@@ -3,7 +3,7 @@
 use crate::scenario::Scenario;
 use crate::sweep::Run;
 
-const HEAD: &str = "scenario,seed,sender,start,qps,length_m,scheme,peak_bytes,mean_bytes,drained_ns,utilisation,goodput,jain,\
+const HEAD: &str = "scenario,seed,sender,start,qps,length_m,np,scheme,peak_bytes,mean_bytes,p99_bytes,drained_ns,utilisation,goodput,jain,\
 pauses,paused_ns,cnps_switch,cnps_host,cnps_received,marked,dropped,repeated,groups\n";
 
 /// Returns the text of the CSV file (RFC 4180); `seeds[n]` are the runs of the n-th seed.
@@ -31,9 +31,11 @@ pub fn csv(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
             case.length
                 .map(|length| format!("{}", length.millimetres() as f64 / 1_000.0))
                 .unwrap_or_default(),
+            case.np.name().to_owned(),
             case.scheme.to_string(),
             outcome.peak.to_string(),
             outcome.mean.to_string(),
+            outcome.p99.to_string(),
             outcome
                 .drained
                 .map(|time| time.0.to_string())

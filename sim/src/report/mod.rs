@@ -25,6 +25,7 @@ struct Columns {
     length: bool,
     qps: bool,
     start: bool,
+    np: bool,
     pfc: bool,
     bursts: bool,
     groups: bool,
@@ -39,6 +40,7 @@ impl Columns {
             (self.start, "start"),
             (self.qps, "QPs"),
             (self.length, "length"),
+            (self.np, "NP"),
             (true, "scheme"),
         ];
         wanted(names)
@@ -55,6 +57,7 @@ impl Columns {
                 self.length,
                 text(case.length.map(|length| length.to_string())),
             ),
+            (self.np, case.np.name().to_owned()),
             (true, case.scheme.to_string()),
         ])
     }
@@ -67,6 +70,7 @@ impl Columns {
             length: !vary.length.is_empty(),
             qps: !vary.qps.is_empty(),
             start: vary.starts().count() > 1,
+            np: vary.np.len() > 1,
             pfc: scenario.pfc,
             bursts: any(&|run| {
                 run.outcome

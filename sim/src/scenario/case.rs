@@ -6,6 +6,7 @@ use npcc_cnp::pair::Evidence;
 use npcc_config::units::{Length, Nanos};
 
 use super::{Scenario, Scheme};
+use crate::host::np::WithinInterval;
 use crate::host::params::Sender;
 
 /// One run of a scenario: a value for each thing that it varies.
@@ -21,6 +22,8 @@ pub struct Case {
     pub qps: Option<u32>,
     /// State of the connections at their start.
     pub start: Start,
+    /// Effect of marks within the receivers' CNP interval.
+    pub np: WithinInterval,
 }
 
 /// State of connections at their start.
@@ -70,11 +73,13 @@ impl fmt::Display for Case {
         if let Some(qps) = self.qps {
             write!(out, " {qps} QPs")?;
         }
-        if self.start == Start::Warm {
-            Ok(())
-        } else {
-            write!(out, " {}", self.start)
+        if self.start != Start::Warm {
+            write!(out, " {}", self.start)?;
         }
+        if self.np != WithinInterval::default() {
+            write!(out, " np {}", self.np.name())?;
+        }
+        Ok(())
     }
 }
 
@@ -94,15 +99,18 @@ impl Scenario {
         let mut cases = Vec::new();
         for sender in &vary.sender {
             for start in vary.starts() {
-                for qps in or_none(&vary.qps) {
-                    for length in or_none(&vary.length) {
-                        cases.extend(vary.scheme.iter().map(|scheme| Case {
-                            scheme: *scheme,
-                            sender: *sender,
-                            length,
-                            qps,
-                            start,
-                        }));
+                for np in &vary.np {
+                    for qps in or_none(&vary.qps) {
+                        for length in or_none(&vary.length) {
+                            cases.extend(vary.scheme.iter().map(|scheme| Case {
+                                scheme: *scheme,
+                                sender: *sender,
+                                length,
+                                qps,
+                                start,
+                                np: *np,
+                            }));
+                        }
                     }
                 }
             }

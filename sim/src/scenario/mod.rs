@@ -14,6 +14,7 @@ use std::path::Path;
 use npcc_config::units::{BitRate, Bytes, Length, Nanos};
 use serde::Deserialize;
 
+use crate::host::np::WithinInterval;
 use crate::host::params::Sender;
 use crate::host::rc::Recovery;
 pub use case::{Case, Start};
@@ -107,6 +108,8 @@ pub struct Vary {
     pub warm: Vec<bool>,
     /// Besides `warm`, cold connections whose hosts report their queue pairs to the switches so long after the start: [`Start::Reported`].
     pub host_feed: Vec<Nanos>,
+    /// Effects of marks within the receivers' CNP interval: `forget`, or `owe` a CNP when it ends.
+    pub np: Vec<WithinInterval>,
 }
 
 impl Vary {
@@ -130,6 +133,7 @@ impl Default for Vary {
             qps: Vec::new(),
             warm: vec![true],
             host_feed: Vec::new(),
+            np: vec![WithinInterval::Forget],
         }
     }
 }
@@ -297,9 +301,13 @@ impl Scenario {
             return Err("hosts: count and rate must be above 0".to_owned());
         }
         let vary = &self.vary;
-        if vary.scheme.is_empty() || vary.sender.is_empty() || vary.starts().next().is_none() {
+        if vary.scheme.is_empty()
+            || vary.sender.is_empty()
+            || vary.np.is_empty()
+            || vary.starts().next().is_none()
+        {
             return Err(
-                "vary: scheme, sender and warm (or host_feed) need at least one value each"
+                "vary: scheme, sender, np and warm (or host_feed) need at least one value each"
                     .to_owned(),
             );
         }

@@ -91,6 +91,7 @@ impl Engine {
             },
             sender: case.sender,
             recovery: scenario.recovery,
+            within: case.np,
             // A network card's 4 ms or more, and always longer than a round trip plus a deep queue.
             patience: Nanos(4_000_000 + 4 * round_trip.0),
             watch,
