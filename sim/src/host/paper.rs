@@ -3,6 +3,10 @@
 //! Every CNP cuts at once: target = rate, rate *= 1 - alpha / 2, alpha moves toward 1 by g. Without one for `K`, alpha decays.
 //! A timer and a byte counter each count increases: F of fast recovery, then additive, then (both beyond F) hyper.
 //!
+//! The authors' own simulator (`rpr_*` in bobzhuyb/ns3-rdma) differs from their text ([`PaperParams::authors`]): additive increase
+//! begins with the F-th increase, hyper increase with a timed one; its i-th step is i times as long, and it halves timer and byte
+//! counter, as IEEE 802.1Qau does. Their alpha moves before the cut; here it does after it, as in the text, which changes no figure.
+//!
 //! DCQCN+ (adaptive): a CNP carries the receiver's period between CNPs of one flow; the timers become at least a tenth longer
 //! than it, and the additive step shrinks by as much as it exceeds 50 us. That is the idea of the work, not its
 //! exact constants, which the text at hand does not give.
@@ -34,6 +38,8 @@ pub struct PaperParams {
     pub line: Gbps,
     /// True for DCQCN+: timers and steps follow the period in the CNPs.
     pub adaptive: bool,
+    /// True for the increases of the authors' simulator.
+    pub authors: bool,
 }
 
 impl PaperParams {
@@ -51,6 +57,7 @@ impl PaperParams {
             min: 0.010,
             line,
             adaptive: false,
+            authors: false,
         }
     }
 }
@@ -66,6 +73,10 @@ pub struct Paper {
     time_stage: u32,
     byte_stage: u32,
     bytes: u64,
+    /// Bytes until the next increase by the byte counter.
+    byte_limit: u64,
+    /// True if the last increase was hyper.
+    hyper: bool,
     /// Factor by which timers are longer and steps shorter; 1 unless adaptive.
     stretch: f64,
 }
@@ -88,6 +99,8 @@ impl Paper {
             time_stage: 0,
             byte_stage: 0,
             bytes: 0,
+            byte_limit: params.byte_counter,
+            hyper: false,
             stretch: 1.0,
             params,
         }
@@ -111,22 +124,34 @@ impl Paper {
             timers.alpha_at = Nanos(timers.alpha_at.0 + steps * alpha_timer.0);
         }
         while timers.increase_at <= now {
+            timers.increase_at += Nanos(increase_timer.0 / self.increases_per_period());
             self.time_stage = self.time_stage.saturating_add(1);
-            self.increase();
-            timers.increase_at += increase_timer;
+            self.increase(true);
         }
         self.timers = Some(timers);
     }
 
-    fn increase(&mut self) {
+    /// Returns the number by which timer and byte counter are divided for the increase after the one that is due.
+    const fn increases_per_period(&self) -> u64 {
+        if self.params.authors && self.hyper {
+            2
+        } else {
+            1
+        }
+    }
+
+    fn increase(&mut self, timed: bool) {
         let params = &self.params;
         let (least, most) = (
             self.time_stage.min(self.byte_stage),
             self.time_stage.max(self.byte_stage),
         );
-        if least > params.fast_recovery {
-            self.target += params.hyper / self.stretch;
-        } else if most > params.fast_recovery {
+        let first = params.fast_recovery + u32::from(!params.authors);
+        self.hyper = least >= first && (timed || self.hyper || !params.authors);
+        if self.hyper {
+            let steps = if params.authors { least - first + 1 } else { 1 };
+            self.target += f64::from(steps) * params.hyper / self.stretch;
+        } else if most >= first {
             self.target += params.additive / self.stretch;
         }
         self.target = self.target.min(params.line);
@@ -146,10 +171,11 @@ impl RateControl for Paper {
             return;
         }
         self.bytes += bytes;
-        while self.bytes >= self.params.byte_counter {
-            self.bytes -= self.params.byte_counter;
+        while self.bytes >= self.byte_limit {
+            self.bytes -= self.byte_limit;
+            self.byte_limit = self.params.byte_counter / self.increases_per_period();
             self.byte_stage = self.byte_stage.saturating_add(1);
-            self.increase();
+            self.increase(false);
         }
     }
 
@@ -163,6 +189,7 @@ impl RateControl for Paper {
         self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(self.params.min);
         self.alpha += self.params.g * (1.0 - self.alpha);
         (self.time_stage, self.byte_stage, self.bytes) = (0, 0, 0);
+        (self.byte_limit, self.hyper) = (self.params.byte_counter, false);
         self.timers = Some(Timers {
             alpha_at: now + self.stretched(self.params.alpha_timer),
             increase_at: now + self.stretched(self.params.increase_timer),
@@ -194,6 +221,39 @@ mod tests {
         rp.cnp(Some(Nanos::from_micros(500)), Nanos(0));
         assert!((rp.rate(Nanos::from_micros(549)) - 20.0).abs() < 1e-9);
         assert!((rp.rate(Nanos::from_micros(551)) - 30.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_authors_code_raises_the_target_sooner_faster_and_more_often() {
+        let after = |authors: bool| {
+            let mut rp = Paper::new(PaperParams {
+                authors,
+                ..PaperParams::published(40.0)
+            });
+            // The target is half of the line, so that the line does not limit it, and the byte counter is at 9.
+            rp.cnp(None, Nanos(0));
+            rp.cnp(None, Nanos(0));
+            rp.sent(90_000_000, Nanos(0));
+            let mut step = |time| {
+                let before = rp.target;
+                rp.rate(Nanos(time));
+                ((rp.target - before) * 1e3).round()
+            };
+            let steps = (0..=16)
+                .map(|half| step(half * 27_500))
+                .collect::<Vec<f64>>();
+            // One increase by bytes at the full counter, and those of 10 MB more.
+            rp.sent(10_000_000, Nanos(440_000));
+            rp.sent(10_000_000, Nanos(440_000));
+            (steps, rp.byte_stage)
+        };
+        // Steps of the target in Mb/s, each half of the timer: the fifth timed increase is at 275 us, the sixth at 330.
+        let of_text = [0, 0, 40, 0, 40, 0, 40, 0, 40, 0, 40, 0, 200, 0, 200, 0, 200];
+        assert_eq!(after(false), (of_text.map(f64::from).to_vec(), 11));
+        let of_code = [
+            0, 0, 40, 0, 40, 0, 40, 0, 40, 0, 200, 0, 400, 600, 800, 1_000, 1_000,
+        ];
+        assert_eq!(after(true), (of_code.map(f64::from).to_vec(), 12));
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub enum Sender {
     HpccReset,
     /// DCQCN's reaction point as published (SIGCOMM'15).
     Paper,
+    /// [`Paper`](Sender::Paper), with increases as in its authors' simulator.
+    PaperCode,
     /// ConnectX defaults with the byte counter of 2,097,088 bytes: `rpg_byte_reset` in units of 64.
     Mlx,
     /// [`Mlx`](Sender::Mlx), with alpha starting anew at the first CNP after the rate was back at the line.
@@ -50,6 +52,7 @@ impl Sender {
             Sender::HpccVendor => "hpcc-vendor",
             Sender::HpccReset => "hpcc-reset",
             Sender::Paper => "paper",
+            Sender::PaperCode => "paper-code",
             Sender::Mlx => "mlx",
             Sender::MlxReset => "mlx-reset",
             Sender::MlxBytes => "mlx-bytes",
@@ -64,7 +67,7 @@ impl Sender {
     #[must_use]
     pub const fn cnp_interval(self) -> Nanos {
         match self {
-            Sender::Paper | Sender::DcqcnPlus => Nanos::from_micros(50),
+            Sender::Paper | Sender::PaperCode | Sender::DcqcnPlus => Nanos::from_micros(50),
             _ => Nanos::from_micros(4),
         }
     }
@@ -112,6 +115,10 @@ impl Sender {
                 }))
             }
             Sender::Paper => Box::new(Paper::new(PaperParams::published(line))),
+            Sender::PaperCode => Box::new(Paper::new(PaperParams {
+                authors: true,
+                ..PaperParams::published(line)
+            })),
             Sender::DcqcnPlus => Box::new(Paper::new(PaperParams {
                 adaptive: true,
                 ..PaperParams::published(line)
