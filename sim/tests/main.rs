@@ -11,5 +11,6 @@ mod imperfections;
 mod laws;
 mod measure;
 mod never_worse;
+mod ns3;
 mod snapshots;
 mod validation;
