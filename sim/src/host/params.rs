@@ -30,7 +30,7 @@ pub enum Sender {
     Mlx,
     /// [`Mlx`](Sender::Mlx), with alpha starting anew at the first CNP after the rate was back at the line.
     MlxReset,
-    /// The adversary: `mlx-reset` with a byte counter of 32,767 bytes, the reading of `rpg_byte_reset` that no known card has.
+    /// `mlx-reset` with a byte counter of 32,767 bytes, the reading of `rpg_byte_reset` that no known card has.
     MlxBytes,
     /// DCQCN+: the CNP carries the receiver's period; timers and steps follow.
     #[serde(rename = "dcqcn+")]
