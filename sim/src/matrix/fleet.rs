@@ -46,11 +46,8 @@ pub(super) const ALL: [Fleet; 11] = [
         second_cnp_interval: Some("50us"),
         ..mix("half-50us", "hpcc-reset", "hpcc-reset", 2)
     },
-    // The byte counter of 32,767 read as bytes: no scheme holds such a card, and DCQCN itself would not work with it.
-    Fleet {
-        judged: false,
-        ..all("mlx-bytes")
-    },
+    // The byte counter of 32,767 read as bytes: no known card, but DCQCN and the policies hold it.
+    all("mlx-bytes"),
 ];
 
 impl Fleet {

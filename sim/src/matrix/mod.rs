@@ -26,7 +26,7 @@ pub struct Cell {
     pub name: String,
     /// Text of the scenario file.
     pub text: String,
-    /// True if harm here counts; false for a fleet that resembles no known card, whose cells are reported separately.
+    /// True if harm here counts; the cells of a fleet for which it is false, of which there is none, are reported separately.
     pub judged: bool,
 }
 
