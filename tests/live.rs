@@ -9,6 +9,8 @@ const SCENARIO: &str = "version: 1
 name: short
 about: a short one
 duration: 4ms
+window: unlimited
+control_cost: { call: 0us, record: 0us, flow: 0us, cnp: 0us }
 switches: [edge, far-edge]
 hosts:
   - { name: senders, count: 4, switch: edge }

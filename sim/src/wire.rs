@@ -9,7 +9,7 @@ use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::icrc;
 use npcc_pipeline::parse::{Kind, L3, parse};
-use npcc_pipeline::units::{Mac, Nanos};
+use npcc_pipeline::units::{Mac, Nanos, Priority};
 use npcc_pipeline::wire::bth::{self, Bth, RoceClass};
 use npcc_pipeline::wire::{checksum, ethernet, udp};
 use zerocopy::FromBytes;
@@ -17,8 +17,34 @@ use zerocopy::FromBytes;
 use crate::frame::SimFrame;
 use crate::num::small;
 
-/// TOS byte of data, DSCP 26 and ECT(0): the lossless priority.
-pub const DATA_TOS: u8 = 26 << 2 | 2;
+/// A priority of data and its DSCP.
+#[derive(Debug, Clone, Copy)]
+pub struct DataClass {
+    /// Priority: number of the queue and of the PFC class.
+    pub priority: u8,
+    /// Codepoint of its frames.
+    pub dscp: u8,
+}
+
+/// Priorities of data, all of them lossless where pauses are on.
+pub const DATA: [DataClass; 2] = [
+    DataClass {
+        priority: 3,
+        dscp: 26,
+    },
+    DataClass {
+        priority: 4,
+        dscp: 34,
+    },
+];
+
+/// Returns the TOS byte of data of this priority: ECT(0), or Not-ECT.
+#[must_use]
+pub fn data_tos(priority: Priority, ect: bool) -> u8 {
+    let is_it = |class: &&DataClass| usize::from(class.priority) == priority.index();
+    let dscp = DATA.iter().find(is_it).map_or(0, |class| class.dscp);
+    dscp << 2 | if ect { 2 } else { 0 }
+}
 /// TOS byte of acknowledgements and CNPs, DSCP 48 and ECT(0): out of the data's way.
 pub const CONTROL_TOS: u8 = 48 << 2 | 2;
 /// Bytes of the headers before the payload of a middle packet, and the ICRC after it.
@@ -232,7 +258,7 @@ mod tests {
     fn what_is_built_is_read_back() {
         let frame = packet(
             &direction(),
-            DATA_TOS,
+            data_tos(Priority::new(3), true),
             0x07,
             (1 << 24) + 5,
             true,
@@ -248,7 +274,7 @@ mod tests {
         assert!(seen.ack && !seen.ce);
         let request = packet(
             &direction(),
-            DATA_TOS,
+            CONTROL_TOS,
             opcode::READ,
             7,
             false,

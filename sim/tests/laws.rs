@@ -49,12 +49,42 @@ fn is_sound(scenario: &Scenario, run: &Run) {
     );
 }
 
+/// Scenarios of a folder of the repository.
+fn shipped(folder: &str) -> Vec<Scenario> {
+    let entries = std::fs::read_dir(root().join("..").join(folder)).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "yaml"));
+    files.sort();
+    files
+        .iter()
+        .map(|path| Scenario::load(path).unwrap())
+        .collect()
+}
+
+/// Guards the scenarios of the review: each runs: 200 us at 100G of the first and the last scheme each.
+#[test]
+fn every_scenario_of_the_review_runs() {
+    let scenarios = shipped("config/scenarios/review");
+    assert!(scenarios.len() >= 25, "{}", scenarios.len());
+    for mut scenario in scenarios {
+        // As many frames at any rate.
+        let times = (100_000_000_000 / scenario.watched_rate().0).max(1);
+        scenario.duration = Nanos::from_micros(200 * times);
+        scenario.vary.sender.truncate(1);
+        let last = scenario.vary.scheme.pop().unwrap();
+        scenario.vary.scheme.truncate(1);
+        scenario.vary.scheme.push(last);
+        for done in run(&scenario) {
+            is_sound(&scenario, &done);
+        }
+    }
+}
+
 /// Law: frames are conserved and no link exceeds its rate; checked on 2 ms of every shipped scenario, and on those of the tests.
 #[test]
 fn frames_are_conserved_and_no_link_is_faster_than_its_rate() {
     let mut scenarios: Vec<Scenario> = ["small.yaml", "lossy.yaml"].map(small).into();
-    for entry in std::fs::read_dir(root().join("../config/scenarios")).unwrap() {
-        let mut scenario = Scenario::load(&entry.unwrap().path()).unwrap();
+    for mut scenario in shipped("config/scenarios") {
         scenario.duration = Nanos::from_millis(2);
         scenario.vary.sender.truncate(1);
         scenario.vary.length.truncate(3);

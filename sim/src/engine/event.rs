@@ -16,12 +16,18 @@ pub(crate) enum Event {
     Port(u32, u8),
     /// A switch's control core runs its tick.
     Control(u32),
+    /// A switch's control core has made a CNP.
+    CnpMade(u32),
     /// A switch's worker iterates: pauses are refreshed, paused ports are checked.
     Turn(u32),
     /// A connection is given its next data to send.
     Offer(u32),
     /// A connection is used for the first time, before the traffic starts.
     Warm(u32),
+    /// A CNP that reached a connection's sender has its effect.
+    React(u32),
+    /// A pause frame that reached a host has its effect.
+    HostPauses(u32),
     /// The report of a connection's host reaches the switches.
     Lease(u32),
     /// The CNP interval of a connection's receiver ends.

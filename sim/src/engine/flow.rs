@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use npcc_cnp::key::Qpn;
 use npcc_pipeline::frame::{FrameBuf, wire_len};
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Nanos, Priority};
 
 use crate::frame::SimFrame;
 use crate::host::RateControl;
@@ -13,14 +13,12 @@ use crate::host::rc::{RcReceiver, RcSender};
 use crate::scenario::Verb;
 use crate::wire::{self, Direction, opcode};
 
-/// Packets between two acknowledgement requests of the sender, besides the one at the end of a message.
+/// Most packets between two acknowledgement requests of the sender, besides the one at the end of a message.
 const ACK_EVERY: u64 = 16;
 /// Time after which the sender requests an acknowledgement anyway, so that a slow sender measures its round trip too.
 const ACK_AFTER: Nanos = Nanos::from_micros(50);
 /// Longest wait before a slow sender re-evaluates its rate, which may have risen.
 const LOOK: Nanos = Nanos::from_micros(100);
-/// READ: limit on messages requested ahead of delivery.
-const READ_AHEAD: u64 = 64;
 /// First queue pair numbers of senders and of receivers; connections count on from there.
 const SENDERS: u32 = 0x10_0000;
 const RECEIVERS: u32 = 0x20_0000;
@@ -39,6 +37,9 @@ pub(crate) struct Flow {
     pub(crate) dst: u32,
     pub(crate) group: usize,
     pub(crate) verb: Verb,
+    /// Priority of its data, and their TOS byte.
+    pub(crate) priority: Priority,
+    pub(crate) tos: u8,
     pub(crate) tx: RcSender,
     pub(crate) rx: RcReceiver,
     pub(crate) rate: Box<dyn RateControl>,
@@ -54,16 +55,27 @@ pub(crate) struct Flow {
     pub(crate) message: u64,
     pub(crate) base: u64,
     pub(crate) mtu: usize,
+    /// WRITE: packets that may be sent and not acknowledged; `None` if there is no limit.
+    pub(crate) window: Option<u64>,
+    /// READ: messages that may be requested and not received.
+    pub(crate) reads: u64,
     /// True while it is in its host's `ready` heap.
     pub(crate) armed: bool,
     pub(crate) next_at: Nanos,
     /// Bits of pacing still to be earned at `next_at`, at the rate of that time.
     pub(crate) debt: f64,
+    /// Bytes that the rate limiter sends back to back, those of its current burst, and the time from which that is paid; see
+    /// [`Flow::pace`].
+    pub(crate) limiter: u64,
+    pub(crate) burst: u64,
+    pub(crate) burst_from: Nanos,
+    /// Periods in CNPs that have arrived and do not have an effect yet.
+    pub(crate) reacting: VecDeque<Option<Nanos>>,
     /// Packets whose acknowledgement gives a round-trip time, and when they were sent.
     pub(crate) timed: VecDeque<(u64, Nanos)>,
     /// Time of the last acknowledgement request.
     pub(crate) ack_requested: Nanos,
-    /// True if its path crosses the reported queue.
+    /// True if its path crosses the port of the reported queue.
     pub(crate) crosses: bool,
     pub(crate) bursts: VecDeque<Burst>,
     /// READ: packets requested; `progress`: when the last expected one arrived.
@@ -102,12 +114,23 @@ pub(crate) const fn of_qpn(qpn: Qpn) -> Option<(usize, bool)> {
 impl Flow {
     /// Returns true if the sender has a packet to send and its window permits it.
     pub(crate) fn can_send(&self) -> bool {
-        let window = match self.verb {
-            Verb::Write => self.rate.window(),
-            Verb::Read => None,
+        let out = self.tx.outstanding();
+        let fits = match self.verb {
+            Verb::Write => {
+                let of_rate = self.rate.window();
+                of_rate.is_none_or(|bytes| out * (self.mtu as u64) < bytes)
+                    && self.window.is_none_or(|packets| out < packets)
+            }
+            Verb::Read => true,
         };
-        self.tx.is_ready()
-            && window.is_none_or(|window| self.tx.flying() * (self.mtu as u64) < window)
+        fits && self.tx.is_ready()
+    }
+
+    /// Returns the number of packets between two acknowledgement requests: a quarter of a small window, so that a full one never waits for an
+    /// answer that nobody requested.
+    fn ack_every(&self) -> u64 {
+        self.window
+            .map_or(ACK_EVERY, |packets| (packets / 4).clamp(1, ACK_EVERY))
     }
 
     /// Builds the next data packet and schedules the one after it.
@@ -126,7 +149,8 @@ impl Flow {
         };
         let write = self.verb == Verb::Write;
         let silent = now.since(self.ack_requested) >= ACK_AFTER;
-        let ack = write && (place >= 2 || packet % ACK_EVERY == ACK_EVERY - 1 || silent);
+        let every = self.ack_every();
+        let ack = write && (place >= 2 || packet % every == every - 1 || silent);
         let reth = wire::reth(crate::num::small(self.message * self.mtu as u64));
         let aeth = wire::aeth(false, 0);
         let (code, extended): (u8, &[u8]) = match (write, place) {
@@ -137,7 +161,7 @@ impl Flow {
         };
         let frame = wire::packet(
             &self.forward,
-            wire::DATA_TOS,
+            self.tos,
             code,
             packet,
             ack,
@@ -150,10 +174,41 @@ impl Flow {
         }
         let wire = u64::from(wire_len(frame.data().len()));
         self.rate.sent(wire, now);
-        // A delayed host may catch up by 2 us, not more.
-        let due = self.next_at.max(now.since(Nanos(2_000)));
-        self.owe((wire * 8) as f64, due, now);
+        self.pace(wire, now);
         Some(frame)
+    }
+
+    /// Schedules the packet after one of `wire` bytes: at once within a burst of the limiter, and when all of the burst is paid after it.
+    fn pace(&mut self, wire: u64, now: Nanos) {
+        if self.limiter == 0 {
+            // A delayed host may catch up by 2 us, not more.
+            let due = self.next_at.max(now.since(Nanos(2_000)));
+            self.owe((wire * 8) as f64, due, now);
+            return;
+        }
+        if self.burst == 0 {
+            // Bursts of others delay it by less than the time of one of its own, which it may catch up with.
+            let late = (self.limiter * 8) as f64 / self.rate.rate(now).max(1e-6);
+            self.burst_from = self.next_at.max(now.since(Nanos(crate::num::whole(late))));
+        }
+        self.burst += wire;
+        if self.burst >= self.limiter {
+            let bits = (std::mem::take(&mut self.burst) * 8) as f64;
+            self.owe(bits, self.burst_from, now);
+        }
+    }
+
+    /// Returns the time of the next packet of a connection that had none to send until now: idle time earns nothing, and a burst that began
+    /// before and is paid by now is over.
+    pub(crate) fn resume(&mut self, now: Nanos) -> Nanos {
+        if self.limiter > 0 {
+            let paid = self.rate.rate(now) * now.since(self.burst_from).0 as f64;
+            if (self.burst * 8) as f64 <= paid {
+                self.burst = 0;
+            }
+            self.next_at = self.next_at.max(now);
+        }
+        self.next_at.max(now)
     }
 
     /// Sets `next_at` to when `bits` are earned counting from `from`, at most [`LOOK`] later; the rest stays in `debt`.
@@ -174,10 +229,10 @@ impl Flow {
         false
     }
 
-    /// READ: builds the next request, while fewer than [`READ_AHEAD`] messages are outstanding.
+    /// READ: builds the next request, while fewer than `reads` messages are outstanding.
     pub(crate) fn request(&mut self) -> Option<SimFrame> {
         let ahead = self.requested - self.rx.expected();
-        if self.requested >= self.wanted || ahead >= READ_AHEAD * self.message {
+        if self.requested >= self.wanted || ahead >= self.reads * self.message {
             return None;
         }
         let packets = self.message.min(self.wanted - self.requested);

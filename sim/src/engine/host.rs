@@ -7,9 +7,9 @@ use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{Nanos, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
 
+use super::Engine;
 use super::event::Event;
 use super::flow::of_qpn;
-use super::{DATA, Engine};
 use crate::frame::SimFrame;
 use crate::host::Gbps;
 use crate::host::np::{self, adaptive_period};
@@ -29,9 +29,12 @@ pub(crate) struct Host {
     pub(crate) sender: Option<Sender>,
     /// Minimum CNP interval for a flow it receives, where it is not the run's.
     pub(crate) cnp_interval: Option<Nanos>,
-    pub(crate) ready: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Connections that can send and when, by priority.
+    pub(crate) ready: [BinaryHeap<Reverse<(Nanos, u32)>>; 8],
     pub(crate) control: VecDeque<SimFrame>,
     pub(crate) pause: PauseState,
+    /// Pause frames that have arrived and do not have an effect yet.
+    pub(crate) pausing: VecDeque<SimFrame>,
     /// Time of its next scheduled [`Host`](super::event::Event::Host).
     pub(crate) wake: Nanos,
     /// Connections that end here as receivers.
@@ -41,6 +44,20 @@ pub(crate) struct Host {
     pub(crate) cnps_sent: u64,
     pub(crate) cnps_received: u64,
     pub(crate) not_understood: u64,
+}
+
+impl Host {
+    /// Returns the connection that is the next to send, its priority, and the time: that at which its priority resumes where that is paused.
+    fn next_due(&self, now: Nanos) -> Option<(Nanos, u32, usize)> {
+        let classes = wire::DATA.map(|class| Priority::new(class.priority));
+        let due = classes.into_iter().filter_map(|priority| {
+            let Reverse((time, index)) = self.ready[priority.index()].peek().copied()?;
+            let resumes = self.pause.until(priority);
+            let time = if resumes > now { resumes } else { time };
+            Some((time, index, priority.index()))
+        });
+        due.min()
+    }
 }
 
 impl Engine {
@@ -57,23 +74,16 @@ impl Engine {
             self.host_send(host, frame);
             return;
         }
-        let resumes = self.hosts[at].pause.until(Priority::new(DATA));
-        if resumes > now {
-            if !self.hosts[at].ready.is_empty() {
-                self.wake_host(host, resumes);
-            }
-            return;
-        }
-        while let Some(Reverse((time, index))) = self.hosts[at].ready.peek().copied() {
+        while let Some((time, index, class)) = self.hosts[at].next_due(now) {
             if time > now {
                 self.wake_host(host, time);
                 return;
             }
-            self.hosts[at].ready.pop();
+            self.hosts[at].ready[class].pop();
             let flow = &mut self.flows[index as usize];
             if !flow.has_earned(now) {
                 let look = flow.next_at;
-                self.hosts[at].ready.push(Reverse((look, index)));
+                self.hosts[at].ready[class].push(Reverse((look, index)));
                 continue;
             }
             let frame = if flow.can_send() {
@@ -86,7 +96,7 @@ impl Engine {
                 continue;
             };
             let next = flow.next_at;
-            self.hosts[at].ready.push(Reverse((next, index)));
+            self.hosts[at].ready[class].push(Reverse((next, index)));
             self.host_send(host, frame);
             return;
         }
@@ -115,9 +125,8 @@ impl Engine {
             return;
         }
         flow.armed = true;
-        let (host, time) = (flow.src, flow.next_at.max(now));
-        self.hosts[host as usize]
-            .ready
+        let (host, time) = (flow.src, flow.resume(now));
+        self.hosts[host as usize].ready[flow.priority.index()]
             .push(Reverse((time, crate::num::small(index as u64))));
         self.wake_host(host, time);
     }
@@ -134,9 +143,13 @@ impl Engine {
         state.received.add(frame);
         match wire::read(frame.data()) {
             Contents::MacControl => {
-                let payload = frame.data().get(14..).unwrap_or_default();
-                state.pause.apply(payload, state.line, now);
-                self.wake_host(host, now);
+                state.pausing.push_back(SimFrame::with(frame.data()));
+                let reaction = self.scenario.pfc_reaction;
+                if reaction == Nanos::ZERO {
+                    self.host_pauses(host);
+                } else {
+                    self.queue.at(now + reaction, Event::HostPauses(host));
+                }
             }
             Contents::Packet(packet) => match of_qpn(packet.dest_qp) {
                 Some((index, at_sender)) if index < self.flows.len() => {
@@ -152,6 +165,26 @@ impl Engine {
         }
     }
 
+    /// Lets the first pause frame that waits have its effect.
+    pub(crate) fn host_pauses(&mut self, host: u32) {
+        let now = self.now;
+        let state = &mut self.hosts[host as usize];
+        if let Some(frame) = state.pausing.pop_front() {
+            let payload = frame.data().get(14..).unwrap_or_default();
+            state.pause.apply(payload, state.line, now);
+            self.wake_host(host, now);
+        }
+    }
+
+    /// Lets the first CNP of a connection that waits have its effect.
+    pub(crate) fn react(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        if let Some(period) = flow.reacting.pop_front() {
+            flow.rate.cnp(period, now);
+        }
+    }
+
     fn sender_receives(&mut self, host: u32, index: usize, packet: &Packet) {
         let now = self.now;
         let recovery = self.recovery;
@@ -163,7 +196,14 @@ impl Engine {
                 }
                 self.hosts[host as usize].cnps_received += 1;
                 let period = (packet.extra > 0).then_some(Nanos(packet.extra));
-                flow.rate.cnp(period, now);
+                let reaction = self.scenario.reaction;
+                if reaction == Nanos::ZERO {
+                    flow.rate.cnp(period, now);
+                } else {
+                    flow.reacting.push_back(period);
+                    let flow = crate::num::small(index as u64);
+                    self.queue.at(now + reaction, Event::React(flow));
+                }
             }
             RoceClass::Ack => {
                 let number = unwrap(packet.psn, flow.tx.acked());

@@ -3,11 +3,11 @@
 
 use npcc_config::units::Percent;
 use npcc_pipeline::frame::wire_len;
-use npcc_pipeline::units::{Nanos, Priority};
+use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::mac_control;
 
+use super::Engine;
 use super::event::Event;
-use super::{DATA, Engine};
 use crate::frame::SimFrame;
 use crate::num::small;
 use crate::rng::Rng;
@@ -98,10 +98,13 @@ impl Engine {
             let around = every * 3 / 4 + rng.below(every / 2);
             (0, now + Nanos(around).since(time).max(Nanos(1)))
         };
-        let mut classes = [0; 8];
-        classes[usize::from(DATA)] = quanta;
+        let (mut classes, mut set) = ([0; 8], 0);
+        for priority in self.scenario.priorities() {
+            classes[priority.index()] = quanta;
+            set |= priority.bit();
+        }
         let mac = npcc_pipeline::units::Mac([2, 2, 1, 0, 0, 0]);
-        let frame = mac_control::build(mac, Priority::new(DATA).bit(), classes);
+        let frame = mac_control::build(mac, set, classes);
         debug_assert!(wire_len(frame.len()) <= self.frame_wire);
         self.chance.pause_frames += 1;
         self.put_on(back, SimFrame::with(&frame));

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 use npcc_cnp::pair::foreign::ReportedEnd;
 use npcc_pipeline::frame::FrameBuf;
-use npcc_pipeline::units::{BitRate, Mac, Nanos};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, Priority};
 
 use super::build::topology::{host_mac, port_mac};
 use super::link::End;
@@ -65,6 +65,9 @@ impl Live {
     /// # Errors
     /// The errors are those of [`super::run`].
     pub fn new(scenario: &Scenario, case: &Case) -> Result<Live, BuildError> {
+        if scenario.priorities().ne([Priority::new(3)]) {
+            return Err(BuildError::OnePriority);
+        }
         let mut engine = Engine::build(scenario, case)?;
         let outside = engine.watch.0;
         engine.outside = Some(outside);

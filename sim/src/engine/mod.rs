@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 use npcc_cnp::pair::foreign::ReportedEnd;
 use npcc_pipeline::frame::{FrameBuf, wire_len};
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Nanos, Priority};
 
 use crate::frame::SimFrame;
 use crate::host::np::WithinInterval;
@@ -38,8 +38,6 @@ use record::Record;
 pub use record::Sample;
 use switch::Switch;
 
-/// Priority of data.
-const DATA: u8 = 3;
 /// Priority of acknowledgements and CNPs.
 const CONTROL: u8 = 6;
 /// Interval at which retransmission timeouts are checked.
@@ -62,8 +60,9 @@ pub struct Engine {
     /// Effect of marks within the CNP interval.
     within: WithinInterval,
     patience: Nanos,
-    /// The reported queue, as (switch, port); `watch_rate` is its rate in Gb/s.
+    /// The reported queue, as (switch, port) and priority; `watch_rate` is its rate in Gb/s.
     watch: (u32, u8),
+    watch_priority: Priority,
     watch_rate: f64,
     /// Wire bytes of the longest data packet.
     frame_wire: u16,
@@ -121,9 +120,12 @@ impl Engine {
                 }
             }
             Event::Control(switch) => self.control(switch),
+            Event::CnpMade(switch) => self.cnps_made(switch, 1),
             Event::Turn(switch) => self.turn(switch),
             Event::Offer(flow) => self.offer(flow as usize),
             Event::Warm(flow) => self.warm(flow as usize),
+            Event::React(flow) => self.react(flow as usize),
+            Event::HostPauses(host) => self.host_pauses(host),
             Event::Lease(flow) => self.lease(flow as usize),
             Event::CnpDue(flow) => self.cnp_due(flow as usize),
             Event::Expire => self.expire(),
@@ -287,3 +289,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod card_tests;

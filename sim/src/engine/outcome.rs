@@ -3,9 +3,9 @@
 use npcc_pipeline::frame::wire_len;
 use npcc_pipeline::units::Nanos;
 
+use super::Engine;
 use super::link::Tally;
 use super::record::Sample;
-use super::{DATA, Engine};
 use crate::scenario::Verb;
 use crate::wire::OVERHEAD;
 
@@ -24,11 +24,11 @@ pub struct Outcome {
     pub utilisation: f64,
     /// Share of the link that carried data delivered in order, over the later part.
     pub goodput: f64,
-    /// Jain's index of the connections through the reported queue, over the later part; 1 is equal.
+    /// Jain's index of the connections through the reported port, each as a share of its fair one, over the later part; 1 is equal.
     pub jain: f64,
     /// Goodput of each connection through the reported queue over the later part, as a share of the reported link.
     pub flows: Vec<f64>,
-    /// Pauses begun by switches, for the data priority.
+    /// Pauses begun by switches, summed over the priorities.
     pub pauses: u64,
     /// Total time hosts were paused, summed over the hosts.
     pub paused: Nanos,
@@ -161,9 +161,10 @@ impl Engine {
             .filter(|(flow, _)| flow.crosses)
             .map(|(_, rate)| *rate)
             .collect();
+        let fair_of = self.fair_shares();
         // Equal division of the reported link, or of the sender's own where a connection takes another path.
-        let fair = self.watch_rate / crossing.len().max(1) as f64;
         let part = |flow: &super::flow::Flow| {
+            let fair = fair_of[flow.priority.index()];
             let of_host = self.flows.iter().filter(|other| other.src == flow.src);
             let own = self.hosts[flow.src as usize].line / of_host.count().max(1) as f64;
             if flow.crosses { fair.min(own) } else { own }
@@ -193,7 +194,8 @@ impl Engine {
             let counters = switch.path.counters();
             let of = |port: usize| {
                 let port = counters.port(port)?;
-                Some(port.flow.priorities.get(usize::from(DATA))?.tx_pauses.get())
+                let priorities = port.flow.priorities.iter();
+                Some(priorities.map(|of| of.tx_pauses.get()).sum::<u64>())
             };
             (0..switch.ports.len()).filter_map(of).collect::<Vec<u64>>()
         });
@@ -204,7 +206,7 @@ impl Engine {
             drained: self.record.drained_at.map(|at| at.since(started)),
             utilisation: self.record.utilisation.unwrap_or_default(),
             goodput: crossing.iter().sum::<f64>() / self.watch_rate,
-            jain: jain(&crossing),
+            jain: self.jain(&rates, &fair_of),
             flows: crossing.iter().map(|rate| rate / self.watch_rate).collect(),
             pauses: pauses.sum(),
             paused: Nanos(paused),
@@ -218,6 +220,31 @@ impl Engine {
             samples: self.record.samples.clone(),
             audit,
         }
+    }
+
+    /// Returns Jain's index of the connections through the reported port, each as a share of its fair one.
+    fn jain(&self, rates: &[f64], fair_of: &[f64; 8]) -> f64 {
+        let like = fair_of[self.watch_priority.index()];
+        let crossing = self
+            .flows
+            .iter()
+            .zip(rates)
+            .filter(|(flow, _)| flow.crosses);
+        // With one priority the weight is 1, exactly.
+        let weighed = crossing.map(|(flow, rate)| rate * (like / fair_of[flow.priority.index()]));
+        jain(&weighed.collect::<Vec<f64>>())
+    }
+
+    /// Returns the fair share of a connection through the reported port, in Gb/s, by priority: the priorities have equal weights, and the
+    /// connections of a priority share alike.
+    fn fair_shares(&self) -> [f64; 8] {
+        let mut counts = [0u32; 8];
+        for flow in self.flows.iter().filter(|flow| flow.crosses) {
+            counts[flow.priority.index()] += 1;
+        }
+        let used = counts.iter().filter(|count| **count > 0).count().max(1);
+        let of_priority = self.watch_rate / used as f64;
+        counts.map(|count| of_priority / f64::from(count.max(1)))
     }
 
     fn audit(&self) -> Audit {

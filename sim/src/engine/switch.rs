@@ -2,9 +2,11 @@
 //!
 //! A port takes one frame at a time when its link is free, so that everything that waits does so in the queue where it is
 //! measured, marked and watched. The control core is called at the period it requests; its CNPs are built from the routes and
-//! queued at once, as the switch's injector does.
+//! queued as they are made, as the switch's injector does.
 
-use arrayvec::ArrayVec;
+use std::cell::Cell;
+use std::collections::VecDeque;
+
 use npcc_cnp::admission::{CnpRequest, Suppressed};
 use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::control::ControlCore;
@@ -22,12 +24,14 @@ use npcc_pipeline::wire::checksum;
 
 use super::event::Event;
 use super::flow::{of_qpn, sender_qpn};
-use super::{CONTROL, DATA, Engine};
+use super::{CONTROL, Engine};
 use crate::frame::SimFrame;
 use crate::wire::{self, Contents};
 
 /// Time between two iterations of a worker, as far as pauses are concerned.
 const TURN: Nanos = Nanos::from_micros(2);
+/// CNPs that wait to leave, at most.
+const RING: usize = 512;
 /// THEMIS: shortest time between two CNPs of one flow.
 const THEMIS: Nanos = Nanos::from_micros(5);
 
@@ -45,6 +49,8 @@ pub(crate) struct Switch {
     pub(crate) pfc: bool,
     /// Output burst, full but for one slot, so that a port hands out one frame at a time.
     pub(crate) out: Outgoing<SimFrame>,
+    /// CNPs that the control core makes in its current call, and the ports they leave by.
+    pub(crate) making: VecDeque<(PortId, SimFrame)>,
     pub(crate) cnps: u64,
 }
 
@@ -55,10 +61,10 @@ pub(crate) struct Port {
     pub(crate) link: usize,
     /// Time of its next scheduled [`Port`](super::event::Event::Port).
     pub(crate) wake: Nanos,
-    /// Frames that left with CE set, for the report.
+    /// Frames of the reported priority that left with CE set, for the report.
     pub(crate) marked: u64,
-    /// Depth of its data queue when last published; `unpublished`: frames that came and went since.
-    pub(crate) published: u64,
+    /// Depths of its queues, by priority, when last published; `unpublished`: frames that came and went since.
+    pub(crate) published: [u64; 8],
     pub(crate) unpublished: u32,
 }
 
@@ -72,7 +78,7 @@ impl Engine {
         burst.push(frame);
         switch.path.ingress(PortId(port), &mut burst, now);
         if self.watch.0 == index && to == Some(self.watch.1) {
-            let depth = switch.path.depth(PortId(self.watch.1), Priority::new(DATA));
+            let depth = switch.path.depth(PortId(self.watch.1), self.watch_priority);
             self.record.depth(depth, now);
         }
         if let Some(to) = to {
@@ -112,13 +118,15 @@ impl Engine {
             .sent(PortId(port), Sent::of([frame.data().len()]));
         let ingress = queued.meta.ingress();
         if self.watch == (index, port) {
-            let depth = switch.path.depth(PortId(port), Priority::new(DATA));
+            let depth = switch.path.depth(PortId(port), self.watch_priority);
             self.record.depth(depth, now);
         }
         self.publish(index, port);
         let switch = &mut self.switches[index as usize];
         if frame.data()[15] & 3 == 3 {
-            switch.ports[usize::from(port)].marked += 1;
+            if queued.meta.priority == self.watch_priority {
+                switch.ports[usize::from(port)].marked += 1;
+            }
             if switch.themis & PortId(port).bit() != 0 {
                 self.themis(index, &mut frame);
             }
@@ -142,11 +150,13 @@ impl Engine {
         }
         let switch = &mut self.switches[index as usize];
         let idle = switch.path.frames_queued(PortId(port)) == 0;
-        let depth = switch.path.depth(PortId(port), Priority::new(DATA));
         let state = &mut switch.ports[usize::from(port)];
         state.unpublished += 1;
         if idle || state.unpublished >= every {
-            (state.published, state.unpublished) = (depth, 0);
+            state.unpublished = 0;
+            for priority in Priority::all_of(u8::MAX) {
+                state.published[priority.index()] = switch.path.depth(PortId(port), priority);
+            }
         }
     }
 
@@ -200,21 +210,32 @@ impl Engine {
         let switch = &mut self.switches[index as usize];
         let Switch {
             path,
-            core,
+            core: Some(core),
             fib,
             ports,
-            cnps,
+            making,
             ..
-        } = switch;
-        let Some(core) = core else {
+        } = switch
+        else {
             return;
         };
-        let mut woken = 0u32;
-        let mut ready: ArrayVec<(PortId, SimFrame), 512> = ArrayVec::new();
+        let cost = self.scenario.control_cost;
+        let status = core.status();
+        let before = (status.records.get(), status.flows_read.get());
+        let made = Cell::new(0);
+        let clock = || {
+            let records = status.records.get() - before.0;
+            let flows = status.flows_read.get() - before.1;
+            now + cost.of(records, flows, made.get())
+        };
+        let queue = &mut self.queue;
         let stale = self.scenario.imperfections.depth_every > 1;
         let level = |port: PortId, priority: Priority| {
             let seen = ports.get(port.index()).filter(|_| stale);
-            let depth = seen.map_or_else(|| path.depth(port, priority), |seen| seen.published);
+            let depth = seen.map_or_else(
+                || path.depth(port, priority),
+                |seen| seen.published[priority.index()],
+            );
             let counters = path.counters().ports().zip((0u8..).map(PortId));
             let xoff_asserted = counters.fold(0, |set, (of, id)| {
                 let asserted = of.flow.asserted.get() & u64::from(priority.bit()) != 0;
@@ -228,20 +249,40 @@ impl Engine {
             }
         };
         core.count_arrivals(now, |port| path.counters().of(port).rx.bytes.get());
-        core.run_call(now, level, &mut |order: CnpRequest| {
+        core.run_call_within(now, &clock, level, &mut |order: CnpRequest| {
             let (port, frame) = build(fib, &order).ok_or(Suppressed::NoNeighbor)?;
-            ready
-                .try_push((port, frame))
-                .map_err(|_| Suppressed::RingFull)
+            if making.len() >= RING {
+                return Err(Suppressed::RingFull);
+            }
+            made.set(made.get() + 1);
+            making.push_back((port, frame));
+            if !cost.is_zero() {
+                queue.at(clock(), Event::CnpMade(index));
+            }
+            Ok(())
         });
-        let period = core.period();
-        for (port, frame) in ready {
-            if path
-                .originate(port, Priority::new(CONTROL), frame, now)
+        let next = (now + core.period()).max(clock());
+        if cost.is_zero() {
+            self.cnps_made(index, usize::MAX);
+        }
+        let late = self.chance.lateness(&self.scenario.imperfections);
+        self.queue.at(next + late, Event::Control(index));
+    }
+
+    /// Queues up to `most` CNPs that the control core has made.
+    pub(crate) fn cnps_made(&mut self, index: u32, most: usize) {
+        let switch = &mut self.switches[index as usize];
+        let mut woken = 0u32;
+        let most = most.min(switch.making.len());
+        for (port, frame) in switch.making.drain(..most) {
+            let priority = Priority::new(CONTROL);
+            if switch
+                .path
+                .originate(port, priority, frame, self.now)
                 .is_ok()
             {
                 woken |= port.bit();
-                *cnps += 1;
+                switch.cnps += 1;
             }
         }
         for port in 0..32u8 {
@@ -249,8 +290,6 @@ impl Engine {
                 self.port_turn(index, port);
             }
         }
-        let late = self.chance.lateness(&self.scenario.imperfections);
-        self.queue.at(now + period + late, Event::Control(index));
     }
 
     /// THEMIS: handles a marked packet that leaves: its sender is signalled, and the mark is cleared.

@@ -75,6 +75,18 @@ impl RcSender {
         self.high.saturating_sub(self.acked)
     }
 
+    /// Returns the number of packets sent and not acknowledged that are not to be sent again: what fills a window. After a gap or a timeout
+    /// that is less than [`RcSender::flying`], or a full window could not be repaired.
+    #[must_use]
+    pub fn outstanding(&self) -> u64 {
+        let repeats = self.again.back().is_some_and(|last| *last >= self.acked);
+        if repeats {
+            0
+        } else {
+            self.next.saturating_sub(self.acked)
+        }
+    }
+
     /// Returns true if there is a packet to send.
     #[must_use]
     pub fn is_ready(&self) -> bool {

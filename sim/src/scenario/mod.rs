@@ -5,6 +5,7 @@
 
 mod case;
 mod imperfect;
+mod limits;
 mod model;
 mod scheme;
 mod target;
@@ -12,13 +13,16 @@ mod target;
 use std::path::Path;
 
 use npcc_config::units::{BitRate, Bytes, Length, Nanos};
+use npcc_pipeline::units::Priority;
 use serde::Deserialize;
 
 use crate::host::np::WithinInterval;
 use crate::host::params::Sender;
 use crate::host::rc::Recovery;
+use crate::wire;
 pub use case::{Case, Start};
 pub use imperfect::{FarPause, Imperfections};
+pub use limits::{ControlCost, Window};
 pub use model::{Failure, FlowGroup, HostGroup, LinkSpec, Thresholds, Verb};
 pub use scheme::Scheme;
 pub use target::Target;
@@ -62,6 +66,9 @@ pub struct Scenario {
     pub start_jitter: Option<Nanos>,
     /// The egress queue that is reported: a link, or a host group (toward its first host).
     pub watch: String,
+    /// Priority of the queue that is reported.
+    #[serde(default = "model::three")]
+    pub watch_priority: u8,
     /// Egress queues with NPCC or THEMIS: links or host groups. Default: `watch`.
     #[serde(default)]
     pub npcc: Vec<String>,
@@ -78,6 +85,24 @@ pub struct Scenario {
     pub recovery: Recovery,
     /// Minimum time between two CNPs of a receiver for one flow; a host group may have its own. Default: the sender set's.
     pub cnp_interval: Option<Nanos>,
+    /// Bytes that a queue pair may have sent and not acknowledged (WRITE), or `unlimited`; a flow group may have its own.
+    #[serde(default)]
+    pub window: Window,
+    /// Messages that a queue pair may have requested and not received (READ), as `max_rd_atomic`.
+    #[serde(default = "sixteen")]
+    pub outstanding_reads: u32,
+    /// Bytes that a rate limiter sends back to back before it waits for what they take at its rate; 0: each frame by itself.
+    #[serde(default)]
+    pub limiter_burst: Bytes,
+    /// Time from the arrival of a CNP until the sender's rate follows.
+    #[serde(default)]
+    pub reaction: Nanos,
+    /// Time from the arrival of a pause frame at a host until it stops or resumes. The switches' headroom has room for what it sends meanwhile.
+    #[serde(default)]
+    pub pfc_reaction: Nanos,
+    /// Time that a switch's control core takes for its calls.
+    #[serde(default)]
+    pub control_cost: ControlCost,
     /// Time over which utilisation is measured, from the start.
     #[serde(default = "sixty")]
     pub utilisation_over: Nanos,
@@ -173,6 +198,9 @@ const fn one() -> u64 {
 const fn path_mtu() -> u16 {
     4_096
 }
+const fn sixteen() -> u32 {
+    16
+}
 const fn sixty() -> Nanos {
     Nanos::from_millis(60)
 }
@@ -215,6 +243,13 @@ impl Scenario {
     pub fn npcc_queues(&self) -> impl Iterator<Item = &str> {
         let default = self.npcc.is_empty().then_some(&self.watch);
         self.npcc.iter().chain(default).map(String::as_str)
+    }
+
+    /// Returns the priorities that data is sent with.
+    pub fn priorities(&self) -> impl Iterator<Item = Priority> {
+        let of = move |priority: &u8| self.flows.iter().any(|flow| flow.priority == *priority);
+        let used = wire::DATA.map(|class| class.priority).into_iter();
+        used.filter(of).map(Priority::new)
     }
 
     /// Returns a copy of the scenario with the seed that comes `later` after its own.
@@ -276,6 +311,7 @@ impl Scenario {
                 failure.link
             ));
         }
+        self.check_limits()?;
         let mut pauses = self.imperfections.pauses.iter();
         if let Some(pause) = pauses.find(|pause| !link(&pause.link) || pause.every <= pause.time) {
             return Err(format!(
@@ -283,6 +319,7 @@ impl Scenario {
                 pause.link
             ));
         }
+        self.check_priorities()?;
         if let Some(flow) = self
             .flows
             .iter()
@@ -310,6 +347,53 @@ impl Scenario {
                 "vary: scheme, sender, np and warm (or host_feed) need at least one value each"
                     .to_owned(),
             );
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self) -> Result<(), String> {
+        let own = self.flows.iter().filter_map(|flow| flow.window);
+        let mut windows = own.chain([self.window]);
+        if let Some(window) = windows.find(|window| window.packets(self.mtu) == Some(0)) {
+            return Err(format!(
+                "window {window} is less than a packet of {} bytes (mtu); write more, or unlimited",
+                self.mtu
+            ));
+        }
+        for (key, time) in [
+            ("reaction", self.reaction),
+            ("pfc_reaction", self.pfc_reaction),
+            ("control_cost.call", self.control_cost.call),
+            ("control_cost.record", self.control_cost.record),
+            ("control_cost.flow", self.control_cost.flow),
+            ("control_cost.cnp", self.control_cost.cnp),
+        ] {
+            if time >= self.duration {
+                return Err(format!(
+                    "{key} {time} is as long as the run of {}; write less",
+                    self.duration
+                ));
+            }
+        }
+        if self.outstanding_reads == 0 {
+            return Err("outstanding_reads must be above 0, or no READ is sent".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_priorities(&self) -> Result<(), String> {
+        let known = |priority: u8| wire::DATA.iter().any(|class| class.priority == priority);
+        if let Some(flow) = self.flows.iter().find(|flow| !known(flow.priority)) {
+            return Err(format!(
+                "flows from `{}`: priority {} is not known; write 3 or 4",
+                flow.from, flow.priority
+            ));
+        }
+        let watched = self.watch_priority;
+        if !self.flows.iter().any(|flow| flow.priority == watched) {
+            return Err(format!(
+                "watch_priority: no flow has priority {watched}, whose queue is reported"
+            ));
         }
         Ok(())
     }
@@ -350,6 +434,40 @@ watch: to
                 "watch: to",
                 "watch: to\nvary: { warm: [] }",
                 "(or host_feed)",
+            ),
+            ("watch: to", "watch: to\nwindow: 4KB", "window 4KB is less"),
+            ("to: to }", "to: to, window: 1B }", "window 1B is less"),
+            ("watch: to", "watch: to\nwindow: wide", "or unlimited"),
+            ("watch: to", "watch: to\nreaction: 1ms", "reaction 1ms is"),
+            (
+                "watch: to",
+                "watch: to\npfc_reaction: 2ms",
+                "pfc_reaction 2ms is",
+            ),
+            (
+                "watch: to",
+                "watch: to\ncontrol_cost: { cnp: 1s }",
+                "control_cost.cnp 1s is",
+            ),
+            (
+                "to: to }",
+                "to: to, priority: 5 }",
+                "priority 5 is not known",
+            ),
+            (
+                "to: to }",
+                "to: to, priority: 4 }",
+                "watch_priority: no flow",
+            ),
+            (
+                "watch: to",
+                "watch: to\nwatch_priority: 4",
+                "watch_priority: no flow",
+            ),
+            (
+                "watch: to",
+                "watch: to\noutstanding_reads: 0",
+                "outstanding_reads must",
             ),
         ] {
             let text = SMALL.replacen(from, to, 1);

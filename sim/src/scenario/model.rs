@@ -1,8 +1,10 @@
 //! Parts of a scenario: hosts, links, traffic, failures, thresholds.
 
 use npcc_config::units::{BitRate, Bytes, Length, Nanos, Percent, Threshold};
+use npcc_pipeline::units::Priority;
 use serde::Deserialize;
 
+use super::Window;
 use crate::host::params::Sender;
 
 /// A group of identical hosts.
@@ -77,6 +79,14 @@ pub struct FlowGroup {
     /// Bytes of one message.
     #[serde(default = "one_mb")]
     pub message: Bytes,
+    /// Limit on the bytes sent and not acknowledged (WRITE), where it is not the run's.
+    pub window: Option<Window>,
+    /// Priority of the data: 3 (DSCP 26) or 4 (DSCP 34); acknowledgements and CNPs have priority 6.
+    #[serde(default = "three")]
+    pub priority: u8,
+    /// False if the data is sent as Not-ECT.
+    #[serde(default = "yes")]
+    pub ect: bool,
     /// Bytes sent at a time; endless when absent.
     pub burst: Option<Bytes>,
     /// Time from the start of a burst to that of the next.
@@ -89,6 +99,14 @@ pub struct FlowGroup {
     pub spread: Nanos,
     /// Time after which no new data is offered.
     pub stop: Option<Nanos>,
+}
+
+impl FlowGroup {
+    /// Returns the priority of the data.
+    #[must_use]
+    pub const fn priority(&self) -> Priority {
+        Priority::new(self.priority)
+    }
 }
 
 /// A link failure: the link goes down.
@@ -133,6 +151,14 @@ impl Default for Thresholds {
             hard: Threshold::from_micros(240),
         }
     }
+}
+
+pub(super) const fn three() -> u8 {
+    3
+}
+
+const fn yes() -> bool {
+    true
 }
 
 const fn one_qp() -> u32 {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::frame::wire_len;
-use npcc_pipeline::units::{MAX_PORTS, Nanos};
+use npcc_pipeline::units::{MAX_PORTS, Nanos, Priority};
 
 use super::event::{Event, EventQueue, Mark};
 use super::flow::{Flow, receiver_qpn, sender_qpn};
@@ -18,7 +18,7 @@ use crate::host::rc::{RcReceiver, RcSender};
 use crate::num::small;
 use crate::rng::Rng;
 use crate::scenario::{Case, FlowGroup, Scenario, Start};
-use crate::wire::{Direction, OVERHEAD};
+use crate::wire::{self, Direction, OVERHEAD};
 
 mod routes;
 pub(crate) mod topology;
@@ -37,6 +37,9 @@ pub enum BuildError {
         "switch `{0}` has {1} ports, more than {MAX_PORTS}; spread the hosts over more switches"
     )]
     Ports(String, usize),
+    /// A process in real time has one priority of data.
+    #[error("with --live all flows have priority 3: the process has one priority of data")]
+    OnePriority,
     /// A switch has no path to the hosts of another.
     #[error("switch `{0}` has no path to the hosts of `{1}`; add a link")]
     Unreachable(String, String),
@@ -95,6 +98,7 @@ impl Engine {
             // A network card's 4 ms or more, and always longer than a round trip plus a deep queue.
             patience: Nanos(4_000_000 + 4 * round_trip.0),
             watch,
+            watch_priority: Priority::new(scenario.watch_priority),
             watch_rate: drain.0 as f64 / 1e9,
             frame_wire: wire_len(frame),
             start,
@@ -161,6 +165,8 @@ impl Engine {
             dst,
             group: number,
             verb: group.verb,
+            priority: group.priority(),
+            tos: wire::data_tos(group.priority(), group.ect),
             tx: RcSender::default(),
             rx: RcReceiver::default(),
             rate: sender.start(self.hosts[src as usize].line),
@@ -179,9 +185,18 @@ impl Engine {
                 .max(1),
             base: 0,
             mtu: usize::from(self.scenario.mtu),
+            window: group
+                .window
+                .unwrap_or(self.scenario.window)
+                .packets(self.scenario.mtu),
+            reads: self.scenario.outstanding_reads.into(),
             armed: false,
             next_at: Nanos::ZERO,
             debt: 0.0,
+            limiter: self.scenario.limiter_burst.0,
+            burst: 0,
+            burst_from: Nanos::ZERO,
+            reacting: VecDeque::new(),
             timed: VecDeque::new(),
             ack_requested: Nanos::ZERO,
             crosses: false,

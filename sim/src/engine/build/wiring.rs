@@ -1,5 +1,7 @@
 //! Settings of one switch, as `npcc-switch run` derives them from its configuration with the profile `roce-lossless`.
 
+use std::collections::VecDeque;
+
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, Gate, Settings, WatchedQueueConfig as Watched};
 use npcc_cnp::detector::DetectorConfig;
@@ -19,12 +21,12 @@ use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, PortId, Priority};
 
 use super::topology::{PortPlan, port_mac};
+use crate::engine::CONTROL;
 use crate::engine::lease::Anywhere;
 use crate::engine::switch::{Port, Switch};
-use crate::engine::{CONTROL, DATA};
 use crate::frame::SimFrame;
 use crate::scenario::{Case, Scenario, Start};
-use crate::wire::OVERHEAD;
+use crate::wire::{self, OVERHEAD};
 
 /// Frame capacity of an unlimited buffer.
 const UNLIMITED_FRAMES: u64 = 1 << 20;
@@ -85,13 +87,14 @@ pub(super) fn switch(
                 link: plan.link,
                 wake: Nanos(u64::MAX),
                 marked: 0,
-                published: 0,
+                published: [0; 8],
                 unpublished: 0,
             })
             .collect(),
         themis: if case.scheme.themis { watched } else { 0 },
         pfc: scenario.pfc,
         out: (1..BURST).map(|_| filler()).collect(),
+        making: VecDeque::new(),
         cnps: 0,
     }
 }
@@ -120,29 +123,35 @@ fn pool(scenario: &Scenario) -> PoolConfig {
     }
 }
 
-/// Builds the lossless groups: priority 3 on every port, with headroom for what is on the wire and in the peer when a pause is sent.
+/// Builds the lossless groups: the priorities of data on every port, with headroom for what is on the wire and in the peer when a pause is sent.
 fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> LosslessConfig {
     let frame = wire_len(OVERHEAD + 16 + usize::from(scenario.mtu));
+    let data = || scenario.priorities();
+    let all = data().fold(0, |set, priority| set | priority.bit());
     let groups = ports.iter().map(|plan| {
         let mut groups = [GroupConfig::default(); 8];
         if !scenario.pfc {
             return groups;
         }
-        let flying = plan.rate.bytes_in(Nanos(2 * plan.delay.0));
-        groups[usize::from(DATA)] = GroupConfig {
-            lossless: true,
-            reserved: 2 * u64::from(frame),
-            headroom: flying + RESPONSE + 4 * u64::from(frame),
-            xon: 2 * u64::from(frame),
-            xon_offset: 4 * u64::from(frame),
-        };
+        let flying = plan
+            .rate
+            .bytes_in(Nanos(2 * plan.delay.0 + scenario.pfc_reaction.0));
+        for priority in data() {
+            groups[priority.index()] = GroupConfig {
+                lossless: true,
+                reserved: 2 * u64::from(frame),
+                headroom: flying + RESPONSE + 4 * u64::from(frame),
+                xon: 2 * u64::from(frame),
+                xon_offset: 4 * u64::from(frame),
+            };
+        }
         groups
     });
     let groups: Vec<_> = groups.collect();
     let ports = ports.iter().zip(&groups).map(|(plan, groups)| {
         // No pause is sent on a link whose headroom would take a quarter of the pool or more: no card has that memory.
-        let fits = groups[usize::from(DATA)].headroom < pool.bytes / 4;
-        let set = if fits { Priority::new(DATA).bit() } else { 0 };
+        let fits = groups.iter().all(|group| group.headroom < pool.bytes / 4);
+        let set = if fits { all } else { 0 };
         PauseConfig {
             // A switch that sends no pauses still honours them where the scenario has far-end pauses.
             send: if scenario.pfc { set } else { 0 },
@@ -150,7 +159,7 @@ fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> Lossle
             honour: if scenario.imperfections.pauses.is_empty() {
                 set
             } else {
-                Priority::new(DATA).bit()
+                all
             },
             rate: plan.rate,
             ..PauseConfig::off()
@@ -186,18 +195,23 @@ fn port_config(
     };
     let marks = case.scheme.ecn != EcnMode::Off;
     let mut queues: [EgressQueueConfig; 8] = std::array::from_fn(|_| EgressQueueConfig::default());
-    queues[usize::from(DATA)] = EgressQueueConfig {
-        discipline: Discipline::Dwrr(50),
-        ecn: marks.then_some(red),
-        lossless: true,
-        ..EgressQueueConfig::default()
-    };
-    if watched {
-        queues[usize::from(DATA)].watched_depths = [thresholds.shallow, thresholds.hard].map(bytes);
+    for priority in scenario.priorities() {
+        let queue = &mut queues[priority.index()];
+        *queue = EgressQueueConfig {
+            discipline: Discipline::Dwrr(50),
+            ecn: marks.then_some(red),
+            lossless: true,
+            ..EgressQueueConfig::default()
+        };
+        if watched {
+            queue.watched_depths = [thresholds.shallow, thresholds.hard].map(bytes);
+        }
     }
     queues[usize::from(CONTROL)].discipline = Discipline::Strict;
     let mut dscp = [Priority::new(0); 64];
-    dscp[26] = Priority::new(DATA);
+    for class in wire::DATA {
+        dscp[usize::from(class.dscp)] = Priority::new(class.priority);
+    }
     dscp[48] = Priority::new(CONTROL);
     let mtu = u16::try_from(OVERHEAD + 16 - 14).unwrap_or(u16::MAX) + scenario.mtu;
     PortConfig {
@@ -242,7 +256,7 @@ fn control(
 ) -> ControlConfig {
     let mode = case.scheme.mode();
     let thresholds = &scenario.thresholds;
-    let queue = |(plan, port): (&PortPlan, u8)| {
+    let queue = |plan: &PortPlan, place: (PortId, Priority)| {
         let rate: BitRate = plan.rate;
         let bytes =
             |threshold: npcc_config::units::Threshold| threshold.bytes_floored(rate, scenario.mtu);
@@ -262,12 +276,18 @@ fn control(
             drain: rate,
             mtu: u64::from(wire_len(OVERHEAD + 16 + usize::from(scenario.mtu))),
         };
-        let place = (PortId(port), Priority::new(DATA));
-        (watched & PortId(port).bit() != 0).then(|| Watched::new(place, detector, policy))
+        Some(Watched::new(place, detector, policy))
     };
+    let mut queues = Vec::new();
+    for (plan, port) in ports.iter().zip((0u8..).map(PortId)) {
+        if watched & port.bit() != 0 {
+            let places = scenario.priorities().map(|priority| (port, priority));
+            queues.extend(places.filter_map(|place| queue(plan, place)));
+        }
+    }
     ControlConfig {
         settings: Settings {
-            queues: ports.iter().zip(0u8..).filter_map(queue).collect(),
+            queues,
             port_rates: ports.iter().map(|plan| plan.rate).collect(),
             ecn: case.scheme.ecn,
             evidence: case.start.evidence(),
