@@ -155,7 +155,9 @@ fn main() {
         .nth(1)
         .unwrap_or_else(|| "model".to_owned());
     let policy = PolicyName::named(&policy).unwrap();
-    println!("flows   call  record   flow  decision    CNP   ns; calls of each kind: idle, with records, that read flows, with CNPs");
+    println!(
+        "flows   call  record   flow  decision    CNP   ns; calls of each kind: idle, with records, that read flows, with CNPs"
+    );
     for flows in [4, 16, 64, 512, 2_048] {
         let mut bench = Bench::new(flows, policy);
         for n in 0..flows {
@@ -204,7 +206,11 @@ fn main() {
         .unwrap_or_default();
         let rest = |did: &Did| did.took - known(did) - record * did.records as f64;
         let (decision, cnp) = decision_and_cnp(&calls, rest);
-        let cnps: Vec<u64> = calls.iter().map(|did| did.cnps).filter(|n| *n > 0).collect();
+        let cnps: Vec<u64> = calls
+            .iter()
+            .map(|did| did.cnps)
+            .filter(|n| *n > 0)
+            .collect();
         let most = cnps.iter().max().copied().unwrap_or_default();
         println!(
             "{flows:5} {call:6.0} {record:7.0} {flow:6.0} {decision:9.0} {cnp:6.0}   {n_call}, {n_record}, {n_flow}, {} with up to {most}",
