@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ControlCost {
-    /// Time of a call that does nothing.
+    /// Time of a call, with the decision of its policy.
     pub call: Nanos,
     /// Time of a record from the packet path.
     pub record: Nanos,
