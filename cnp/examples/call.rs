@@ -25,7 +25,9 @@ use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::units::{Mac, Nanos};
 
-use rig::{DEST_QP, HARD, NEAR, NEW, Packets, READ_RESPONSE_MIDDLE, TICK, WAN, config, scattered};
+use rig::{
+    DEST_QP, HARD, KNOWN, NEAR, NEW, Packets, READ_RESPONSE_MIDDLE, TICK, WAN, config, scattered,
+};
 
 const ACKNOWLEDGE: u8 = 0x11;
 const PORT: usize = 34;
@@ -55,7 +57,7 @@ impl Bench {
     fn new(flows: u32, policy: PolicyName) -> Bench {
         let (cache, reader) = FlowCache::new(4 * flows.max(1_024) as usize, WAN.bit(), 65_536, 7);
         let mut config = config(flows.max(1_024));
-        let queue = config.settings.queues[0].clone();
+        let queue = config.settings.queues[0];
         config.settings.queues = vec![WatchedQueueConfig::new(
             (queue.port, queue.priority),
             queue.detector,
@@ -167,7 +169,7 @@ fn main() {
                 bench.call(0, TICK);
             }
         }
-        for _ in 0..100 {
+        for _ in 0..KNOWN {
             bench.call(0, TICK);
         }
         let mut calls: Vec<Did> = (0..CALLS).map(|_| bench.call(0, PERIOD)).collect();

@@ -225,7 +225,9 @@ impl Flow {
         if self.debt <= 0.0 {
             return true;
         }
-        self.owe(self.debt, now, now);
+        // With bursts, what it waited for others since is earned too.
+        let from = if self.limiter > 0 { self.next_at } else { now };
+        self.owe(self.debt, from, now);
         false
     }
 
