@@ -9,6 +9,7 @@
 //! arrived, and the control core takes no time between reading a depth and queueing a CNP.
 #![forbid(unsafe_code)]
 
+pub mod app;
 pub mod engine;
 pub mod figures;
 pub mod frame;

@@ -84,7 +84,8 @@ fn every_scenario_of_the_review_runs() {
 #[test]
 fn frames_are_conserved_and_no_link_is_faster_than_its_rate() {
     let mut scenarios: Vec<Scenario> = ["small.yaml", "lossy.yaml"].map(small).into();
-    for mut scenario in shipped("config/scenarios") {
+    let all = ["config/scenarios", "config/scenarios/review"];
+    for mut scenario in all.into_iter().flat_map(shipped) {
         scenario.duration = Nanos::from_millis(2);
         scenario.vary.sender.truncate(1);
         scenario.vary.length.truncate(3);

@@ -6,6 +6,7 @@
     reason = "a test stops at what it did not expect, and its numbers are small"
 )]
 
+mod applications;
 mod cards;
 mod host_feed;
 mod imperfections;

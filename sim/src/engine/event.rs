@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 
 use npcc_pipeline::units::Nanos;
 
+use crate::app::Moment;
+
 /// A simulation event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
@@ -32,6 +34,8 @@ pub(crate) enum Event {
     Lease(u32),
     /// The CNP interval of a connection's receiver ends.
     CnpDue(u32),
+    /// A rank of the n-th application goes on.
+    Application(u32, Moment),
     /// Retransmission timeouts of all connections are checked.
     Expire,
     /// A measurement is recorded.
@@ -55,6 +59,8 @@ pub(crate) enum Mark {
     Utilisation,
     /// Goodput is counted from here on.
     Goodput,
+    /// A window in which goodputs are compared with fair shares ends.
+    Window,
 }
 
 /// Pending events, ordered by time, then by the order of scheduling.

@@ -6,6 +6,7 @@ use npcc_cnp::key::Qpn;
 use npcc_pipeline::frame::{FrameBuf, wire_len};
 use npcc_pipeline::units::{Nanos, Priority};
 
+use crate::app::Message;
 use crate::frame::SimFrame;
 use crate::host::RateControl;
 use crate::host::np::NotificationPoint;
@@ -28,6 +29,22 @@ const RECEIVERS: u32 = 0x20_0000;
 pub(crate) struct Burst {
     pub(crate) begun: Nanos,
     pub(crate) end: u64,
+}
+
+/// A message of an application, as packets of the connection: `begins` is the first, `ends` is after the last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Carried {
+    pub(crate) application: u32,
+    pub(crate) message: Message,
+    pub(crate) begins: u64,
+    pub(crate) ends: u64,
+}
+
+impl Carried {
+    /// Returns the bytes by which it is shorter than full packets.
+    pub(crate) const fn short(&self, mtu: u64) -> u64 {
+        ((self.ends - self.begins) * mtu).saturating_sub(self.message.bytes)
+    }
 }
 
 /// A flow of the scenario: its endpoints, its state and its progress.
@@ -78,6 +95,12 @@ pub(crate) struct Flow {
     /// True if its path crosses the port of the reported queue.
     pub(crate) crosses: bool,
     pub(crate) bursts: VecDeque<Burst>,
+    /// Messages of an application that are not acknowledged; the first `arrived` of them are at the receiver.
+    pub(crate) carries: VecDeque<Carried>,
+    pub(crate) arrived: usize,
+    /// Bytes by which the delivered messages were shorter than full packets, and those before goodput was counted.
+    pub(crate) short: u64,
+    pub(crate) short_before: u64,
     /// READ: packets requested; `progress`: when the last expected one arrived.
     pub(crate) requested: u64,
     pub(crate) progress: Nanos,
@@ -133,25 +156,43 @@ impl Flow {
             .map_or(ACK_EVERY, |packets| (packets / 4).clamp(1, ACK_EVERY))
     }
 
+    /// Returns the first packet of the message that this one is of, the packet after its last, and its bytes.
+    fn message_of(&self, packet: u64) -> (u64, u64, u64) {
+        let mtu = self.mtu as u64;
+        let place = self.carries.partition_point(|one| one.ends <= packet);
+        if let Some(one) = self.carries.get(place).filter(|one| one.begins <= packet) {
+            return (one.begins, one.ends, one.message.bytes);
+        }
+        match packet.checked_sub(self.base) {
+            Some(after) if self.carries.is_empty() => {
+                let begins = packet - after % self.message;
+                (begins, begins + self.message, self.message * mtu)
+            }
+            // The packet that warms the connection up.
+            _ => (packet, packet + 1, mtu),
+        }
+    }
+
     /// Builds the next data packet and schedules the one after it.
     pub(crate) fn data(&mut self, now: Nanos) -> Option<SimFrame> {
         let packet = self.tx.take(now)?;
-        let place = if packet < self.base {
-            3
-        } else {
-            let at = (packet - self.base) % self.message;
-            match (at == 0, at + 1 == self.message) {
-                (true, true) => 3,
-                (true, false) => 0,
-                (false, true) => 2,
-                (false, false) => 1,
-            }
+        let (begins, ends, bytes) = self.message_of(packet);
+        let place = match (packet == begins, packet + 1 == ends) {
+            (true, true) => 3,
+            (true, false) => 0,
+            (false, true) => 2,
+            (false, false) => 1,
         };
+        // The last packet of a message may be shorter, by whole words: a pad is not modelled.
+        let left = bytes.saturating_sub((packet - begins) * self.mtu as u64);
+        let payload = self
+            .mtu
+            .min(usize::try_from(left.next_multiple_of(4)).unwrap_or(self.mtu));
         let write = self.verb == Verb::Write;
         let silent = now.since(self.ack_requested) >= ACK_AFTER;
         let every = self.ack_every();
         let ack = write && (place >= 2 || packet % every == every - 1 || silent);
-        let reth = wire::reth(crate::num::small(self.message * self.mtu as u64));
+        let reth = wire::reth(crate::num::small(bytes));
         let aeth = wire::aeth(false, 0);
         let (code, extended): (u8, &[u8]) = match (write, place) {
             (true, 0 | 3) => (opcode::WRITE[place], &reth),
@@ -166,7 +207,7 @@ impl Flow {
             packet,
             ack,
             extended,
-            self.mtu,
+            payload,
         );
         if ack {
             self.ack_requested = now;

@@ -230,6 +230,7 @@ impl Engine {
             }
             _ => {}
         }
+        self.carried_is_acknowledged(index);
         self.arm(index);
     }
 
@@ -246,6 +247,7 @@ impl Engine {
         let expected = flow.rx.expected();
         if expected > before {
             flow.progress = now;
+            let carries = !flow.carries.is_empty();
             while let Some(burst) = flow.bursts.front().copied() {
                 if burst.end > expected {
                     break;
@@ -253,7 +255,11 @@ impl Engine {
                 flow.bursts.pop_front();
                 self.record.completed(flow.group, now.since(burst.begun));
             }
+            if carries {
+                self.carried_arrives(index);
+            }
         }
+        let flow = &self.flows[index];
         match (flow.verb, answer) {
             (Verb::Write, Some(answer)) => {
                 let (number, bytes) = match answer {

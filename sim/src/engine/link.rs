@@ -67,6 +67,11 @@ impl Link {
         BitRate(8 * 1_000_000_000 * FS / self.fs_per_byte)
     }
 
+    /// Returns the time of a byte, in femtoseconds.
+    pub(crate) const fn fs_per_byte(&self) -> u64 {
+        self.fs_per_byte
+    }
+
     /// Returns the propagation delay.
     pub(crate) const fn delay(&self) -> Nanos {
         self.delay

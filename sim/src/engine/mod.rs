@@ -3,7 +3,9 @@
 //! Before the traffic starts, warm connections are used once: one packet and its answer. Time 0 of reports is the start of the
 //! traffic.
 
+mod application;
 mod build;
+mod converge;
 mod event;
 mod flow;
 mod host;
@@ -52,6 +54,7 @@ pub struct Engine {
     hosts: Vec<Host>,
     switches: Vec<Switch>,
     flows: Vec<Flow>,
+    applications: Vec<application::Placed>,
     groups: Vec<String>,
     record: Record,
     scenario: Scenario,
@@ -128,6 +131,7 @@ impl Engine {
             Event::HostPauses(host) => self.host_pauses(host),
             Event::Lease(flow) => self.lease(flow as usize),
             Event::CnpDue(flow) => self.cnp_due(flow as usize),
+            Event::Application(application, moment) => self.goes_on(application, moment),
             Event::Expire => self.expire(),
             Event::Mark(mark) => self.mark(mark),
             Event::Fail(index) => self.fail(index as usize),
@@ -186,7 +190,10 @@ impl Engine {
     }
 
     fn offer(&mut self, index: usize) {
-        let group = &self.scenario.flows[self.flows[index].group];
+        // An application offers its own messages.
+        let Some(group) = self.scenario.flows.get(self.flows[index].group) else {
+            return;
+        };
         let since = self.now.since(self.start);
         if group.stop.is_some_and(|stop| since >= stop) {
             return;
@@ -261,8 +268,10 @@ impl Engine {
                 self.record.goodput_since = now;
                 for flow in &mut self.flows {
                     flow.delivered_before = flow.rx.expected();
+                    flow.short_before = flow.short;
                 }
             }
+            Mark::Window => self.window_ends(),
             Mark::Sample => {
                 let bits = (through - self.record.through_before) as f64 * 8.0;
                 let sample = Sample {

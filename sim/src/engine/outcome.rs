@@ -6,6 +6,7 @@ use npcc_pipeline::units::Nanos;
 use super::Engine;
 use super::link::Tally;
 use super::record::Sample;
+use crate::app::ApplicationOutcome;
 use crate::scenario::Verb;
 use crate::wire::OVERHEAD;
 
@@ -48,6 +49,11 @@ pub struct Outcome {
     pub groups: Vec<GroupOutcome>,
     /// Points of the curves, in order of time.
     pub samples: Vec<Sample>,
+    /// Time from the start of the last flow until all through the reported queue were within 10 % of their fair share over 1 ms;
+    /// `None` where that was not, or where other traffic crosses it than two endless flows or more.
+    pub converged: Option<Nanos>,
+    /// Outcome of each application.
+    pub applications: Vec<ApplicationOutcome>,
     /// Conservation audit: where every frame is.
     pub audit: Audit,
 }
@@ -151,7 +157,8 @@ impl Engine {
             .iter()
             .map(|flow| {
                 let packets = flow.rx.expected() - flow.delivered_before;
-                packets as f64 * frame * 8.0 / window
+                let short = (flow.short - flow.short_before) as f64;
+                (packets as f64 * frame - short) * 8.0 / window
             })
             .collect();
         let crossing: Vec<f64> = self
@@ -178,7 +185,11 @@ impl Engine {
             GroupOutcome {
                 name: name.clone(),
                 goodput: of.iter().map(|(_, rate)| **rate).sum(),
-                is_class: self.scenario.flows[group].name.is_some(),
+                is_class: self
+                    .scenario
+                    .flows
+                    .get(group)
+                    .is_some_and(|group| group.name.is_some()),
                 fair: of.iter().map(|(flow, _)| part(flow)).sum(),
                 bursts,
                 unfinished: unfinished
@@ -190,15 +201,6 @@ impl Engine {
         let (watched, port) = self.watch;
         let started = self.record.started.unwrap_or_default();
         let paused = self.hosts.iter().map(|host| host.pause.total.0).sum();
-        let pauses = self.switches.iter().flat_map(|switch| {
-            let counters = switch.path.counters();
-            let of = |port: usize| {
-                let port = counters.port(port)?;
-                let priorities = port.flow.priorities.iter();
-                Some(priorities.map(|of| of.tx_pauses.get()).sum::<u64>())
-            };
-            (0..switch.ports.len()).filter_map(of).collect::<Vec<u64>>()
-        });
         Outcome {
             peak: self.record.peak,
             mean,
@@ -208,7 +210,7 @@ impl Engine {
             goodput: crossing.iter().sum::<f64>() / self.watch_rate,
             jain: self.jain(&rates, &fair_of),
             flows: crossing.iter().map(|rate| rate / self.watch_rate).collect(),
-            pauses: pauses.sum(),
+            pauses: self.pauses_begun(),
             paused: Nanos(paused),
             cnps_switch: self.switches.iter().map(|switch| switch.cnps).sum(),
             cnps_host: self.hosts.iter().map(|host| host.cnps_sent).sum(),
@@ -218,6 +220,8 @@ impl Engine {
             repeated: self.flows.iter().map(|flow| flow.tx.repeated).sum(),
             groups: groups.collect(),
             samples: self.record.samples.clone(),
+            converged: self.record.converged,
+            applications: self.application_outcomes(),
             audit,
         }
     }
@@ -245,6 +249,19 @@ impl Engine {
         let used = counts.iter().filter(|count| **count > 0).count().max(1);
         let of_priority = self.watch_rate / used as f64;
         counts.map(|count| of_priority / f64::from(count.max(1)))
+    }
+
+    /// Returns the pauses that switches began.
+    fn pauses_begun(&self) -> u64 {
+        let of_switch = |switch: &super::Switch| {
+            let counters = switch.path.counters();
+            let of = |port: usize| {
+                let priorities = counters.port(port)?.flow.priorities.iter();
+                Some(priorities.map(|of| of.tx_pauses.get()).sum::<u64>())
+            };
+            (0..switch.ports.len()).filter_map(of).sum::<u64>()
+        };
+        self.switches.iter().map(of_switch).sum()
     }
 
     fn audit(&self) -> Audit {

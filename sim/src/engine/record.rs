@@ -49,6 +49,11 @@ pub(crate) struct Record {
     pub(crate) through_before: u64,
     pub(crate) utilisation: Option<f64>,
     pub(crate) goodput_since: Nanos,
+    /// Start of the last flow; packets that each has delivered when the window began; time from the start until all were near their
+    /// fair share.
+    pub(crate) joined: Nanos,
+    pub(crate) window: Vec<u64>,
+    pub(crate) converged: Option<Nanos>,
     /// Completion time of each burst, by group.
     pub(crate) bursts: Vec<Vec<Nanos>>,
     /// Shortest possible completion time of a burst, on otherwise idle links, by group.

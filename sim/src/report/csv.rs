@@ -1,10 +1,11 @@
 //! CSV report: one header line, one line per run with everything that is counted, decimal points.
 
+use crate::app::ApplicationOutcome;
 use crate::scenario::Scenario;
 use crate::sweep::Run;
 
 const HEAD: &str = "scenario,seed,sender,start,qps,length_m,np,scheme,peak_bytes,mean_bytes,p99_bytes,drained_ns,utilisation,goodput,jain,\
-pauses,paused_ns,cnps_switch,cnps_host,cnps_received,marked,dropped,repeated,groups\n";
+pauses,paused_ns,cnps_switch,cnps_host,cnps_received,marked,dropped,repeated,groups,converged_ns,applications\n";
 
 /// Returns the text of the CSV file (RFC 4180); `seeds[n]` are the runs of the n-th seed.
 #[must_use]
@@ -22,6 +23,7 @@ pub fn csv(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
                 group.name, group.goodput
             )
         });
+        let applications = outcome.applications.iter().map(application);
         let fields = [
             quoted(&scenario.name),
             seed.to_string(),
@@ -52,11 +54,31 @@ pub fn csv(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
             outcome.dropped.to_string(),
             outcome.repeated.to_string(),
             quoted(&groups.collect::<Vec<_>>().join("; ")),
+            outcome
+                .converged
+                .map(|time| time.0.to_string())
+                .unwrap_or_default(),
+            quoted(&applications.collect::<Vec<_>>().join("; ")),
         ];
         text.push_str(&fields.join(","));
         text.push('\n');
     }
     text
+}
+
+/// Returns the figures of an application: times in nanoseconds, bus bandwidth in GB/s.
+fn application(of: &ApplicationOutcome) -> String {
+    let [half, most, all] =
+        [500, 990, 1_000].map(|share| of.quantile(share).map_or(0, |time| time.0));
+    let oldest = of.unfinished.iter().max().map_or(0, |age| age.0);
+    format!(
+        "{} steps={} p50={half} p99={most} max={all} unfinished={oldest} roofline={} jct={:.4} busbw={:.4}",
+        of.name,
+        of.steps.len(),
+        of.roofline.0,
+        of.jct_ratio().unwrap_or(0.0),
+        of.busbw().unwrap_or(0.0),
+    )
 }
 
 fn quoted(text: &str) -> String {

@@ -30,6 +30,8 @@ struct Columns {
     bursts: bool,
     groups: bool,
     loss: bool,
+    converged: bool,
+    applications: bool,
 }
 
 impl Columns {
@@ -80,6 +82,9 @@ impl Columns {
             }),
             groups: scenario.flows.len() > 1,
             loss: any(&|run| run.outcome.dropped + run.outcome.repeated > 0),
+            // Time to the fair share is what flows that join are for.
+            converged: scenario.flows.iter().any(|flow| flow.start.0 > 0),
+            applications: !scenario.applications.is_empty(),
         }
     }
 }

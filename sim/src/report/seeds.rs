@@ -18,6 +18,13 @@ pub fn seeds_table(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
     if columns.pfc {
         head.push("pauses".to_owned());
     }
+    let applications = &first
+        .first()
+        .map_or(&[][..], |run| &run.outcome.applications);
+    for one in *applications {
+        head.push(format!("{} step ms", one.name));
+        head.push(format!("{} JCT ratio", one.name));
+    }
     let mut rows = vec![head];
     for (at, run) in first.iter().enumerate() {
         let mut row = columns.values_of_case(&run.case);
@@ -36,6 +43,15 @@ pub fn seeds_table(scenario: &Scenario, seeds: &[Vec<Run>]) -> String {
         row.push(high(of(&|_, run| Some(run.outcome.jain)), 3));
         if columns.pfc {
             row.push(low(of(&|_, run| Some(run.outcome.pauses as f64)), 0));
+        }
+        for place in 0..applications.len() {
+            let step = |_: &[Run], run: &Run| {
+                let median = run.outcome.applications.get(place)?.quantile(500)?;
+                Some(median.0 as f64 / 1e6)
+            };
+            row.push(low(of(&step), 3));
+            let ratio = |_: &[Run], run: &Run| run.outcome.applications.get(place)?.jct_ratio();
+            row.push(low(of(&ratio), 3));
         }
         rows.push(row);
     }

@@ -1,8 +1,12 @@
 //! Table for the terminal: one line per run, columns for the parameters that differ.
 
 use super::{Columns, baseline, megabytes, millis};
+use crate::app::ApplicationOutcome;
 use crate::scenario::Scenario;
 use crate::sweep::Run;
+
+/// Text of an application's figure.
+type Figure = dyn Fn(&ApplicationOutcome) -> Option<String>;
 
 /// Returns the table as text, ready to be printed.
 #[must_use]
@@ -47,6 +51,10 @@ fn head(columns: Columns) -> Vec<String> {
     add(columns.loss, "resent");
     add(columns.bursts, "burst p50/p99 ms");
     add(columns.groups, "Gb/s by group");
+    add(columns.converged, "to fair share ms");
+    for name in ["steps", "step p50/p99/worst ms", "JCT ratio", "busbw GB/s"] {
+        add(columns.applications, name);
+    }
     head
 }
 
@@ -86,6 +94,35 @@ fn row(columns: Columns, runs: &[Run], run: &Run) -> Vec<String> {
         .iter()
         .map(|group| format!("{} {:.1}", group.name, group.goodput));
     add(columns.groups, groups.collect::<Vec<_>>().join(", "));
+    add(
+        columns.converged,
+        outcome.converged.map_or_else(|| "-".to_owned(), millis),
+    );
+    let applications = |of: &Figure| {
+        let named = outcome.applications.iter().map(|one| {
+            let value = of(one).unwrap_or_else(|| "-".to_owned());
+            match outcome.applications.len() {
+                1 => value,
+                _ => format!("{} {value}", one.name),
+            }
+        });
+        named.collect::<Vec<_>>().join(", ")
+    };
+    let values: [&Figure; 4] = [
+        &|one| Some(one.steps.len().to_string()),
+        &|one| {
+            let times = [500, 990, 1_000].map(|share| one.quantile(share).map(millis));
+            let [Some(half), Some(most), Some(worst)] = times else {
+                return None;
+            };
+            Some(format!("{half}/{most}/{worst}"))
+        },
+        &|one| Some(format!("{:.3}", one.jct_ratio()?)),
+        &|one| Some(format!("{:.3}", one.busbw()?)),
+    ];
+    for value in values {
+        add(columns.applications, applications(value));
+    }
     row
 }
 

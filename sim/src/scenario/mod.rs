@@ -3,6 +3,7 @@
 //! Sizes, rates, times and lengths are written as in the switch's configuration. Everything but topology and traffic has a
 //! default. [`Scenario::cases`] lists the runs: every combination of what `vary` names.
 
+mod application;
 mod case;
 mod imperfect;
 mod limits;
@@ -20,6 +21,7 @@ use crate::host::np::WithinInterval;
 use crate::host::params::Sender;
 use crate::host::rc::Recovery;
 use crate::wire;
+pub use application::Application;
 pub use case::{Case, Start};
 pub use imperfect::{FarPause, Imperfections};
 pub use limits::{ControlCost, Window};
@@ -54,7 +56,11 @@ pub struct Scenario {
     #[serde(default)]
     pub links: Vec<LinkSpec>,
     /// Groups of flows.
+    #[serde(default)]
     pub flows: Vec<FlowGroup>,
+    /// Closed-loop applications.
+    #[serde(default)]
+    pub applications: Vec<Application>,
     /// Link failures.
     #[serde(default)]
     pub failures: Vec<Failure>,
@@ -227,15 +233,19 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`].
     pub fn parse(path: &str, text: &str) -> Result<Scenario, ScenarioError> {
-        let scenario: Scenario =
+        let mut scenario: Scenario =
             serde_yaml::from_str(text).map_err(|source| ScenarioError::Form {
                 path: path.to_owned(),
                 source,
             })?;
-        scenario.check().map_err(|what| ScenarioError::Sense {
-            path: path.to_owned(),
-            what,
-        })?;
+        let folder = Path::new(path).parent().unwrap_or_else(|| Path::new(""));
+        let mut applications = scenario.applications.iter_mut();
+        let read = applications.try_for_each(|one| one.read(folder));
+        read.and_then(|()| scenario.check())
+            .map_err(|what| ScenarioError::Sense {
+                path: path.to_owned(),
+                what,
+            })?;
         Ok(scenario)
     }
 
@@ -337,6 +347,12 @@ impl Scenario {
         {
             return Err("hosts: count and rate must be above 0".to_owned());
         }
+        if self.flows.is_empty() && self.applications.is_empty() {
+            return Err("flows or applications: name at least one".to_owned());
+        }
+        self.applications
+            .iter()
+            .try_for_each(|application| application.check(self))?;
         let vary = &self.vary;
         if vary.scheme.is_empty()
             || vary.sender.is_empty()

@@ -20,6 +20,7 @@ use crate::rng::Rng;
 use crate::scenario::{Case, FlowGroup, Scenario, Start};
 use crate::wire::{self, Direction, OVERHEAD};
 
+mod applications;
 mod routes;
 pub(crate) mod topology;
 mod wiring;
@@ -43,6 +44,9 @@ pub enum BuildError {
     /// A switch has no path to the hosts of another.
     #[error("switch `{0}` has no path to the hosts of `{1}`; add a link")]
     Unreachable(String, String),
+    /// An application has no graph.
+    #[error("application `{0}`: {1}")]
+    Application(String, String),
     /// The switch's route table refused a route.
     #[error("cannot install the host routes")]
     Routes(#[from] npcc_pipeline::route::writer::RouteError),
@@ -105,6 +109,7 @@ impl Engine {
             end,
             step: Nanos((scenario.duration.0 / POINTS).max(1_000)),
             flows: Vec::new(),
+            applications: Vec::new(),
             scenario: scenario.clone(),
             links: topology.links,
             hosts: topology.hosts,
@@ -116,8 +121,10 @@ impl Engine {
             reported: VecDeque::new(),
         };
         engine.add_flows(case, &topology.members, &topology.homes);
+        engine.add_applications(case, &topology.members, &topology.homes)?;
         engine.install_routes(&topology.homes, &topology.ports)?;
         engine.find_crossing(&topology.homes);
+        engine.find_rooflines(&topology.homes);
         engine.first_events(case);
         Ok(engine)
     }
@@ -201,6 +208,10 @@ impl Engine {
             ack_requested: Nanos::ZERO,
             crosses: false,
             bursts: VecDeque::new(),
+            carries: VecDeque::new(),
+            arrived: 0,
+            short: 0,
+            short_before: 0,
             requested: 0,
             progress: Nanos::ZERO,
             wanted: 0,
@@ -213,29 +224,36 @@ impl Engine {
         let mut rng = Rng::new(self.scenario.seed);
         let start = self.start;
         let at = |time| start + time;
-        let mut counts = vec![0u64; self.scenario.flows.len()];
-        let mut sizes = vec![0u64; self.scenario.flows.len()];
+        let mut counts = vec![0u64; self.groups.len()];
+        let mut sizes = vec![0u64; self.groups.len()];
         for flow in &self.flows {
             sizes[flow.group] += 1;
         }
         for index in 0..self.flows.len() {
             let flow = small(index as u64);
             let number = self.flows[index].group;
-            let group = &self.scenario.flows[number];
+            let group = self.scenario.flows.get(number);
             if case.start == Start::Warm {
                 self.queue
                     .at(Nanos(rng.below(SETTLE.0 / 2)), Event::Warm(flow));
             }
-            let place = counts[number] * group.spread.0 / sizes[number].max(1);
+            let spread = group.map_or(0, |group| group.spread.0);
+            let place = counts[number] * spread / sizes[number].max(1);
             counts[number] += 1;
             let late = rng.below(self.scenario.start_jitter.map_or(200, |time| time.0));
-            let begins = at(group.start) + Nanos(place + late);
+            let begins = group.map_or_else(|| self.application_start(number), |group| group.start);
+            let begins = at(begins) + Nanos(place + late);
             if let Start::Reported(delay) = case.start {
                 self.queue.at(begins + delay, Event::Lease(flow));
             }
-            self.queue.at(begins, Event::Offer(flow));
+            if group.is_some() {
+                self.queue.at(begins, Event::Offer(flow));
+                self.record.joined = self.record.joined.max(begins);
+            }
         }
+        self.join_applications(&mut rng);
         self.queue.at(start, Event::Mark(Mark::Start));
+        self.first_window();
         let window = self.scenario.utilisation_over.min(self.scenario.duration);
         self.queue.at(at(window), Event::Mark(Mark::Utilisation));
         let from = self

@@ -116,7 +116,7 @@ impl Engine {
     }
 
     /// Returns the egress ports, as (switch, port), on the path from one host to another, in order.
-    fn egress_ports(&self, src: u32, dst: u32, homes: &[(u32, u8)]) -> Vec<(u32, u8)> {
+    pub(super) fn egress_ports(&self, src: u32, dst: u32, homes: &[(u32, u8)]) -> Vec<(u32, u8)> {
         let mut at = homes[src as usize].0;
         let mut ports = Vec::new();
         // No path is longer than there are switches.
@@ -138,7 +138,7 @@ impl Engine {
     /// Returns the time from the first bit of a burst sent to the last one received, on links that carry nothing else: its bytes at the
     /// slowest rate, one more frame at each other link, and propagation.
     fn fastest_burst(&self, group: usize, src: u32, ports: &[(u32, u8)]) -> Option<Nanos> {
-        let burst = self.scenario.flows[group].burst?;
+        let burst = self.scenario.flows.get(group)?.burst?;
         let packets = burst.0.div_ceil(u64::from(self.scenario.mtu)).max(1);
         let frame = u64::from(wire_len(OVERHEAD + usize::from(self.scenario.mtu)));
         let host = &self.links[self.hosts[src as usize].link];
