@@ -451,6 +451,15 @@ mod tests {
         assert_eq!(sent, [(100, 0), (2_200, 1)], "the sender runs ahead");
     }
 
+    /// Law: a message that arrives before its receipt starts waits for it, also one of a later step.
+    #[test]
+    fn an_early_message_waits_for_its_receipt() {
+        let ranks = vec![vec![send(1, &[])], vec![calc(5_000, &[]), receive(0, &[0])]];
+        let (running, sent) = run(ranks, PACE, 1_000);
+        assert_eq!(sent, [(100, 0), (2_200, 1)]);
+        assert_eq!(running.times, [Nanos(5_100); 2]);
+    }
+
     /// Law: at most `in_flight` messages of a connection are not acknowledged; queue pairs take turns.
     #[test]
     fn messages_in_flight_are_limited() {
