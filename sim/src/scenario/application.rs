@@ -71,6 +71,9 @@ const fn nccl_steps() -> u32 {
 }
 
 impl Application {
+    /// Priority of its data.
+    pub(crate) const PRIORITY: u8 = super::model::three();
+
     /// Reads its GOAL file; `folder` is the scenario's.
     pub(super) fn read(&mut self, folder: &Path) -> Result<(), String> {
         let Some(file) = &self.goal else {

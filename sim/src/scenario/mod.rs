@@ -257,9 +257,15 @@ impl Scenario {
 
     /// Returns the priorities that data is sent with.
     pub fn priorities(&self) -> impl Iterator<Item = Priority> {
-        let of = move |priority: &u8| self.flows.iter().any(|flow| flow.priority == *priority);
         let used = wire::DATA.map(|class| class.priority).into_iter();
-        used.filter(of).map(Priority::new)
+        used.filter(|priority| self.sends(*priority))
+            .map(Priority::new)
+    }
+
+    /// Returns true if a flow or an application sends data with this priority.
+    fn sends(&self, priority: u8) -> bool {
+        self.flows.iter().any(|flow| flow.priority == priority)
+            || priority == Application::PRIORITY && !self.applications.is_empty()
     }
 
     /// Returns a copy of the scenario with the seed that comes `later` after its own.
@@ -329,7 +335,6 @@ impl Scenario {
                 pause.link
             ));
         }
-        self.check_priorities()?;
         if let Some(flow) = self
             .flows
             .iter()
@@ -350,6 +355,7 @@ impl Scenario {
         if self.flows.is_empty() && self.applications.is_empty() {
             return Err("flows or applications: name at least one".to_owned());
         }
+        self.check_priorities()?;
         self.applications
             .iter()
             .try_for_each(|application| application.check(self))?;
@@ -406,7 +412,7 @@ impl Scenario {
             ));
         }
         let watched = self.watch_priority;
-        if !self.flows.iter().any(|flow| flow.priority == watched) {
+        if !self.sends(watched) {
             return Err(format!(
                 "watch_priority: no flow has priority {watched}, whose queue is reported"
             ));

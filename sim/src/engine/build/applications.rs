@@ -4,7 +4,6 @@ use npcc_pipeline::units::Nanos;
 
 use super::{BuildError, Engine, FlowGroup};
 use crate::app::{Hop, Pace, Path, Running, roofline};
-use crate::engine::DATA;
 use crate::engine::application::Placed;
 use crate::scenario::{Application, Case, Verb};
 
@@ -115,7 +114,7 @@ fn group(application: &Application) -> FlowGroup {
         spread: Nanos(0),
         stop: None,
         window: None,
-        priority: DATA,
+        priority: Application::PRIORITY,
         ect: true,
     }
 }
