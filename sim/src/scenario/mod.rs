@@ -5,6 +5,7 @@
 
 mod application;
 mod case;
+mod curve;
 mod imperfect;
 mod limits;
 mod model;
@@ -23,6 +24,8 @@ use crate::host::rc::Recovery;
 use crate::wire;
 pub use application::Application;
 pub use case::{Case, Start};
+pub use curve::Curve;
+pub(crate) use curve::Place;
 pub use imperfect::{FarPause, Imperfections};
 pub use limits::{ControlCost, Window};
 pub use model::{Failure, FlowGroup, HostGroup, LinkSpec, Thresholds, Verb};

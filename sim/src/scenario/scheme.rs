@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `pfc` | no | none: only the pool and, where enabled, PFC |
 //! | `ecn` | yes | none: the far receiver answers marks |
+//! | `ecn-nvidia`, `ecn-hpcc`, `ecn-tuned` | yes, by a curve of their own: [`Curve`] | none |
 //! | a policy's name, such as `npcc` | sent as near CNPs where that is possible, with those of switches upstream | that policy's, and those for marks |
 //! | `npcc/low-latency` | same | Huawei's other mode |
 //! | `npcc+leave` | the same, but marks of switches upstream go on to the receiver | the same |
@@ -17,6 +18,8 @@ use std::str::FromStr;
 use npcc_cnp::control::config::EcnMode;
 use npcc_cnp::policy::{Mode, PolicyInputs, PolicyKind, PolicyName};
 use serde::{Deserialize, Deserializer};
+
+use super::Curve;
 
 /// Congestion scheme of the switches of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,6 +36,8 @@ pub struct Scheme {
     pub near: bool,
     /// True for THEMIS-like CNPs, one per marked packet that leaves.
     pub themis: bool,
+    /// ECN curve by which it marks.
+    pub curve: Curve,
 }
 
 impl Scheme {
@@ -44,6 +49,7 @@ impl Scheme {
         leave: false,
         near: false,
         themis: false,
+        curve: Curve::Scenario,
     };
     /// Ordinary DCQCN: ECN marking alone.
     pub const ECN: Scheme = Scheme {
@@ -61,6 +67,23 @@ impl Scheme {
         themis: true,
         ..Scheme::ECN
     };
+    /// Schemes that need no switch that sends CNPs, and can be had today.
+    pub const BASELINES: [Scheme; 5] = [
+        Scheme::PFC,
+        Scheme::ECN,
+        Scheme::marking(Curve::Nvidia),
+        Scheme::marking(Curve::Hpcc),
+        Scheme::marking(Curve::Tuned),
+    ];
+
+    /// Returns ECN marking alone, by this curve.
+    #[must_use]
+    pub const fn marking(curve: Curve) -> Scheme {
+        Scheme {
+            curve,
+            ..Scheme::ECN
+        }
+    }
 
     /// Returns the policy, if any, with the default parameters of this scheme's mode.
     #[must_use]
@@ -89,7 +112,7 @@ impl fmt::Display for Scheme {
             Some(policy) => policy.name(),
             None if self.themis => "themis",
             None if self.ecn == EcnMode::Off => "pfc",
-            None => "ecn",
+            None => self.curve.name(),
         };
         let mode = if self.low_latency { "/low-latency" } else { "" };
         let ecn = match (self.policy, self.ecn) {
@@ -109,9 +132,11 @@ impl FromStr for Scheme {
     fn from_str(text: &str) -> Result<Scheme, String> {
         match text {
             "pfc" => return Ok(Scheme::PFC),
-            "ecn" => return Ok(Scheme::ECN),
             "themis" => return Ok(Scheme::THEMIS),
             _ => {}
+        }
+        if let Some(curve) = Curve::ALL.into_iter().find(|curve| curve.name() == text) {
+            return Ok(Scheme::marking(curve));
         }
         let (rest, suffix) = text.split_once('+').unwrap_or((text, ""));
         let ecn = match suffix {
@@ -134,7 +159,7 @@ impl FromStr for Scheme {
         let policy = PolicyName::named(name).ok_or_else(|| {
             let names = PolicyName::ALL.map(PolicyName::name);
             format!(
-                "`{name}` is no scheme; write pfc, ecn, themis or {}",
+                "`{name}` is no scheme; write pfc, ecn, ecn-nvidia, ecn-hpcc, ecn-tuned, themis or {}",
                 names.join(", ")
             )
         })?;
@@ -145,6 +170,7 @@ impl FromStr for Scheme {
             leave: suffix == "leave",
             near: suffix == "near",
             themis: false,
+            curve: Curve::Scenario,
         })
     }
 }
@@ -165,6 +191,9 @@ mod tests {
         for name in [
             "pfc",
             "ecn",
+            "ecn-nvidia",
+            "ecn-hpcc",
+            "ecn-tuned",
             "themis",
             "npcc",
             "npcc+off",
@@ -178,7 +207,7 @@ mod tests {
         ] {
             assert_eq!(name.parse::<Scheme>().unwrap().to_string(), name);
         }
-        for wrong in ["", "npc", "npcc+clear", "npcc/fast", "ecn+off"] {
+        for wrong in ["", "npc", "npcc+clear", "npcc/fast", "ecn+off", "ecn-"] {
             assert!(wrong.parse::<Scheme>().is_err(), "{wrong}");
         }
     }

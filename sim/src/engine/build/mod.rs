@@ -21,10 +21,12 @@ use crate::scenario::{Case, FlowGroup, Scenario, Start};
 use crate::wire::{self, Direction, OVERHEAD};
 
 mod applications;
+mod longest;
 mod routes;
 pub(crate) mod topology;
 mod wiring;
 
+use self::longest::Delays;
 use self::topology::{Topology, host_mac, port_mac};
 
 /// Time between the last warm-up answer and the start of the traffic.
@@ -65,8 +67,14 @@ impl Engine {
             .npcc_queues()
             .map(|name| topology.queue(scenario, name))
             .collect();
+        let delays = Delays::of(&topology);
         let mut switches = Vec::new();
         for (ports, index) in topology.ports.iter().zip(0u32..) {
+            let round_trips: Vec<Nanos> = (0u8..)
+                .zip(ports)
+                .map(|(port, _)| delays.round_trip(index, port))
+                .collect();
+            let ports = (ports.as_slice(), round_trips.as_slice());
             switches.push(wiring::switch(scenario, case, index, ports, &npcc));
         }
         let far = topology

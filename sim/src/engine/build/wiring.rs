@@ -9,7 +9,6 @@ use npcc_cnp::flow_cache::FlowCache;
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, PortConfig};
-use npcc_pipeline::egress::ecn::{CERTAIN, Red};
 use npcc_pipeline::egress::port::{
     EcnConfig, EcnMode, EgressConfig, EgressQueueConfig, UpstreamCe,
 };
@@ -25,7 +24,7 @@ use crate::engine::CONTROL;
 use crate::engine::lease::Anywhere;
 use crate::engine::switch::{Port, Switch};
 use crate::frame::SimFrame;
-use crate::scenario::{Case, Scenario, Start};
+use crate::scenario::{Case, Place, Scenario, Start};
 use crate::wire::{self, OVERHEAD};
 
 /// Frame capacity of an unlimited buffer.
@@ -38,7 +37,7 @@ pub(super) fn switch(
     scenario: &Scenario,
     case: &Case,
     index: u32,
-    ports: &[PortPlan],
+    (ports, round_trips): (&[PortPlan], &[Nanos]),
     npcc: &[(u32, u8)],
 ) -> Switch {
     let watched = npcc.iter().filter(|(at, _)| *at == index);
@@ -68,9 +67,16 @@ pub(super) fn switch(
     } else {
         (None, None)
     };
-    let configs = ports.iter().enumerate().map(|(port, plan)| {
+    let plans = ports.iter().zip(round_trips).enumerate();
+    let configs = plans.map(|(port, (plan, round_trip))| {
         let here = watched & 1 << port != 0;
-        port_config(scenario, case, index, port, plan, here)
+        let place = Place {
+            rate: plan.rate,
+            round_trip: *round_trip,
+            pool: scenario.pool,
+            mtu: scenario.mtu,
+        };
+        port_config(scenario, case, (index, port), place, here)
     });
     let mut path = Datapath::new(configs.collect(), pool, forwarding, cache, seed);
     if scenario.pauses() {
@@ -180,19 +186,15 @@ fn lossless(scenario: &Scenario, ports: &[PortPlan], pool: PoolConfig) -> Lossle
 fn port_config(
     scenario: &Scenario,
     case: &Case,
-    switch: u32,
-    port: usize,
-    plan: &PortPlan,
+    (switch, port): (u32, usize),
+    place: Place,
     watched: bool,
 ) -> PortConfig {
     let thresholds = &scenario.thresholds;
-    let bytes =
-        |threshold: npcc_config::units::Threshold| threshold.bytes_floored(plan.rate, scenario.mtu);
-    let red = Red {
-        kmin: bytes(thresholds.kmin),
-        kmax: bytes(thresholds.kmax),
-        pmax: thresholds.pmax.of(CERTAIN),
+    let bytes = |threshold: npcc_config::units::Threshold| {
+        threshold.bytes_floored(place.rate, scenario.mtu)
     };
+    let red = case.scheme.curve.red(thresholds, place);
     let marks = case.scheme.ecn != EcnMode::Off;
     let mut queues: [EgressQueueConfig; 8] = std::array::from_fn(|_| EgressQueueConfig::default());
     for priority in scenario.priorities() {
