@@ -89,18 +89,22 @@ fn messages_lost_during_a_dump_mean_another_dump() {
     let live = Live::with("relost", 4 << 10, vec![]);
     let route =
         |verb: &str, n: u32| format!("route {verb} 70.{}.{}.0/24 via 10.0.1.2", n >> 8, n & 255);
-    live.batch((0..5_000).map(|n| route("add", n)));
+    // A dump that is longer than a time slice, and two who change routes meanwhile: each dump loses some on a busy machine too.
+    live.batch((0..20_000).map(|n| route("add", n)));
     let (until, stop) = (Instant::now() + wait::LONG, AtomicBool::new(false));
     let mut lost = false;
     std::thread::scope(|threads| {
-        threads.spawn(|| {
+        let change = |first: u32| {
             for verb in ["add", "del"].iter().cycle() {
-                live.batch((5_000..6_000).map(|n| route(verb, n)));
+                live.batch((first..first + 1_000).map(|n| route(verb, n)));
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
             }
-        });
+        };
+        for first in [20_000, 21_000] {
+            threads.spawn(move || change(first));
+        }
         while !lost && Instant::now() < until {
             std::thread::sleep(wait::STEP);
             let notices = live.notices.lock().unwrap();
