@@ -1,5 +1,8 @@
-//! Figures that a run is judged by: the few that [`crate::harm`] compares, small enough to be kept for thousands of runs.
+//! Figures that a run is judged by: the few that [`crate::measure`] and [`crate::harm`] compare, small enough to be kept for thousands of runs.
 
+use npcc_pipeline::units::Nanos;
+
+use crate::app::ApplicationOutcome;
 use crate::engine::{GroupOutcome, Outcome};
 
 /// The figures of one run. Goodputs are shares of the reported link, over the later part of the run.
@@ -19,6 +22,90 @@ pub struct Figures {
     pub classes: Vec<Class>,
     /// Frames that left the reported queue marked.
     pub marked: u64,
+    /// Frames that switches dropped.
+    pub dropped: u64,
+    /// Time that hosts were paused, summed over them, in ms.
+    pub paused: f64,
+    /// Mean depth of the reported queue over time, and the depth that it did not exceed for 99 % of the time, as times of its rate, in us.
+    pub delay: [f64; 2],
+    /// Share of the time in which the reported queue was deeper than the scenario's `kmin`.
+    pub above: f64,
+    /// Goodput of the worst class of endless flows, as a share of its fair one; `None` without such a class.
+    pub worst: Option<f64>,
+    /// Jain's index of the connections through the reported port.
+    pub jain: f64,
+    /// Time from the start of the last of M + M flows until all are within 10 % of their fair share, in ms.
+    pub converged: Option<f64>,
+    /// CNPs that switches sent.
+    pub cnps: u64,
+    /// Applications, in the order of the scenario.
+    pub applications: Vec<Application>,
+}
+
+/// Figures of an application, with times in ms.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Application {
+    /// Name of the application.
+    pub name: String,
+    /// Number of finished steps.
+    pub steps: u64,
+    /// Mean step time; infinite if no step counts.
+    pub mean: f64,
+    /// Median step time and 99th percentile.
+    pub quantiles: [f64; 2],
+    /// Mean step time over the roofline.
+    pub jct: f64,
+    /// Bus bandwidth of the median step, in GB/s.
+    pub busbw: f64,
+    /// Median step time over that of the application alone; 0 where that was not run.
+    pub interference: f64,
+}
+
+impl Application {
+    fn of(outcome: &ApplicationOutcome) -> Application {
+        let millis = |time: Option<Nanos>| time.map_or(f64::INFINITY, |time| time.0 as f64 / 1e6);
+        Application {
+            name: outcome.name.clone(),
+            steps: outcome.steps.len() as u64,
+            mean: millis(outcome.mean()),
+            quantiles: [500, 990].map(|share| millis(outcome.quantile(share))),
+            jct: outcome.jct_ratio().unwrap_or(f64::INFINITY),
+            busbw: outcome.busbw().unwrap_or(0.0),
+            interference: 0.0,
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let [half, most] = self.quantiles;
+        let Application {
+            name,
+            steps,
+            mean,
+            jct,
+            busbw,
+            interference,
+            ..
+        } = self;
+        format!("{name}={steps}={mean}={half}={most}={jct}={busbw}={interference}")
+    }
+
+    fn from_text(text: &str) -> Option<Application> {
+        let parts: Vec<&str> = text.split('=').collect();
+        let [name, steps, numbers @ ..] = parts.as_slice() else {
+            return None;
+        };
+        let numbers: Option<Vec<f64>> = numbers.iter().map(|one| one.parse().ok()).collect();
+        let [mean, half, most, jct, busbw, interference] = numbers?.try_into().ok()?;
+        Some(Application {
+            name: (*name).to_owned(),
+            steps: steps.parse().ok()?,
+            mean,
+            quantiles: [half, most],
+            jct,
+            busbw,
+            interference,
+        })
+    }
 }
 
 /// A named flow group.
@@ -38,14 +125,18 @@ impl Figures {
     pub fn of(outcome: &Outcome, gbps: f64) -> Figures {
         let slowdown = |group: &GroupOutcome| Some([group.slowdown(500)?, group.slowdown(990)?]);
         let slowest = |a: [f64; 2], b: [f64; 2]| [a[0].max(b[0]), a[1].max(b[1])];
-        let classes = outcome.groups.iter().filter(|group| group.is_class);
+        let classes = || outcome.groups.iter().filter(|group| group.is_class);
+        // A burst's rate is what is offered, whatever the scheme.
+        let endless = classes().filter(|group| group.ideal.is_none() && group.fair > 0.0);
+        let shares = endless.map(|group| group.goodput / group.fair);
+        let micros = |depth: u64| depth as f64 * 8.0 / gbps / 1e3;
         Figures {
             peak: outcome.peak,
             pauses: outcome.pauses,
             goodput: outcome.goodput,
             flows: outcome.flows.clone(),
             slowdown: outcome.groups.iter().filter_map(slowdown).reduce(slowest),
-            classes: classes
+            classes: classes()
                 .map(|group| Class {
                     name: group.name.clone(),
                     goodput: group.goodput / gbps,
@@ -53,7 +144,28 @@ impl Figures {
                 })
                 .collect(),
             marked: outcome.marked,
+            dropped: outcome.dropped,
+            paused: outcome.paused.0 as f64 / 1e6,
+            delay: [outcome.mean, outcome.p99].map(micros),
+            above: outcome.above,
+            worst: shares.reduce(f64::min),
+            jain: outcome.jain,
+            converged: outcome.converged.map(|time| time.0 as f64 / 1e6),
+            cnps: outcome.cnps_switch,
+            applications: outcome.applications.iter().map(Application::of).collect(),
         }
+    }
+
+    /// Sets the interference factors from the runs of each application alone, in the same order.
+    #[must_use]
+    pub fn beside(mut self, alone: &[Figures]) -> Figures {
+        for (at, (contended, alone)) in self.applications.iter_mut().zip(alone).enumerate() {
+            debug_assert_eq!(alone.applications.len(), 1, "application {at}");
+            let one = alone.applications.first();
+            let [median, _] = one.map_or([f64::INFINITY; 2], |one| one.quantiles);
+            contended.interference = contended.quantiles[0] / median.max(f64::MIN_POSITIVE);
+        }
+        self
     }
 
     /// Returns these figures rounded to five significant digits.
@@ -65,11 +177,26 @@ impl Figures {
             goodput: round(class.goodput),
             fair: round(class.fair),
         };
+        let application = |one: &Application| Application {
+            mean: round(one.mean),
+            quantiles: one.quantiles.map(round),
+            jct: round(one.jct),
+            busbw: round(one.busbw),
+            interference: round(one.interference),
+            ..one.clone()
+        };
         Figures {
             goodput: round(self.goodput),
             flows: self.flows.iter().copied().map(round).collect(),
             slowdown: self.slowdown.map(|both| both.map(round)),
             classes: self.classes.iter().map(class).collect(),
+            paused: round(self.paused),
+            delay: self.delay.map(round),
+            above: round(self.above),
+            worst: self.worst.map(round),
+            jain: round(self.jain),
+            converged: self.converged.map(round),
+            applications: self.applications.iter().map(application).collect(),
             ..self.clone()
         }
     }
@@ -81,24 +208,60 @@ impl Figures {
         let slowdown = self.slowdown.map(|[half, most]| format!("{half},{most}"));
         let class = |class: &Class| format!("{}={}={}", class.name, class.goodput, class.fair);
         let classes: Vec<String> = self.classes.iter().map(class).collect();
-        format!(
-            "{}\t{}\t{}\t{}\t{}\t{}\t{}",
-            self.peak,
-            self.pauses,
-            self.goodput,
+        let applications: Vec<String> =
+            self.applications.iter().map(Application::to_text).collect();
+        let [mean, p99] = self.delay;
+        let or_none = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        [
+            self.peak.to_string(),
+            self.pauses.to_string(),
+            self.goodput.to_string(),
             flows.join(","),
             slowdown.unwrap_or_default(),
             classes.join(","),
-            self.marked
-        )
+            self.marked.to_string(),
+            self.dropped.to_string(),
+            self.paused.to_string(),
+            format!("{mean},{p99}"),
+            self.above.to_string(),
+            or_none(self.worst),
+            self.jain.to_string(),
+            or_none(self.converged),
+            applications.join(","),
+            self.cnps.to_string(),
+        ]
+        .join("\t")
     }
 
     /// Parses a line of [`Figures::to_line`]; `None` for anything else, such as a truncated line.
     #[must_use]
     pub fn from_line(line: &str) -> Option<Figures> {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [peak, pauses, goodput, flows, slowdown, classes, marked] = fields.as_slice() else {
+        let [first @ .., applications, cnps] = fields.as_slice() else {
             return None;
+        };
+        let [
+            peak,
+            pauses,
+            goodput,
+            flows,
+            slowdown,
+            classes,
+            marked,
+            dropped,
+            paused,
+            delay,
+            above,
+            worst,
+            jain,
+            converged,
+        ] = first
+        else {
+            return None;
+        };
+        let or_none = |text: &str| match text {
+            "" => Some(None),
+            text => text.parse().ok().map(Some),
         };
         let list = |text: &str| -> Option<Vec<f64>> {
             elements(text).map(|one| one.parse().ok()).collect()
@@ -123,6 +286,17 @@ impl Figures {
             },
             classes: elements(classes).map(class).collect::<Option<_>>()?,
             marked: marked.parse().ok()?,
+            dropped: dropped.parse().ok()?,
+            paused: paused.parse().ok()?,
+            delay: list(delay)?.try_into().ok()?,
+            above: above.parse().ok()?,
+            worst: or_none(worst)?,
+            jain: jain.parse().ok()?,
+            converged: or_none(converged)?,
+            cnps: cnps.parse().ok()?,
+            applications: elements(applications)
+                .map(Application::from_text)
+                .collect::<Option<_>>()?,
         })
     }
 }
@@ -156,11 +330,29 @@ mod tests {
                 },
             ],
             marked: 12,
+            dropped: 5,
+            paused: 1.25,
+            delay: [3.5, 40.0],
+            above: 0.25,
+            worst: Some(0.5),
+            jain: 0.9,
+            converged: Some(4.0),
+            cnps: 17,
+            applications: vec![Application {
+                name: "ring".to_owned(),
+                steps: 4,
+                mean: 2.0,
+                quantiles: [1.5, f64::INFINITY],
+                jct: 1.0 / 3.0,
+                busbw: 11.0,
+                interference: 0.0,
+            }],
         };
         let line = figures.to_line();
         assert_eq!(
             figures.rounded().to_line(),
-            "7000001\t3\t0.3\t0.33333,0\t1.5,142860000\tinter=0.25=0.5,local=0.75=1.5\t12"
+            "7000001\t3\t0.3\t0.33333,0\t1.5,142860000\tinter=0.25=0.5,local=0.75=1.5\t12\t\
+             5\t1.25\t3.5,40\t0.25\t0.5\t0.9\t4\tring=4=2=1.5=inf=0.33333=11=0\t17"
         );
         assert_eq!(Figures::from_line(&line), Some(figures));
         assert_eq!(

@@ -17,6 +17,7 @@ pub mod harm;
 pub mod hash;
 pub mod host;
 pub mod matrix;
+pub mod measure;
 mod num;
 pub mod report;
 pub mod results;

@@ -58,11 +58,16 @@ fn the_measure_is_what_it_was() {
 #[test]
 fn ecn_is_not_worse_than_itself_and_planted_harm_is_found() {
     let mut cells: BTreeMap<&str, BTreeMap<u64, Figures>> = BTreeMap::new();
+    let none = Figures::default().to_line();
+    let (seventh, _) = none.match_indices('\t').nth(6).unwrap();
+    let later = &none[seventh..];
     for line in ECN.lines() {
         let mut fields = line.splitn(3, '\t');
         let cell = cells.entry(fields.next().unwrap()).or_default();
         let seed = fields.next().unwrap().parse().unwrap();
-        cell.insert(seed, Figures::from_line(fields.next().unwrap()).unwrap());
+        // The table is older than the last fields of a line, which harm does not read.
+        let line = format!("{}{later}", fields.next().unwrap());
+        cell.insert(seed, Figures::from_line(&line).unwrap());
     }
     let known = matrix::cells();
     let mut calibration = Calibration::default();

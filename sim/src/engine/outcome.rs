@@ -19,6 +19,8 @@ pub struct Outcome {
     pub mean: u64,
     /// Depth that the reported queue did not exceed for 99 % of that time, to 4 KiB.
     pub p99: u64,
+    /// Share of that time in which it was deeper than the scenario's `kmin`.
+    pub above: f64,
     /// Time from the start until the queue was first back at `kmin` after its peak; `None` when it was never above, or not back.
     pub drained: Option<Nanos>,
     /// Share of the link used from the start.
@@ -205,6 +207,7 @@ impl Engine {
             peak: self.record.peak,
             mean,
             p99,
+            above: self.record.above(),
             drained: self.record.drained_at.map(|at| at.since(started)),
             utilisation: self.record.utilisation.unwrap_or_default(),
             goodput: crossing.iter().sum::<f64>() / self.watch_rate,

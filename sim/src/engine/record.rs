@@ -136,6 +136,14 @@ impl Record {
         (mean, p99)
     }
 
+    /// Returns the share of the time since the start in which the queue was above `kmin`, after [`Record::mean_and_p99`].
+    pub(crate) fn above(&self) -> f64 {
+        let time: u64 = self.times.iter().sum();
+        let depths = self.times.iter().zip(0u64..);
+        let above = depths.filter(|(_, at)| at * STEP > self.kmin);
+        above.map(|(time, _)| *time).sum::<u64>() as f64 / time.max(1) as f64
+    }
+
     /// Records that a burst of this group arrived whole, and the time it took.
     pub(crate) fn completed(&mut self, group: usize, time: Nanos) {
         self.bursts[group].push(time);
@@ -167,6 +175,8 @@ mod tests {
         }
         // 9 ns at 9 steps, 11 at 7.
         assert_eq!(record.mean_and_p99(Nanos(1_000)).1, 7 * STEP);
+        record.kmin = 5 * STEP;
+        assert!((record.above() - 0.02).abs() < 1e-12, "above, not at it");
     }
 
     #[test]

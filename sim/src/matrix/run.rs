@@ -8,7 +8,7 @@ use crate::engine::{self, BuildError};
 use crate::figures::Figures;
 use crate::hash::fnv;
 use crate::results::{Key, Results};
-use crate::scenario::{Case, ScenarioError, Scheme};
+use crate::scenario::{Case, Scenario, ScenarioError, Scheme};
 use crate::sweep;
 
 /// A series of runs: one scheme with several seeds, under the name of a law.
@@ -85,7 +85,8 @@ pub fn run(
             return Ok(());
         };
         let gbps = scenario.watched_rate().0 as f64 / 1e9;
-        let figures = Figures::of(&engine::run(&scenario, &case)?, gbps);
+        let outcome = engine::run(&scenario, &case)?;
+        let figures = Figures::of(&outcome, gbps).beside(&alone(&scenario, &case, gbps)?);
         let Ok(mut shared) = shared.lock() else {
             return Ok(());
         };
@@ -106,4 +107,17 @@ pub fn run(
         keys(cell).into_iter().map(of).collect()
     };
     Ok(cells.iter().map(of_cell).collect())
+}
+
+/// Runs each application alone, if it shares the network in the scenario.
+fn alone(scenario: &Scenario, case: &Case, gbps: f64) -> Result<Vec<Figures>, BuildError> {
+    let applications = scenario.applications.len();
+    if applications + scenario.flows.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let each = (0..applications).map(|application| {
+        let outcome = engine::run(&scenario.alone(application), case)?;
+        Ok(Figures::of(&outcome, gbps))
+    });
+    each.collect()
 }
