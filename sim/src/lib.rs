@@ -9,7 +9,9 @@
 //! arrived, and the control core takes no time between reading a depth and queueing a CNP.
 #![forbid(unsafe_code)]
 
+pub mod acceptance;
 pub mod app;
+pub mod covering;
 pub mod engine;
 pub mod figures;
 pub mod frame;

@@ -10,7 +10,7 @@ use npcc_sim::matrix::{self, Half};
 use npcc_sim::results::Results;
 
 /// Results of ECN alone in a third of the even cells, with the seeds 21 to 28 and 121 to 128: cell, seed offset, figures. Made by
-/// `scripts/evidence 8 measure`.
+/// `scripts/evidence 8 calibration`.
 const ECN: &str = include_str!("measure/ecn.tsv");
 
 /// Law: the measure is frozen; a law is changed to do no harm by it, never the reverse. A commit that changes a number here says

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::figures::Application;
+use crate::num::whole;
 
 /// Runs of one kind: each level's figures, scattered by less than `noise`.
 fn runs(count: usize, noise: f64) -> impl Strategy<Value = Vec<Figures>> {
@@ -27,7 +28,7 @@ fn runs(count: usize, noise: f64) -> impl Strategy<Value = Vec<Figures>> {
                 pauses,
                 delay: [delay / 2.0, delay * factor],
                 slowdown: Some([2.0 * factor, 9.0 * factor]),
-                peak: (delay * factor * 12_500.0) as u64,
+                peak: whole(delay * factor * 12_500.0),
                 applications: vec![Application {
                     mean: step * factor,
                     ..Application::default()
@@ -76,7 +77,7 @@ impl Planted {
 
     fn plant(self, run: &Figures, factor: f64) -> Figures {
         let mut run = run.clone();
-        let count = |count: u64| ((count + 100) as f64 * factor) as u64;
+        let count = |count: u64| whole((count + 100) as f64 * factor);
         match self {
             Planted::Step => run.applications[0].mean *= factor,
             Planted::WorstClass => run.worst = run.worst.map(|worst| worst / factor),
@@ -86,7 +87,7 @@ impl Planted {
             Planted::Drops => run.dropped = count(run.dropped),
             Planted::Pauses => run.pauses = count(run.pauses),
             Planted::Delay => run.delay[1] *= factor,
-            Planted::Peak => run.peak = (run.peak as f64 * factor) as u64,
+            Planted::Peak => run.peak = whole(run.peak as f64 * factor),
         }
         run
     }

@@ -1,0 +1,219 @@
+//! Tables of the measure: rows by which a law is accepted, and cells by which it is judged.
+//!
+//!     cargo run --release -p npcc-sim --example measure -- acceptance [OPTION VALUE...]
+//!
+//! | command | what it does |
+//! |---|---|
+//! | `acceptance` | runs the rows of `npcc_sim::acceptance` and prints wanted, got, baseline |
+//! | `judge`, `tune` | compares the policies with every baseline in the judging or the tuning half of `npcc_sim::covering` |
+//! | `list`, `print` | names the cells of all, or prints their scenario files |
+//!
+//! | option | default | |
+//! |---|---|---|
+//! | `--seeds` | 8 | runs of each scheme |
+//! | `--only` | | comma-separated: rows or cells whose name contains one of these |
+//! | `--results` | | file of results: a run that is in it is not run again |
+//! | `--law` | hash of the program | label of the law and simulator in that file |
+//! | `--before` | | file with results of an earlier law, which rules compare with |
+//! | `--before-law` | `before` | its label |
+//! | `--jobs` | all cores | threads |
+//!
+//! Exit code 1 when a target is missed, or the default policy is worse than a baseline in a cell that counts.
+#![allow(clippy::print_stdout, reason = "what it finds is what it is for")]
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use npcc_sim::acceptance::{self, Row};
+use npcc_sim::covering;
+use npcc_sim::hash::fnv;
+use npcc_sim::matrix::Half;
+use npcc_sim::measure::Verdict;
+use npcc_sim::results::Results;
+
+#[derive(Debug)]
+struct Request {
+    command: String,
+    seeds: u64,
+    only: Vec<String>,
+    results: Option<String>,
+    law: Option<String>,
+    before: Option<String>,
+    before_law: String,
+    jobs: usize,
+}
+
+fn main() -> ExitCode {
+    match request().and_then(|request| work(&request)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn request() -> Result<Request, String> {
+    let mut words = std::env::args().skip(1);
+    let mut request = Request {
+        command: words.next().unwrap_or_default(),
+        seeds: 8,
+        only: Vec::new(),
+        results: None,
+        law: None,
+        before: None,
+        before_law: "before".to_owned(),
+        jobs: std::thread::available_parallelism().map_or(1, Into::into),
+    };
+    while let Some(word) = words.next() {
+        let value = words.next();
+        let value = value.ok_or_else(|| format!("{word} needs a value"))?;
+        let number = || {
+            let number: Result<u64, _> = value.parse();
+            number.map_err(|_| format!("{word} {value}: write a number"))
+        };
+        match word.as_str() {
+            "--seeds" => request.seeds = number()?,
+            "--jobs" => request.jobs = usize::try_from(number()?).unwrap_or(1),
+            "--only" => request.only = value.split(',').map(str::to_owned).collect(),
+            "--results" => request.results = Some(value),
+            "--law" => request.law = Some(value),
+            "--before" => request.before = Some(value),
+            "--before-law" => request.before_law = value,
+            other => {
+                return Err(format!(
+                    "`{other}` is no option; see the top of sim/examples/measure/main.rs"
+                ));
+            }
+        }
+    }
+    Ok(request)
+}
+
+/// Returns the rows with the cells that were chosen.
+fn chosen(request: &Request) -> Vec<Row> {
+    let mut rows = acceptance::rows();
+    for row in &mut rows {
+        if !is_named(request, row.name) {
+            row.cases.retain(|(cell, _)| is_named(request, &cell.name));
+        }
+    }
+    rows.retain(|row| !row.cases.is_empty());
+    rows
+}
+
+fn open(path: Option<&String>) -> Result<Results, String> {
+    path.map_or_else(
+        || Ok(Results::in_memory()),
+        |path| {
+            Results::open(path.as_ref())
+                .map_err(|error| format!("cannot read the results in {path}: {error}"))
+        },
+    )
+}
+
+fn work(request: &Request) -> Result<bool, String> {
+    let rows = chosen(request);
+    if request.seeds == 0 {
+        return Err("--seeds 0: write at least 1".to_owned());
+    }
+    match request.command.as_str() {
+        "list" | "print" => {
+            let rows = rows.into_iter().flat_map(|row| row.cases);
+            let points = covering::points().into_iter().map(|point| point.cell());
+            let points = points.filter(|cell| is_named(request, &cell.name));
+            for cell in rows.map(|(cell, _)| cell).chain(points) {
+                let is_list = request.command == "list";
+                println!("{}", if is_list { &cell.name } else { &cell.text });
+            }
+            Ok(true)
+        }
+        "acceptance" if rows.is_empty() => Err("no cell is left; `list` names them".to_owned()),
+        "acceptance" => accept(request, &rows),
+        "judge" => judge(request, Half::Even),
+        "tune" => judge(request, Half::Odd),
+        other => Err(format!(
+            "`{other}`: write acceptance, judge, tune, list or print"
+        )),
+    }
+}
+
+/// Returns the label of the law: that of the request, or the hash of this program.
+fn law(request: &Request) -> Result<String, String> {
+    let program = || -> Result<String, String> {
+        let path = std::env::current_exe().map_err(|error| error.to_string())?;
+        let bytes = std::fs::read(&path).map_err(|error| error.to_string())?;
+        Ok(format!("{:016x}", fnv(&bytes)))
+    };
+    request.law.clone().map_or_else(program, Ok)
+}
+
+fn judge(request: &Request, half: Half) -> Result<bool, String> {
+    let law = law(request)?;
+    let mut results = open(request.results.as_ref())?;
+    let began = Instant::now();
+    let is_terminal = std::io::stderr().is_terminal();
+    let done = |done: usize, all: usize| {
+        if is_terminal {
+            eprint!("\r{done} of {all} runs");
+        }
+    };
+    let judged = covering::judge(
+        half,
+        &|name| is_named(request, name),
+        (request.seeds, &law),
+        &mut results,
+        request.jobs,
+        &done,
+    );
+    let judged = judged.map_err(|error| error.to_string())?;
+    print!("{}", covering::table(&judged));
+    eprintln!("{} s", began.elapsed().as_secs());
+    let default = acceptance::policies().first().map(ToString::to_string);
+    let is_worse = |one: &covering::Judged| {
+        let hardest = one.hardest().map(|finding| finding.verdict);
+        one.counts && Some(&one.scheme) == default.as_ref() && hardest == Some(Verdict::Worse)
+    };
+    Ok(!judged.iter().any(is_worse))
+}
+
+/// Returns true if a name has one of the parts that were chosen.
+fn is_named(request: &Request, name: &str) -> bool {
+    let mut only = request.only.iter();
+    request.only.is_empty() || only.any(|part| name.contains(part.as_str()))
+}
+
+fn accept(request: &Request, rows: &[Row]) -> Result<bool, String> {
+    let law = law(request)?;
+    let mut results = open(request.results.as_ref())?;
+    let before = request.before.as_ref().map(|path| open(Some(path)));
+    let before = before.transpose()?;
+    let is_terminal = std::io::stderr().is_terminal();
+    let mut all_met = true;
+    for row in rows {
+        let began = Instant::now();
+        let done = |done: usize, all: usize| {
+            if is_terminal {
+                eprint!("\r{}: {done} of {all} runs", row.name);
+            }
+        };
+        let before = before
+            .as_ref()
+            .map(|results| (results, request.before_law.as_str()));
+        let judged = acceptance::judge(
+            row,
+            (request.seeds, &law),
+            &mut results,
+            before,
+            request.jobs,
+            &done,
+        );
+        let judged = judged.map_err(|error| error.to_string())?;
+        all_met &= judged.iter().all(|one| !one.decides || one.is_met());
+        print!("{}", acceptance::table(row, &judged));
+        eprintln!("{}: {} s", row.name, began.elapsed().as_secs());
+    }
+    Ok(all_met)
+}

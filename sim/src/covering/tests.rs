@@ -1,0 +1,104 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::matrix::{Cell, Half};
+
+/// Returns the values of a point, by axis.
+fn words(point: &Point) -> Vec<String> {
+    point.name().split(' ').map(str::to_owned).collect()
+}
+
+/// Law: every pair of values of two axes occurs in a cell, but for those that a load excludes.
+#[test]
+fn every_pair_of_values_occurs() {
+    let mut seen = BTreeSet::new();
+    for point in points() {
+        let words = words(&point);
+        for (axis, word) in words.iter().enumerate() {
+            for other in &words[axis + 1..] {
+                seen.insert((word.clone(), other.clone()));
+            }
+        }
+    }
+    let axes = [
+        Load::ALL.map(|load| load.name().to_owned()).to_vec(),
+        CARDS.map(|cards| cards.name.to_owned()).to_vec(),
+        Distance::ALL.map(Distance::name).to_vec(),
+        Buffer::ALL.map(Buffer::name).to_vec(),
+        QUEUE_PAIRS.map(|count| format!("{count}qp")).to_vec(),
+    ];
+    let mut excluded = BTreeSet::new();
+    for (axis, values) in axes.iter().enumerate() {
+        for one in values {
+            for other in axes[axis + 1..].iter().flatten() {
+                if !seen.contains(&(one.clone(), other.clone())) {
+                    excluded.insert(format!("{one} {other}"));
+                }
+            }
+        }
+    }
+    let excluded: Vec<String> = excluded.into_iter().collect();
+    assert_eq!(
+        excluded,
+        [
+            "all-to-all 64qp",
+            "failover mixed-receivers",
+            "failover mixed-senders",
+            "incast 64qp",
+            "incast mixed-receivers",
+            "incast mixed-senders",
+        ]
+    );
+}
+
+#[test]
+fn every_cell_is_a_scenario_with_a_name_of_its_own() {
+    let cells: Vec<Cell> = points().iter().map(Point::cell).collect();
+    let names: BTreeSet<&String> = cells.iter().map(|cell| &cell.name).collect();
+    assert_eq!(names.len(), cells.len());
+    assert!((104..=130).contains(&cells.len()), "{}", cells.len());
+    for (cell, point) in cells.iter().zip(points()) {
+        let scenario = cell.scenario().unwrap();
+        assert_eq!(scenario.limiter_burst.0, 64_000, "{}", cell.name);
+        assert_eq!(
+            scenario.pool.map(|pool| pool.0 / 1_000_000),
+            point.buffer.megabytes.map(u64::from)
+        );
+        let sends = scenario.flows.len() + scenario.applications.len();
+        assert!(sends > 0, "{}", cell.name);
+        // All run: 50 us of each.
+        let mut short = scenario.clone();
+        short.duration = npcc_config::units::Nanos::from_micros(50);
+        let case = short.cases()[0];
+        let outcome = crate::engine::run(&short, &case).unwrap();
+        assert_eq!(
+            (outcome.audit.missing(), outcome.audit.not_understood),
+            (0, 0),
+            "{}",
+            cell.name
+        );
+    }
+}
+
+/// Guards the halves: each value of an axis is in both, and each load in both equally; no point is in both or in none.
+#[test]
+fn both_halves_have_every_value() {
+    let mut halves: BTreeMap<String, [u32; 2]> = BTreeMap::new();
+    let mut names = BTreeSet::new();
+    for (place, of) in [Half::Odd, Half::Even].into_iter().enumerate() {
+        for point in half(of) {
+            assert!(names.insert(point.name()), "{}", point.name());
+            for word in words(&point) {
+                halves.entry(word).or_default()[place] += 1;
+            }
+        }
+    }
+    assert_eq!(names.len(), points().len());
+    for load in Load::ALL {
+        let [odd, even] = halves[load.name()];
+        assert!(odd.abs_diff(even) <= 1, "{}: {odd} and {even}", load.name());
+    }
+    for (word, [odd, even]) in halves {
+        assert!(odd.min(even) >= 3, "{word}: {odd} and {even}");
+    }
+}
