@@ -65,19 +65,26 @@ impl Results {
             .open(path)?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
-        let complete = text.rfind('\n').map_or(0, |end| end + 1);
-        let known = text[..complete].lines().filter_map(|line| {
-            // A key has five fields.
-            let (at, _) = line.match_indices('\t').nth(4)?;
-            Some((line[..at].to_owned(), Figures::from_line(&line[at + 1..])?))
-        });
-        let known = known.collect();
+        let complete = complete(&text);
+        let known = known(&text[..complete]);
         if complete < text.len() {
             file.write_all(b"\n")?;
         }
         Ok(Results {
             known,
             file: Some(file),
+        })
+    }
+
+    /// Reads the results of a file that stays as it is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(path: &Path) -> io::Result<Results> {
+        let text = std::fs::read_to_string(path)?;
+        Ok(Results {
+            known: known(&text[..complete(&text)]),
+            file: None,
         })
     }
 
@@ -99,6 +106,20 @@ impl Results {
         self.known.insert(key, figures);
         Ok(())
     }
+}
+
+/// Returns the length of the lines that are complete.
+fn complete(text: &str) -> usize {
+    text.rfind('\n').map_or(0, |end| end + 1)
+}
+
+fn known(text: &str) -> HashMap<String, Figures> {
+    let known = text.lines().filter_map(|line| {
+        // A key has five fields.
+        let (at, _) = line.match_indices('\t').nth(4)?;
+        Some((line[..at].to_owned(), Figures::from_line(&line[at + 1..])?))
+    });
+    known.collect()
 }
 
 #[cfg(test)]
@@ -137,6 +158,8 @@ mod tests {
             let mut results = Results::open(&path).unwrap();
             assert_eq!(results.get(&key(1)), Some(&figures(10)));
             assert_eq!(results.get(&key(2)), None, "cut off by {cut}");
+            let read = Results::read(&path).unwrap();
+            assert_eq!(read.get(&key(1)), Some(&figures(10)));
             results.add(&key(2), figures(21)).unwrap();
             drop(results);
             let results = Results::open(&path).unwrap();
@@ -149,5 +172,6 @@ mod tests {
         };
         assert_eq!(Results::open(&path).unwrap().get(&other), None);
         std::fs::remove_file(&path).unwrap();
+        assert!(Results::read(&path).is_err(), "it is not created");
     }
 }

@@ -6,6 +6,8 @@
 //! |---|---|
 //! | `acceptance` | runs the rows of `npcc_sim::acceptance` and prints wanted, got, baseline |
 //! | `judge`, `tune` | compares the policies with every baseline in the judging or the tuning half of `npcc_sim::covering` |
+//! | `figures` | runs the cells that `--only` names, with every scheme, and prints their figures |
+//! | `before` | runs what the rules that compare with an earlier law need of this one, into the file of `--results`, under the label `before` |
 //! | `list`, `print` | names the cells of all, or prints their scenario files |
 //!
 //! | option | default | |
@@ -28,9 +30,11 @@ use std::time::Instant;
 use npcc_sim::acceptance::{self, Row};
 use npcc_sim::covering;
 use npcc_sim::hash::fnv;
-use npcc_sim::matrix::Half;
-use npcc_sim::measure::Verdict;
+use npcc_sim::matrix::run::{self, Series};
+use npcc_sim::matrix::{Cell, Half};
+use npcc_sim::measure::{self, Verdict};
 use npcc_sim::results::Results;
+use npcc_sim::scenario::Scheme;
 
 #[derive(Debug)]
 struct Request {
@@ -130,12 +134,14 @@ fn work(request: &Request) -> Result<bool, String> {
             }
             Ok(true)
         }
+        "before" => before(request, rows),
+        "figures" => figures(request),
         "acceptance" if rows.is_empty() => Err("no cell is left; `list` names them".to_owned()),
         "acceptance" => accept(request, &rows),
         "judge" => judge(request, Half::Even),
         "tune" => judge(request, Half::Odd),
         other => Err(format!(
-            "`{other}`: write acceptance, judge, tune, list or print"
+            "`{other}`: write acceptance, judge, tune, figures, before, list or print"
         )),
     }
 }
@@ -179,6 +185,50 @@ fn judge(request: &Request, half: Half) -> Result<bool, String> {
     Ok(!judged.iter().any(is_worse))
 }
 
+/// Runs the policies in the cells whose rules compare with an earlier law.
+fn before(request: &Request, rows: Vec<Row>) -> Result<bool, String> {
+    let path = request.results.as_ref();
+    let mut results = open(Some(path.ok_or("before needs --results FILE")?))?;
+    let cases = rows.into_iter().flat_map(|row| row.cases);
+    let cells = cases.filter(|(_, rule)| rule.needs_before());
+    let cells: Vec<Cell> = cells.map(|(cell, _)| cell).collect();
+    let series = series(&acceptance::policies(), request, "before");
+    run::run(&cells, &series, &mut results, request.jobs, &|_, _| {})
+        .map_err(|error| error.to_string())?;
+    Ok(true)
+}
+
+fn series(schemes: &[Scheme], request: &Request, law: &str) -> Vec<Series> {
+    let series = schemes.iter().map(|scheme| Series {
+        scheme: *scheme,
+        seeds: 0..request.seeds,
+        law: law.to_owned(),
+    });
+    series.collect()
+}
+
+fn figures(request: &Request) -> Result<bool, String> {
+    if request.only.is_empty() {
+        return Err("figures needs --only NAME; `list` has the cells".to_owned());
+    }
+    let rows = acceptance::rows().into_iter().flat_map(|row| row.cases);
+    let points = covering::points().into_iter().map(|point| point.cell());
+    let cells = rows.map(|(cell, _)| cell).chain(points);
+    let cells: Vec<Cell> = cells.filter(|cell| is_named(request, &cell.name)).collect();
+    let mut schemes = covering::baselines();
+    schemes.extend(acceptance::policies());
+    let series = series(&schemes, request, &law(request)?);
+    let mut results = open(request.results.as_ref())?;
+    let figures = run::run(&cells, &series, &mut results, request.jobs, &|_, _| {})
+        .map_err(|error| error.to_string())?;
+    for (cell, of_cell) in cells.iter().zip(figures) {
+        let names = series.iter().map(|series| series.scheme.to_string());
+        let of_cell: Vec<_> = names.zip(of_cell).collect();
+        println!("\n{}\n{}", cell.name, measure::table(&of_cell));
+    }
+    Ok(true)
+}
+
 /// Returns true if a name has one of the parts that were chosen.
 fn is_named(request: &Request, name: &str) -> bool {
     let mut only = request.only.iter();
@@ -188,10 +238,12 @@ fn is_named(request: &Request, name: &str) -> bool {
 fn accept(request: &Request, rows: &[Row]) -> Result<bool, String> {
     let law = law(request)?;
     let mut results = open(request.results.as_ref())?;
-    let before = request.before.as_ref().map(|path| open(Some(path)));
-    let before = before.transpose()?;
+    let read = |path: &String| {
+        Results::read(path.as_ref()).map_err(|error| format!("cannot read {path}: {error}"))
+    };
+    let before = request.before.as_ref().map(read).transpose()?;
     let is_terminal = std::io::stderr().is_terminal();
-    let mut all_met = true;
+    let (mut all_met, mut summaries) = (true, Vec::new());
     for row in rows {
         let began = Instant::now();
         let done = |done: usize, all: usize| {
@@ -213,7 +265,9 @@ fn accept(request: &Request, rows: &[Row]) -> Result<bool, String> {
         let judged = judged.map_err(|error| error.to_string())?;
         all_met &= judged.iter().all(|one| !one.decides || one.is_met());
         print!("{}", acceptance::table(row, &judged));
+        summaries.push(acceptance::summary(row, &judged));
         eprintln!("{}: {} s", row.name, began.elapsed().as_secs());
     }
+    println!("\nall rows:\n{}", summaries.join("\n"));
     Ok(all_met)
 }

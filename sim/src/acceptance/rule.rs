@@ -74,6 +74,12 @@ impl Rule {
         }
     }
 
+    /// Returns true if the rule compares with an earlier law.
+    #[must_use]
+    pub const fn needs_before(&self) -> bool {
+        matches!(self, Rule::ShortFlows | Rule::Old(_))
+    }
+
     /// Checks the runs of a scheme; `before` are those of an earlier law.
     #[must_use]
     pub fn check(&self, runs: &Runs, scheme: &str, before: Option<&[Figures]>) -> Vec<Check> {

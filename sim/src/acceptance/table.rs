@@ -134,6 +134,13 @@ pub fn table(row: &Row, judged: &[Judged]) -> String {
             );
         }
     }
+    let _ = writeln!(text, "{}", summary(row, judged));
+    text
+}
+
+/// Returns how many cells of a row meet its target, as a line.
+#[must_use]
+pub fn summary(row: &Row, judged: &[Judged]) -> String {
     let deciding: Vec<&Judged> = judged.iter().filter(|one| one.decides).collect();
     let met = deciding.iter().filter(|one| one.is_met()).count();
     let counting = deciding.iter().filter(|one| one.counts).count();
@@ -142,11 +149,9 @@ pub fn table(row: &Row, judged: &[Judged]) -> String {
     } else {
         ""
     };
-    let _ = writeln!(
-        text,
-        "{}: {met} of {} met; {counting} count{enough}",
-        row.name,
-        deciding.len()
-    );
-    text
+    let all = deciding.len();
+    format!(
+        "{:<24} {met:>3} of {all:>3} met; {counting:>3} count{enough}",
+        row.name
+    )
 }

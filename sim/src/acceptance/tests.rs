@@ -191,3 +191,48 @@ fn rules_of_steps_are_met_at_their_bounds_and_not_beyond() {
     assert!(!steps(&Rule::Frontier, step(1.2, 5, 0)));
     assert!(steps(&Rule::Frontier, step(1.13, 5, 0)));
 }
+
+/// Guards the way from a row to its table: runs, congestion, the law before, and the line that counts.
+#[test]
+fn a_row_is_run_and_printed() {
+    let text = "version: 1
+name: small
+duration: 2ms
+switches: [a]
+hosts: [{ name: tx, count: 2, switch: a }, { name: rx, count: 1, switch: a }]
+flows: [{ name: all, from: tx, to: rx }]
+watch: rx
+vary: { scheme: [ecn] }
+";
+    let cell = crate::matrix::Cell {
+        name: "small".to_owned(),
+        text: text.to_owned(),
+        judged: true,
+    };
+    let row = Row {
+        name: "small",
+        wanted: "a small peak",
+        both: false,
+        cases: vec![(cell, Rule::Old(0.001))],
+        baselines: Rule::Old(0.001).baselines(),
+    };
+    let mut results = crate::results::Results::in_memory();
+    let judged = judge(&row, (2, "one"), &mut results, None, 1, &|_, _| {}).unwrap();
+    assert_eq!(judged.len(), policies().len());
+    assert!(judged[0].decides && !judged[1].decides);
+    assert!(judged.iter().all(|one| one.counts && !one.is_met()));
+    let text = table(&row, &judged);
+    assert!(text.contains("small: a small peak\n"), "{text}");
+    assert!(text.contains(" NO "), "{text}");
+    assert!(text.contains("0 of   1 met;   1 count"), "{text}");
+    // Beside itself a law is not worse.
+    let before = results;
+    let mut results = crate::results::Results::in_memory();
+    let same = Some((&before, "one"));
+    let judged = judge(&row, (2, "two"), &mut results, same, 1, &|_, _| {}).unwrap();
+    let goodput = &judged[0].checks[1];
+    assert_eq!(
+        (goodput.what.as_str(), goodput.met),
+        ("goodput", Some(true))
+    );
+}

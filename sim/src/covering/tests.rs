@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::matrix::{Cell, Half};
+use crate::measure::{Finding, Verdict};
 
 /// Returns the values of a point, by axis.
 fn words(point: &Point) -> Vec<String> {
@@ -101,4 +102,48 @@ fn both_halves_have_every_value() {
     for (word, [odd, even]) in halves {
         assert!(odd.min(even) >= 3, "{word}: {odd} and {even}");
     }
+}
+
+#[test]
+fn the_table_counts_verdicts_beside_the_hardest_baseline() {
+    let finding = |verdict: Verdict| Finding {
+        verdict,
+        figure: crate::measure::Figure::Goodput,
+        baseline: crate::measure::Values {
+            median: 0.5,
+            worst: 0.5,
+        },
+        scheme: crate::measure::Values {
+            median: 0.7,
+            worst: 0.6,
+        },
+    };
+    let judged = |cell: &str, counts: bool, verdicts: &[Verdict]| Judged {
+        cell: cell.to_owned(),
+        scheme: "model".to_owned(),
+        counts,
+        findings: verdicts.iter().copied().map(finding).collect(),
+    };
+    let all = [
+        judged("steady mlx", true, &[Verdict::Better, Verdict::Worse]),
+        judged("steady paper", true, &[Verdict::Better, Verdict::Better]),
+        judged("mice paper", false, &[Verdict::Worse, Verdict::Worse]),
+    ];
+    let text = table(&all);
+    let line = |start: &str| {
+        let line = text.lines().find(|line| line.starts_with(start));
+        line.unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(
+        line("steady mlx"),
+        "steady mlx model +- worse: goodput 0.700 (0.600) against 0.500 (0.500)"
+    );
+    assert!(line("[mice paper]").contains(" -- "), "it does not count");
+    assert_eq!(line("pfc"), "pfc model 2 0 0");
+    assert_eq!(line("ecn "), "ecn model 1 0 1");
+    assert_eq!(line("steady   "), "steady model 1 0 1");
+    assert!(!text.contains("\nmice "), "{text}");
 }

@@ -15,9 +15,12 @@
 //!
 //! A run that gets better in a figure makes no finding worse, and a comparison turned round has the opposite verdict (`tests.rs`).
 
+mod table;
+
 use std::fmt;
 
 use crate::figures::Figures;
+pub use table::table;
 
 /// Difference of the medians, as a share of the larger, up to which they are equal.
 pub const SMALL: f64 = 0.02;
