@@ -7,7 +7,9 @@
 //! bursts of a rate limiter of 64 KB, a reaction time of 10 us, and for half of the cells, by their hash, no windows, for the others
 //! [`window`]. Only the rows of the old table are as they were.
 
+mod cell;
 mod check;
+mod closed;
 mod rows;
 mod rule;
 mod table;

@@ -8,21 +8,15 @@
 use npcc_cnp::policy::PolicyName;
 
 use super::Row;
+use super::cell::{COMMON, FAR, Path, cell, review, row};
+use super::closed::{small_pool, steps};
 use super::rule::{Rule, halvings};
-use super::text::{Text, unkind, window};
-use crate::matrix::{self, Cell};
+use super::text::Text;
+use crate::matrix;
 use crate::scenario::Scheme;
-
-macro_rules! review {
-    ($name:literal) => {
-        include_str!(concat!("../../../config/scenarios/review/", $name, ".yaml"))
-    };
-}
 
 /// Cards of the row that is of all of them.
 const CARDS: [&str; 5] = ["hpcc-vendor", "hpcc-reset", "paper", "mlx", "mlx-reset"];
-/// Cards of the other rows: a cell has one by its place.
-const COMMON: [&str; 2] = ["hpcc-vendor", "mlx"];
 /// Cells of the table by which the law of 2026-11-25 was accepted, and the peak that each may have, in MB.
 const OLD: [(&str, f64); 10] = [
     ("steady hpcc-vendor 100G x4.00 100km", 3.375),
@@ -37,60 +31,7 @@ const OLD: [(&str, f64); 10] = [
     ("steady mlx-bytes 100G x4.00 100km", 3.375),
 ];
 
-/// Surroundings of a cell: what its window is computed from.
-#[derive(Debug, Clone, Copy)]
-struct Path {
-    gbps: u64,
-    round_trip_us: u64,
-    queue_pairs: u64,
-}
-
-const FAR: Path = Path {
-    gbps: 100,
-    round_trip_us: 1_000,
-    queue_pairs: 1,
-};
-
-impl Path {
-    const fn with(self, queue_pairs: u64) -> Path {
-        Path {
-            queue_pairs,
-            ..self
-        }
-    }
-}
-
-/// Makes a cell of a scenario file: its name is the file's, the sender's and the rest; `vary` are more axes of `vary`, with one value each.
-fn cell(file: Text, name: &str, sender: &str, vary: &str, path: Path) -> Cell {
-    let window = window(path.gbps, path.round_trip_us, path.queue_pairs);
-    let text = unkind(file, name, window).set("name", name).set(
-        "vary",
-        &format!("{{ scheme: [ecn], sender: [{sender}]{vary} }}"),
-    );
-    Cell {
-        name: name.to_owned(),
-        text: text.text(),
-        judged: true,
-    }
-}
-
-fn row(name: &'static str, wanted: &'static str, cases: Vec<(Cell, Rule)>) -> Row {
-    let mut baselines: Vec<Scheme> = Vec::new();
-    for scheme in cases.iter().flat_map(|(_, rule)| rule.baselines()) {
-        if !baselines.contains(&scheme) {
-            baselines.push(scheme);
-        }
-    }
-    Row {
-        name,
-        wanted,
-        both: false,
-        cases,
-        baselines,
-    }
-}
-
-/// Returns the rows, in the order of the issue that set them.
+/// Returns the rows.
 #[must_use]
 pub fn rows() -> Vec<Row> {
     vec![
@@ -173,55 +114,6 @@ fn short_flows() -> Row {
         "short flows",
         "p99 of mice at most half of the best of ecn, ecn-tuned; goodput, pauses, drops not worse than before",
         cases,
-    )
-}
-
-/// Closed applications, with the duration of their cells at 100 km and at 500 km.
-const APPLICATIONS: [(&str, &str, [&str; 2]); 5] = [
-    ("checkpoint", review!("barrier-pfc"), ["60ms", "120ms"]),
-    ("halving", review!("allreduce-halving"), ["60ms", "120ms"]),
-    ("ring", review!("ring-dci"), ["60ms", "120ms"]),
-    ("alltoall", review!("alltoall-closed"), ["60ms", "120ms"]),
-    ("requests", review!("requests"), ["40ms", "100ms"]),
-];
-const QUEUE_PAIRS: [u64; 3] = [1, 4, 16];
-
-fn applications(pool: &str, lengths: &[(&str, u64)], long: bool, rule: &Rule) -> Vec<(Cell, Rule)> {
-    let mut cases = Vec::new();
-    for (place, (kind, text, durations)) in APPLICATIONS.into_iter().enumerate() {
-        for (at, queue_pairs) in QUEUE_PAIRS.into_iter().enumerate() {
-            for (other, (length, round_trip_us)) in lengths.iter().enumerate() {
-                let sender = COMMON[(place + at + other) % COMMON.len()];
-                let name = format!("{kind} {queue_pairs}qp {sender} {length} {pool}");
-                let text = Text::of(text)
-                    .set("pool", pool)
-                    .set("duration", durations[usize::from(long)]);
-                let path = Path {
-                    round_trip_us: *round_trip_us,
-                    ..FAR.with(queue_pairs)
-                };
-                let vary = format!(", length: [{length}], qps: [{queue_pairs}]");
-                cases.push((cell(text, &name, sender, &vary, path), rule.clone()));
-            }
-        }
-    }
-    cases
-}
-
-fn steps() -> Row {
-    let lengths = [("10km", 100), ("100km", 1_000)];
-    row(
-        "closed applications",
-        "step time at most 1.03 (1.08) of the best of pfc, ecn, ecn-tuned; pauses at most 1 % of pfc's; no drop where they have none",
-        applications("64MB", &lengths, false, &Rule::Steps),
-    )
-}
-
-fn small_pool() -> Row {
-    row(
-        "the same, 16 MB, 500 km",
-        "no baseline has both a step time more than 3 % (8 %) better and no more pauses",
-        applications("16MB", &[("500km", 5_000)], true, &Rule::Frontier),
     )
 }
 

@@ -236,3 +236,29 @@ vary: { scheme: [ecn] }
         ("goodput", Some(true))
     );
 }
+
+/// Guards the law before: its file has eight runs of each policy for every cell whose rule compares with it, under the text of today.
+#[test]
+fn the_law_before_has_run_what_is_compared_with_it() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/measure/before.tsv");
+    let results = crate::results::Results::read(file.as_ref()).unwrap();
+    let cases = rows().into_iter().flat_map(|row| row.cases);
+    let mut cells = 0;
+    for (cell, _) in cases.filter(|(_, rule)| rule.needs_before()) {
+        cells += 1;
+        for (policy, seed) in policies()
+            .iter()
+            .flat_map(|policy| (0..8).map(move |seed| (policy, seed)))
+        {
+            let key = crate::results::Key {
+                cell: cell.name.clone(),
+                text: crate::hash::fnv(cell.text.as_bytes()),
+                seed,
+                scheme: policy.to_string(),
+                law: "before".to_owned(),
+            };
+            assert!(results.get(&key).is_some(), "{key}: run `measure before`");
+        }
+    }
+    assert_eq!(cells, 26);
+}

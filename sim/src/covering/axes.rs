@@ -189,6 +189,15 @@ impl Load {
         }
     }
 
+    /// Returns true for a closed application.
+    #[must_use]
+    pub const fn is_application(self) -> bool {
+        matches!(
+            self,
+            Load::Ring | Load::Halving | Load::AllToAll | Load::Checkpoint | Load::Requests
+        )
+    }
+
     /// Returns false for a load whose topology has one distance: leaves of an incast, two links of a failover.
     #[must_use]
     pub const fn is_at(self, distance: Distance) -> bool {

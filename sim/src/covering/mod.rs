@@ -1,8 +1,8 @@
 //! Cells by which a law is tuned and judged: a covering design over queue pairs, distances, buffers, cards and loads.
 //!
-//! Every pair of values of two axes occurs in a cell, but for those that [`Load::is_at`] and [`Load::has`] exclude. A cell's name has its values as words; those of a load are dealt to the
-//! two halves in the order of the names' hashes, which also decide whether queue pairs have windows. Cards have the unkind ends of
-//! [`crate::acceptance::unkind`].
+//! There are two designs, one for each half: in each, every pair of values of two axes occurs in a cell, but for those that [`Load::is_at`] and
+//! [`Load::has`] exclude. A cell's name has its values as words, and the name's hash decides whether queue pairs have windows. Cards have the
+//! unkind ends of [`crate::acceptance::unkind`].
 //!
 //! ```text
 //!   tx-* - edge ==== dci ==== far - rx-*                         one distance
@@ -18,7 +18,6 @@ mod scenario;
 pub use axes::{Buffer, CARDS, Cards, Distance, Load, QUEUE_PAIRS};
 pub use judge::{Judged, baselines, judge, table};
 
-use crate::hash::fnv;
 use crate::matrix::Half;
 
 /// Values of the axes of a cell.
@@ -36,9 +35,18 @@ pub struct Point {
     pub queue_pairs: u32,
 }
 
-/// Returns the points of the design.
+/// Returns the points of both halves.
 #[must_use]
 pub fn points() -> Vec<Point> {
+    let mut points = half(Half::Odd);
+    points.extend(half(Half::Even));
+    points
+}
+
+/// Returns the points of a half: a design of its own, with every pair of values. That of the judging half takes the values from last to first,
+/// so that it combines others.
+#[must_use]
+pub fn half(half: Half) -> Vec<Point> {
     let sizes = [
         Load::ALL.len(),
         CARDS.len(),
@@ -46,38 +54,31 @@ pub fn points() -> Vec<Point> {
         Buffer::ALL.len(),
         QUEUE_PAIRS.len(),
     ];
-    let allowed = |(first, load): design::At, (axis, value): design::At| {
-        first != 0
-            || match axis {
+    let place = |(axis, value): design::At| match half {
+        Half::Odd => value,
+        Half::Even => sizes[axis] - 1 - value,
+    };
+    let allowed = |first: design::At, other: design::At| {
+        let (load, value) = (place(first), place(other));
+        first.0 != 0
+            || match other.0 {
                 2 => Load::ALL[load].is_at(Distance::ALL[value]),
                 4 => Load::ALL[load].has(QUEUE_PAIRS[value]),
                 _ => true,
             }
     };
-    let rows = design::cover(&sizes, allowed);
-    let point = |row: Vec<usize>| Point {
-        load: Load::ALL[row[0]],
-        cards: CARDS[row[1]],
-        distance: Distance::ALL[row[2]],
-        buffer: Buffer::ALL[row[3]],
-        queue_pairs: QUEUE_PAIRS[row[4]],
+    let point = |row: Vec<usize>| {
+        let at = |axis: usize| place((axis, row[axis]));
+        Point {
+            load: Load::ALL[at(0)],
+            cards: CARDS[at(1)],
+            distance: Distance::ALL[at(2)],
+            buffer: Buffer::ALL[at(3)],
+            queue_pairs: QUEUE_PAIRS[at(4)],
+        }
     };
+    let rows = design::cover(&sizes, allowed);
     rows.into_iter().map(point).collect()
-}
-
-/// Returns the points of a half, load by load.
-#[must_use]
-pub fn half(half: Half) -> Vec<Point> {
-    let hash = |point: &Point| fnv(point.name().as_bytes());
-    let mut dealt = Vec::new();
-    for load in Load::ALL {
-        let mut of_load: Vec<Point> = points();
-        of_load.retain(|point| point.load == load);
-        of_load.sort_by_key(hash);
-        let first = usize::from(half == Half::Even);
-        dealt.extend(of_load.into_iter().skip(first).step_by(2));
-    }
-    dealt
 }
 
 #[cfg(test)]

@@ -60,12 +60,14 @@ impl Point {
         }
     }
 
-    /// Returns the duration: tens of round trips, and several steps of an application.
+    /// Returns the duration in us: tens of round trips, and several steps of an application.
     const fn micros(&self) -> u32 {
-        match self.distance.longest() {
-            500 => 100_000,
-            100.. => 40_000,
-            _ => 20_000,
+        match (self.load.is_application(), self.distance.longest()) {
+            (true, 500) => 240_000,
+            (false, 500) => 100_000,
+            (true, 100..) => 60_000,
+            (false, 100..) => 40_000,
+            (_, _) => 20_000,
         }
     }
 

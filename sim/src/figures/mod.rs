@@ -1,9 +1,9 @@
 //! Figures that a run is judged by: the few that [`crate::measure`] and [`crate::harm`] compare, small enough to be kept for thousands of runs.
 
-use npcc_pipeline::units::Nanos;
+mod application;
 
-use crate::app::ApplicationOutcome;
 use crate::engine::{GroupOutcome, Outcome};
+pub use application::Application;
 
 /// The figures of one run. Goodputs are shares of the reported link, over the later part of the run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,72 +40,6 @@ pub struct Figures {
     pub cnps: u64,
     /// Applications, in the order of the scenario.
     pub applications: Vec<Application>,
-}
-
-/// Figures of an application, with times in ms.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Application {
-    /// Name of the application.
-    pub name: String,
-    /// Number of finished steps.
-    pub steps: u64,
-    /// Mean step time; infinite if no step counts.
-    pub mean: f64,
-    /// Median step time and 99th percentile.
-    pub quantiles: [f64; 2],
-    /// Mean step time over the roofline.
-    pub jct: f64,
-    /// Bus bandwidth of the median step, in GB/s.
-    pub busbw: f64,
-    /// Median step time over that of the application alone; 0 where that was not run.
-    pub interference: f64,
-}
-
-impl Application {
-    fn of(outcome: &ApplicationOutcome) -> Application {
-        let millis = |time: Option<Nanos>| time.map_or(f64::INFINITY, |time| time.0 as f64 / 1e6);
-        Application {
-            name: outcome.name.clone(),
-            steps: outcome.steps.len() as u64,
-            mean: millis(outcome.mean()),
-            quantiles: [500, 990].map(|share| millis(outcome.quantile(share))),
-            jct: outcome.jct_ratio().unwrap_or(f64::INFINITY),
-            busbw: outcome.busbw().unwrap_or(0.0),
-            interference: 0.0,
-        }
-    }
-
-    fn to_text(&self) -> String {
-        let [half, most] = self.quantiles;
-        let Application {
-            name,
-            steps,
-            mean,
-            jct,
-            busbw,
-            interference,
-            ..
-        } = self;
-        format!("{name}={steps}={mean}={half}={most}={jct}={busbw}={interference}")
-    }
-
-    fn from_text(text: &str) -> Option<Application> {
-        let parts: Vec<&str> = text.split('=').collect();
-        let [name, steps, numbers @ ..] = parts.as_slice() else {
-            return None;
-        };
-        let numbers: Option<Vec<f64>> = numbers.iter().map(|one| one.parse().ok()).collect();
-        let [mean, half, most, jct, busbw, interference] = numbers?.try_into().ok()?;
-        Some(Application {
-            name: (*name).to_owned(),
-            steps: steps.parse().ok()?,
-            mean,
-            quantiles: [half, most],
-            jct,
-            busbw,
-            interference,
-        })
-    }
 }
 
 /// A named flow group.
