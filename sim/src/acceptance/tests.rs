@@ -192,6 +192,32 @@ fn rules_of_steps_are_met_at_their_bounds_and_not_beyond() {
     assert!(steps(&Rule::Frontier, step(1.13, 5, 0)));
 }
 
+/// Two applications may be on opposite sides of a trade: the best baseline is one of them, and not the best of each.
+#[test]
+fn the_best_baseline_of_two_applications_is_one_baseline() {
+    let both = |first: f64, second: f64| {
+        let one = |name: &str, mean: f64| Application {
+            name: name.to_owned(),
+            mean,
+            ..Application::default()
+        };
+        Figures {
+            applications: vec![one("requests", first), one("checkpoint", second)],
+            ..Figures::default()
+        }
+    };
+    let met = |first: f64, second: f64| {
+        let of = [
+            ("pfc", both(1.2, 11.0)),
+            ("ecn", both(0.3, 17.0)),
+            ("ecn-tuned", both(0.25, 17.5)),
+            ("model", both(first, second)),
+        ];
+        is_met(&Rule::Steps, &runs(&of), None)
+    };
+    assert!(met(0.25, 18.0) && !met(0.25, 18.1) && !met(0.26, 11.0));
+}
+
 /// Guards the way from a row to its table: runs, congestion, the law before, and the line that counts.
 #[test]
 fn a_row_is_run_and_printed() {
