@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use npcc_card::Profile;
@@ -111,7 +112,25 @@ pub fn plugin() -> PathBuf {
         "{} plays no cards: scripts/cards builds it",
         path.display()
     );
-    path
+    copied(path)
+}
+
+/// Returns a copy of the plug-in in /run where a folder above it is writable for all, as below /tmp: DPDK loads none from there.
+fn copied(path: PathBuf) -> PathBuf {
+    let is_open = |folder: &Path| {
+        let of = std::fs::metadata(folder);
+        of.is_ok_and(|of| of.permissions().mode() & 0o002 != 0)
+    };
+    if !path.ancestors().skip(1).any(is_open) {
+        return path;
+    }
+    let folder = Path::new("/run/npcc-cards");
+    let own = folder.join(std::process::id().to_string());
+    let copy = folder.join("libnpcc_double.so");
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::copy(&path, &own).unwrap();
+    std::fs::rename(&own, &copy).unwrap();
+    copy
 }
 
 impl Cards {
