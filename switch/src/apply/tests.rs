@@ -14,7 +14,7 @@ use super::derived::{DerivedState, ObservedLink};
 use super::effective::{EffectiveConfig, take_live_keys};
 use super::outcome::ApplyError;
 use super::running::{RunningConfig, SwitchState, Target, Targets};
-use crate::wiring::backend::{Backend, BackendChoice, SelfTest};
+use crate::wiring::backend::{Backend, BackendChoice};
 use crate::wiring::pfc::PfcState;
 use crate::worker::command::WorkerCommand;
 
@@ -201,27 +201,14 @@ fn links() -> Vec<ObservedLink> {
         up: true,
         admin_up: true,
         mbps: None,
-        pfc: PfcState {
-            choice: BackendChoice {
+        pfc: PfcState::of(
+            BackendChoice {
                 backend: Backend::None,
                 why: String::new(),
                 suspected: false,
             },
-            self_test: SelfTest::NotRun,
-            send: 0,
-            honour: 0,
-            rate: BitRate(0),
-            headroom: 0,
-            reserved: 0,
-            xon_offset: 0,
-            receivers: 1,
-            burst: 0,
-            outstanding: None,
-            tx_answers: false,
-            tells_fill: false,
-            link_pause: None,
-            link_pause_error: None,
-        },
+            (0, 0),
+        ),
     };
     vec![link(0), link(1)]
 }

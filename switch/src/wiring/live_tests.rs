@@ -2,7 +2,7 @@
 
 use npcc_pipeline::units::{BitRate, Mac};
 
-use super::backend::{Backend, BackendChoice, SelfTest};
+use super::backend::{Backend, BackendChoice};
 use super::path;
 use super::pfc::{PfcState, marks_in_time};
 
@@ -15,26 +15,14 @@ pub(crate) fn config(text: &str) -> npcc_config::Config {
 }
 
 pub(crate) fn paused() -> PfcState {
+    let software = BackendChoice {
+        backend: Backend::Software,
+        why: String::new(),
+        suspected: false,
+    };
     PfcState {
-        choice: BackendChoice {
-            backend: Backend::Software,
-            why: String::new(),
-            suspected: false,
-        },
-        self_test: SelfTest::NotRun,
-        send: 1 << 3,
-        honour: 1 << 3,
-        rate: BitRate(0),
-        headroom: 0,
-        reserved: 0,
-        xon_offset: 0,
-        receivers: 1,
-        burst: 0,
-        outstanding: None,
-        tx_answers: false,
         tells_fill: true,
-        link_pause: None,
-        link_pause_error: None,
+        ..PfcState::of(software, (1 << 3, 1 << 3))
     }
 }
 

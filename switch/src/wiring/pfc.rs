@@ -49,28 +49,46 @@ pub struct PfcState {
     pub link_pause_error: Option<String>,
 }
 
-/// Returns each port's flow control as decided when the port was opened, for [`lossless`] to complete.
-#[must_use]
-pub fn states(config: &Config, ports: &[OpenPort]) -> Vec<PfcState> {
-    let plans = config.ports.iter().zip(ports);
-    let state = |(resolved, open): (&resolved::Port, &OpenPort)| {
-        let (send, honour) = masks(config, resolved, open.pause.backend);
+impl PfcState {
+    /// Returns the flow control of a port by this back end and with these priorities (`send`, `honour`), before [`lossless`] completes it and
+    /// as of a device that answers nothing.
+    #[must_use]
+    pub const fn of(choice: BackendChoice, (send, honour): (u8, u8)) -> PfcState {
         PfcState {
-            choice: open.pause.clone(),
-            self_test: open.self_test,
+            choice,
+            self_test: SelfTest::NotRun,
             send,
             honour,
             rate: BitRate(0),
             headroom: 0,
             reserved: 0,
             xon_offset: 0,
-            receivers: open.receivers,
+            receivers: 1,
             burst: 0,
+            outstanding: None,
+            tx_answers: false,
+            tells_fill: false,
+            link_pause: None,
+            link_pause_error: None,
+        }
+    }
+}
+
+/// Returns each port's flow control as decided when the port was opened, for [`lossless`] to complete.
+#[must_use]
+pub fn states(config: &Config, ports: &[OpenPort]) -> Vec<PfcState> {
+    let plans = config.ports.iter().zip(ports);
+    let state = |(resolved, open): (&resolved::Port, &OpenPort)| {
+        let masks = masks(config, resolved, open.pause.backend);
+        PfcState {
+            self_test: open.self_test,
+            receivers: open.receivers,
             outstanding: open.outstanding,
             tx_answers: open.tx_answers,
             tells_fill: open.tells_fill,
             link_pause: open.link_pause,
             link_pause_error: open.link_pause_error.clone(),
+            ..PfcState::of(open.pause.clone(), masks)
         }
     };
     plans.map(state).collect()
@@ -238,26 +256,14 @@ mod tests {
     }
 
     fn state(send: u8, honour: u8, tx_answers: bool) -> PfcState {
+        let none = BackendChoice {
+            backend: Backend::None,
+            why: String::new(),
+            suspected: false,
+        };
         PfcState {
-            choice: BackendChoice {
-                backend: Backend::None,
-                why: String::new(),
-                suspected: false,
-            },
-            self_test: SelfTest::NotRun,
-            send,
-            honour,
-            rate: BitRate(0),
-            headroom: 0,
-            reserved: 0,
-            xon_offset: 0,
-            receivers: 1,
-            burst: 0,
-            outstanding: None,
             tx_answers,
-            tells_fill: false,
-            link_pause: None,
-            link_pause_error: None,
+            ..PfcState::of(none, (send, honour))
         }
     }
 

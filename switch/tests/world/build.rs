@@ -12,7 +12,7 @@ use npcc_appliance::apply::running::RunningConfig;
 use npcc_appliance::control::ControlLoop;
 use npcc_appliance::control::commands::ControlCommands;
 use npcc_appliance::wiring::assembly::{self, ControlPeers, WorkerParts};
-use npcc_appliance::wiring::backend::{Backend, BackendChoice, SelfTest};
+use npcc_appliance::wiring::backend::{Backend, BackendChoice};
 use npcc_appliance::wiring::live_routes::LiveRoutes;
 use npcc_appliance::wiring::pfc::{self, PfcState};
 use npcc_appliance::wiring::speeds;
@@ -273,27 +273,18 @@ fn mac((port, number): (&Port, u8)) -> Mac {
 
 /// Flow control of a port that sends and obeys pauses by the switch's software.
 fn flow_control(config: &Config, port: &Port, workers: usize) -> PfcState {
-    let (send, honour) = pfc::masks(config, port, Backend::Software);
+    let software = BackendChoice {
+        backend: Backend::Software,
+        why: "as every card of the world".to_owned(),
+        suspected: false,
+    };
+    let masks = pfc::masks(config, port, Backend::Software);
     PfcState {
-        choice: BackendChoice {
-            backend: Backend::Software,
-            why: "as every card of the world".to_owned(),
-            suspected: false,
-        },
-        self_test: SelfTest::NotRun,
-        send,
-        honour,
-        rate: BitRate(0),
-        headroom: 0,
-        reserved: 0,
-        xon_offset: 0,
         receivers: workers as u64,
-        burst: 0,
         outstanding: Some(0),
         tx_answers: true,
         tells_fill: true,
-        link_pause: None,
-        link_pause_error: None,
+        ..PfcState::of(software, masks)
     }
 }
 
