@@ -187,7 +187,7 @@ impl RunningConfig {
     ///
     /// # Errors
     /// Fails if the workers did not take it; nothing has changed. A control core that did not take its part is
-    /// [behind](Self::is_control_behind), and gets it at the next call or with the next change.
+    /// [behind](Self::is_control_behind), and gets it with the next call or the next change.
     pub fn apply_links(
         &mut self,
         links: &[ObservedLink],

@@ -28,6 +28,21 @@ impl Management {
         }
     }
 
+    /// Gives the control core what it did not take of a link's change, once it has ticked again: one that hangs would delay what follows from a
+    /// link. `tried` is its number of ticks at the last attempt.
+    pub fn catch_up(&self, tried: &mut u64) {
+        let Ok(mut live) = self.live.try_lock() else {
+            return;
+        };
+        let Live { running, routes } = &mut *live;
+        let ticks = self.view.npcc.ticks.get();
+        if running.is_control_behind() && ticks != *tried {
+            *tried = ticks;
+            // A core that times out once more stays behind.
+            let _ = running.apply_links(&self.links(), &mut self.targets(routes));
+        }
+    }
+
     fn reported(&self, index: usize, admin_up: bool) -> Option<LinkReport> {
         if !admin_up {
             return Some(LinkReport::down(DownReason::Admin));
@@ -87,12 +102,11 @@ impl Management {
         let Some(speeds) = plans.map(|(resolved, link)| speeds::of(resolved, link.mbps)) else {
             return;
         };
-        let settled = speeds == state.speeds && !running.is_control_behind();
-        if reported.up && state.up && state.receives && settled {
+        if reported.up && state.up && state.receives && speeds == state.speeds {
             return;
         }
         let mut targets = self.targets(routes);
-        // If a worker or the control core timed out, the next poll tries again.
+        // If a worker timed out, the next poll tries again.
         let mut events = Vec::new();
         let applied = running.apply_links(&links, &mut targets).is_ok();
         if applied && (reported.up || state.up) {

@@ -89,9 +89,11 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Polls the links until the switch stops: a thread of its own, so that neither clients nor a reload delay that the routes pass over a link
 /// that goes down. All else that follows from a link waits until a change under way has ended.
 fn follow_links(management: &Management, heartbeat: &Heartbeat) {
+    let mut tried = 0;
     while heartbeat.goes_on() {
         fault::waits("link-stuck");
         management.poll_links();
+        management.catch_up(&mut tried);
         management.look_at_linux(|| heartbeat.beat());
         std::thread::sleep(LOOK);
     }
