@@ -50,9 +50,7 @@ fn main() -> ExitCode {
 fn is_chosen(request: &Request, cell: &Cell) -> bool {
     let has = |word: &String| cell.name.split(' ').any(|part| part == word);
     let is_short = matrix::SHORT.contains(&cell.name.as_str());
-    // The adversary's cells do not count, so the measure is not calibrated on them.
     (is_short || !request.short)
-        && (cell.judged || !request.calibrate)
         && request.half.is_none_or(|half| cell.half() == half)
         && cell.is_in_sample(request.every)
         && (request.only.is_empty() || request.only.iter().any(|words| words.iter().all(has)))
@@ -269,18 +267,11 @@ struct Tally {
     figures: BTreeMap<String, BTreeMap<String, u32>>,
     tried: u32,
     failed: u32,
-    /// Failures in cells that do not count.
-    adversary: Count,
 }
 
 impl Tally {
     fn count(&mut self, cell: &Cell, scheme: Scheme, harms: &[Harm]) {
         let failed = u32::from(!harms.is_empty());
-        if !cell.judged {
-            self.adversary.0 += failed;
-            self.adversary.1 += 1;
-            return;
-        }
         self.tried += 1;
         self.failed += failed;
         for (place, word) in cell.name.split(' ').enumerate() {
@@ -311,9 +302,5 @@ impl Tally {
             println!("{figure:<18} {}", schemes.collect::<Vec<_>>().join("  "));
         }
         println!("{} of {} are worse than ECN alone", self.failed, self.tried);
-        let (failed, tried) = self.adversary;
-        if tried > 0 {
-            println!("beside them, of the adversary's: {failed} of {tried}");
-        }
     }
 }

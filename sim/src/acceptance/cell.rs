@@ -50,7 +50,6 @@ pub(super) fn cell(file: Text, name: &str, sender: &str, vary: &str, path: Path)
     Cell {
         name: name.to_owned(),
         text: text.text(),
-        judged: true,
     }
 }
 

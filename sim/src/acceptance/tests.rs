@@ -233,7 +233,6 @@ vary: { scheme: [ecn] }
     let cell = crate::matrix::Cell {
         name: "small".to_owned(),
         text: text.to_owned(),
-        judged: true,
     };
     let row = Row {
         name: "small",

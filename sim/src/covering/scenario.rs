@@ -56,7 +56,6 @@ impl Point {
         Cell {
             text: unkind(Text::of(&text), &name, window).text(),
             name,
-            judged: true,
         }
     }
 

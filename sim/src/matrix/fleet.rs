@@ -9,7 +9,6 @@ pub(super) struct Fleet {
     pub(super) second_in: u32,
     /// Minimum CNP interval of the receivers of the second, where it is not that of their cards.
     pub(super) second_cnp_interval: Option<&'static str>,
-    pub(super) judged: bool,
 }
 
 pub(super) const fn all(name: &'static str) -> Fleet {
@@ -18,7 +17,6 @@ pub(super) const fn all(name: &'static str) -> Fleet {
         senders: [name, name],
         second_in: 0,
         second_cnp_interval: None,
-        judged: true,
     }
 }
 

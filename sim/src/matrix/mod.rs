@@ -26,8 +26,6 @@ pub struct Cell {
     pub name: String,
     /// Text of the scenario file.
     pub text: String,
-    /// True if harm here counts; the cells of a fleet for which it is false, of which there is none, are reported separately.
-    pub judged: bool,
 }
 
 /// Rates of the link, in Gb/s.
@@ -180,7 +178,6 @@ impl Cell {
         Cell {
             text: text.replacen("vary: { ", "vary: { np: [owe], ", 1),
             name,
-            judged: self.judged,
         }
     }
 
@@ -317,11 +314,7 @@ fn cell(pattern: Pattern, fleet: Fleet, rate: u32, overload: (u32, u32), length:
     }
     text.push_str(around(pattern));
     text.push_str(&vary(pattern != Pattern::Cold));
-    Cell {
-        name,
-        text,
-        judged: fleet.judged,
-    }
+    Cell { name, text }
 }
 
 fn flows(pattern: Pattern, duration: u32, rate: u32, hosts: u32) -> String {

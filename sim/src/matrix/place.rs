@@ -74,11 +74,7 @@ fn cell(
     // The classes settle over tens of milliseconds.
     let times = Times::of(RATE, hundredths, length, true);
     let text = times.head(&name) + &body(load) + &vary(true);
-    Cell {
-        name,
-        text,
-        judged: fleet.judged,
-    }
+    Cell { name, text }
 }
 
 fn near_leaf(load: Load) -> String {

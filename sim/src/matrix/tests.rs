@@ -18,7 +18,6 @@ fn every_cell_is_a_scenario_with_a_name_of_its_own() {
             "{}",
             cell.name
         );
-        assert!(cell.judged, "{}", cell.name);
         // Senders to the reported queue; a host with two flows gives half of its link to each.
         let flows = |group: &str| {
             scenario
