@@ -76,16 +76,12 @@ impl Engine {
             let path = |from: u32, to: u32| -> Path {
                 let (src, dst) = (hosts[from as usize], hosts[to as usize]);
                 let ports = self.egress_ports(src, dst, homes);
-                let out = |(switch, port): &(u32, u8)| {
-                    self.switches[*switch as usize].ports[usize::from(*port)].link
-                };
-                let links = std::iter::once(self.hosts[src as usize].link);
                 let hop = |link: usize| Hop {
                     link,
                     fs_per_byte: self.links[link].fs_per_byte(),
                     delay: self.links[link].delay(),
                 };
-                links.chain(ports.iter().map(out)).map(hop).collect()
+                self.links_from(src, &ports).map(hop).collect()
             };
             let running = &self.applications[index].running;
             let time = roofline(

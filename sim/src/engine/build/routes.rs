@@ -135,20 +135,23 @@ impl Engine {
         ports
     }
 
+    /// Returns the engine's indices of the links from a host by these egress ports.
+    pub(super) fn links_from(&self, src: u32, ports: &[(u32, u8)]) -> impl Iterator<Item = usize> {
+        let out = |(switch, port): &(u32, u8)| {
+            self.switches[*switch as usize].ports[usize::from(*port)].link
+        };
+        std::iter::once(self.hosts[src as usize].link).chain(ports.iter().map(out))
+    }
+
     /// Returns the time from the first bit of a burst sent to the last one received, on links that carry nothing else: its bytes at the
     /// slowest rate, one more frame at each other link, and propagation.
     fn fastest_burst(&self, group: usize, src: u32, ports: &[(u32, u8)]) -> Option<Nanos> {
         let burst = self.scenario.flows.get(group)?.burst?;
         let packets = burst.0.div_ceil(u64::from(self.scenario.mtu)).max(1);
         let frame = u64::from(wire_len(OVERHEAD + usize::from(self.scenario.mtu)));
-        let host = &self.links[self.hosts[src as usize].link];
-        let out = |(switch, port): &(u32, u8)| {
-            let port = &self.switches[*switch as usize].ports[usize::from(*port)];
-            &self.links[port.link]
-        };
-        let links = std::iter::once(host).chain(ports.iter().map(out));
         let (mut sum, mut slowest) = (Nanos::ZERO, Nanos::ZERO);
-        for link in links {
+        for link in self.links_from(src, ports) {
+            let link = &self.links[link];
             let one = link.rate().time_of(frame);
             sum += link.delay() + one;
             slowest = slowest.max(one);
