@@ -84,6 +84,8 @@ pub(crate) struct Running {
     pub(crate) pace: Pace,
     ranks: Vec<Rank>,
     connections: Vec<Connection>,
+    /// Ranks that have operations.
+    members: Vec<u32>,
     /// Hosts of each connection, as the job numbers them.
     pairs: BTreeMap<(u32, u32), u32>,
     /// Ranks that have done each step, and the longest time of those that count.
@@ -107,7 +109,10 @@ impl Running {
             next: 0,
             waiting: VecDeque::new(),
         };
+        let ranks = job.graph.ranks().iter().zip(0u32..);
+        let members = ranks.filter(|(operations, _)| !operations.is_empty());
         Running {
+            members: members.map(|(_, rank)| rank).collect(),
             ranks: job.graph.ranks().iter().map(|_| Rank::default()).collect(),
             connections: pairs.iter().map(|_| connection()).collect(),
             pairs,
@@ -301,20 +306,15 @@ impl Running {
                 self.times.push(time);
             }
         }
-        let all = self.job.graph.ranks().iter().zip(0u32..);
-        let all: Vec<u32> = all
-            .filter(|(operations, _)| !operations.is_empty())
-            .map(|(_, rank)| rank)
-            .collect();
-        let is_last = *finished as usize == all.len();
+        let is_last = *finished as usize == self.members.len();
         if is_last && !self.job.independent {
             self.times.push(*longest);
         }
         if !self.pace.barrier {
             self.begin(rank, now, out);
         } else if is_last {
-            for rank in all {
-                self.begin(rank, now, out);
+            for place in 0..self.members.len() {
+                self.begin(self.members[place], now, out);
             }
         }
     }
