@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::figures::Figures;
+use crate::hash::fnv;
 
 /// Identity of a run whose result is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,6 +25,20 @@ pub struct Key {
     pub scheme: String,
     /// Identity of the law and simulator: a label, or the hash of the program.
     pub law: String,
+}
+
+/// Returns the label of a law: the one given, or the hash of this program.
+///
+/// # Errors
+/// When the program's file cannot be read.
+pub fn law(given: Option<&str>) -> io::Result<String> {
+    given.map_or_else(
+        || {
+            let program = std::fs::read(std::env::current_exe()?)?;
+            Ok(format!("{:016x}", fnv(&program)))
+        },
+        |label| Ok(label.to_owned()),
+    )
 }
 
 impl fmt::Display for Key {

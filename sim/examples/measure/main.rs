@@ -29,12 +29,10 @@ use std::time::Instant;
 
 use npcc_sim::acceptance::{self, Row};
 use npcc_sim::covering;
-use npcc_sim::hash::fnv;
 use npcc_sim::matrix::run::{self, Series};
 use npcc_sim::matrix::{Cell, Half};
 use npcc_sim::measure::{self, Verdict};
-use npcc_sim::results::Results;
-use npcc_sim::scenario::Scheme;
+use npcc_sim::results::{self, Results};
 
 #[derive(Debug)]
 struct Request {
@@ -148,12 +146,7 @@ fn work(request: &Request) -> Result<bool, String> {
 
 /// Returns the label of the law: that of the request, or the hash of this program.
 fn law(request: &Request) -> Result<String, String> {
-    let program = || -> Result<String, String> {
-        let path = std::env::current_exe().map_err(|error| error.to_string())?;
-        let bytes = std::fs::read(&path).map_err(|error| error.to_string())?;
-        Ok(format!("{:016x}", fnv(&bytes)))
-    };
-    request.law.clone().map_or_else(program, Ok)
+    results::law(request.law.as_deref()).map_err(|error| error.to_string())
 }
 
 fn judge(request: &Request, half: Half) -> Result<bool, String> {
@@ -192,19 +185,10 @@ fn before(request: &Request, rows: Vec<Row>) -> Result<bool, String> {
     let cases = rows.into_iter().flat_map(|row| row.cases);
     let cells = cases.filter(|(_, rule)| rule.needs_before());
     let cells: Vec<Cell> = cells.map(|(cell, _)| cell).collect();
-    let series = series(&acceptance::policies(), request, "before");
+    let series = Series::of(&acceptance::policies(), &(0..request.seeds), "before");
     run::run(&cells, &series, &mut results, request.jobs, &|_, _| {})
         .map_err(|error| error.to_string())?;
     Ok(true)
-}
-
-fn series(schemes: &[Scheme], request: &Request, law: &str) -> Vec<Series> {
-    let series = schemes.iter().map(|scheme| Series {
-        scheme: *scheme,
-        seeds: 0..request.seeds,
-        law: law.to_owned(),
-    });
-    series.collect()
 }
 
 fn figures(request: &Request) -> Result<bool, String> {
@@ -217,7 +201,7 @@ fn figures(request: &Request) -> Result<bool, String> {
     let cells: Vec<Cell> = cells.filter(|cell| is_named(request, &cell.name)).collect();
     let mut schemes = covering::baselines();
     schemes.extend(acceptance::policies());
-    let series = series(&schemes, request, &law(request)?);
+    let series = Series::of(&schemes, &(0..request.seeds), &law(request)?);
     let mut results = open(request.results.as_ref())?;
     let figures = run::run(&cells, &series, &mut results, request.jobs, &|_, _| {})
         .map_err(|error| error.to_string())?;

@@ -25,10 +25,9 @@ use std::process::ExitCode;
 
 use npcc_sim::figures::Figures;
 use npcc_sim::harm::{self, Calibration, Figure, Harm, Planted};
-use npcc_sim::hash::fnv;
 use npcc_sim::matrix::run::{self, Series};
 use npcc_sim::matrix::{self, Cell, Half};
-use npcc_sim::results::Results;
+use npcc_sim::results::{self, Results};
 use npcc_sim::scenario::Scheme;
 
 use self::request::{Request, request};
@@ -169,13 +168,9 @@ fn allowance(cell: &Cell) -> Result<u64, String> {
 
 /// Returns the series to run: ECN, and the schemes it is compared with.
 fn series(request: &Request) -> Result<Vec<Series>, String> {
-    let program = || -> Result<String, String> {
-        let path = std::env::current_exe().map_err(|error| error.to_string())?;
-        let bytes = std::fs::read(&path).map_err(|error| error.to_string())?;
-        Ok(format!("{:016x}", fnv(&bytes)))
-    };
-    let law = request.law.clone().map_or_else(program, Ok)?;
-    let ecn_law = request.ecn_law.clone().map_or_else(program, Ok)?;
+    let label =
+        |given: &Option<String>| results::law(given.as_deref()).map_err(|error| error.to_string());
+    let (law, ecn_law) = (label(&request.law)?, label(&request.ecn_law)?);
     let default = request.half.map_or(0, Half::first_seed);
     // Seeds are offsets from the scenarios' own, which is 1.
     let from = request.from.map_or(default, |seed| seed.saturating_sub(1));

@@ -7,10 +7,9 @@ use super::check::Check;
 use super::rows::policies;
 use super::rule::Runs;
 use crate::figures::Figures;
-use crate::hash::fnv;
 use crate::matrix::run::{self, MatrixError, Series};
 use crate::measure;
-use crate::results::{Key, Results};
+use crate::results::Results;
 
 /// A policy's checks in a cell.
 #[derive(Debug, Clone)]
@@ -48,14 +47,8 @@ pub fn judge(
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Vec<Judged>, MatrixError> {
     let policies = policies();
-    let schemes = row.baselines.iter().chain(&policies);
-    let series: Vec<Series> = schemes
-        .map(|scheme| Series {
-            scheme: *scheme,
-            seeds: 0..seeds,
-            law: law.to_owned(),
-        })
-        .collect();
+    let schemes = [row.baselines.as_slice(), &policies].concat();
+    let series = Series::of(&schemes, &(0..seeds), law);
     let cells: Vec<_> = row.cases.iter().map(|(cell, _)| cell.clone()).collect();
     let figures = run::run(&cells, &series, results, jobs, done)?;
     let mut judged = Vec::new();
@@ -71,15 +64,8 @@ pub fn judge(
             .any(|runs| measure::is_congested(runs));
         for (place, policy) in policies.iter().enumerate() {
             let scheme = policy.to_string();
-            let key = |seed: u64, law: &str| Key {
-                cell: cell.name.clone(),
-                text: fnv(cell.text.as_bytes()),
-                seed,
-                scheme: scheme.clone(),
-                law: law.to_owned(),
-            };
             let earlier: Option<Vec<Figures>> = before.map(|(results, law)| {
-                let of = |seed| results.get(&key(seed, law)).cloned();
+                let of = |seed| results.get(&cell.key(*policy, seed, law)).cloned();
                 (0..seeds).filter_map(of).collect()
             });
             judged.push(Judged {

@@ -56,14 +56,8 @@ pub fn judge(
     let cells: Vec<Cell> = cells.filter(|cell| is_chosen(&cell.name)).collect();
     let (baselines, policies) = (baselines(), policies());
     let from = of.first_seed();
-    let schemes = baselines.iter().chain(&policies);
-    let series: Vec<Series> = schemes
-        .map(|scheme| Series {
-            scheme: *scheme,
-            seeds: from..from + seeds,
-            law: law.to_owned(),
-        })
-        .collect();
+    let schemes = [baselines.as_slice(), &policies].concat();
+    let series = Series::of(&schemes, &(from..from + seeds), law);
     let figures = run::run(&cells, &series, results, jobs, done)?;
     let mut judged = Vec::new();
     for (cell, figures) in cells.iter().zip(figures) {

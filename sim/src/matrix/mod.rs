@@ -16,7 +16,8 @@ use std::fmt::Write;
 use npcc_cnp::policy::PolicyName;
 
 use crate::hash::fnv;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::results::Key;
+use crate::scenario::{Scenario, ScenarioError, Scheme};
 use fleet::Fleet;
 
 /// A place where ECN alone and NPCC's policies are compared.
@@ -178,6 +179,18 @@ impl Cell {
         Cell {
             text: text.replacen("vary: { ", "vary: { np: [owe], ", 1),
             name,
+        }
+    }
+
+    /// Returns the identity of a run of the cell.
+    #[must_use]
+    pub fn key(&self, scheme: Scheme, seed: u64, law: &str) -> Key {
+        Key {
+            cell: self.name.clone(),
+            text: fnv(self.text.as_bytes()),
+            seed,
+            scheme: scheme.to_string(),
+            law: law.to_owned(),
         }
     }
 

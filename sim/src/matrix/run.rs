@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use super::Cell;
 use crate::engine::{self, BuildError};
 use crate::figures::Figures;
-use crate::hash::fnv;
 use crate::results::{Key, Results};
 use crate::scenario::{Case, Scenario, ScenarioError, Scheme};
 use crate::sweep;
@@ -20,6 +19,19 @@ pub struct Series {
     pub seeds: std::ops::Range<u64>,
     /// Label of the law and simulator; see [`Key::law`].
     pub law: String,
+}
+
+impl Series {
+    /// Returns a series of each scheme, all with the same seeds and law.
+    #[must_use]
+    pub fn of(schemes: &[Scheme], seeds: &std::ops::Range<u64>, law: &str) -> Vec<Series> {
+        let series = |scheme: &Scheme| Series {
+            scheme: *scheme,
+            seeds: seeds.clone(),
+            law: law.to_owned(),
+        };
+        schemes.iter().map(series).collect()
+    }
 }
 
 /// Reason why a matrix stops.
@@ -51,16 +63,10 @@ pub fn run(
     done: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Vec<CellFigures>, MatrixError> {
     let keys = |cell: &Cell| -> Vec<Vec<Key>> {
-        let text = fnv(cell.text.as_bytes());
         let of = |series: &Series| {
-            let keys = series.seeds.clone().map(|seed| Key {
-                cell: cell.name.clone(),
-                text,
-                seed,
-                scheme: series.scheme.to_string(),
-                law: series.law.clone(),
-            });
-            keys.collect()
+            let seeds = series.seeds.clone();
+            let key = |seed| cell.key(series.scheme, seed, &series.law);
+            seeds.map(key).collect()
         };
         series.iter().map(of).collect()
     };
