@@ -12,6 +12,8 @@
 )]
 
 mod rig;
+#[path = "rig/talk.rs"]
+mod talk;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -20,17 +22,12 @@ use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::WatchedQueueConfig;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::units::{Mac, Nanos};
 
-use rig::{
-    DEST_QP, HARD, KNOWN, NEAR, NEW, Packets, READ_RESPONSE_MIDDLE, TICK, WAN, config, scattered,
-};
+use rig::{HARD, KNOWN, NEW, TICK, WAN, config, scattered};
+use talk::Talk;
 
-const ACKNOWLEDGE: u8 = 0x11;
-const PORT: usize = 34;
 /// Time between two calls while the policy `model` runs.
 const PERIOD: Nanos = Nanos::from_micros(4);
 /// Calls of one phase.
@@ -49,8 +46,7 @@ struct Bench {
     cache: FlowCache,
     core: ControlCore,
     now: Nanos,
-    forth: Packets,
-    back: Packets,
+    talk: Talk,
 }
 
 impl Bench {
@@ -71,27 +67,18 @@ impl Bench {
             cache,
             core,
             now: Nanos::from_millis(1),
-            forth: Packets::new(READ_RESPONSE_MIDDLE, 4_096, NEAR, WAN),
-            back: Packets::new(ACKNOWLEDGE, 0, WAN, NEAR),
+            talk: Talk::new(),
         }
     }
 
+    /// All connections are of one host.
     fn send(&mut self, n: u32) {
-        let qp = scattered(n);
-        let port = port_of(Qpn::new(qp ^ 1), Qpn::new(qp));
-        self.forth.put::<3>(DEST_QP, qp);
-        self.forth.put::<2>(PORT, port.into());
-        self.forth.show(&mut self.cache, self.now);
+        self.talk.send(&mut self.cache, (0, scattered(n)), self.now);
     }
 
     fn answer(&mut self, n: u32) {
-        let qp = scattered(n);
-        let port = port_of(Qpn::new(qp ^ 1), Qpn::new(qp));
-        self.back.frame[26..30].copy_from_slice(&[10, 9, 2, 2]);
-        self.back.frame[30..34].copy_from_slice(&[10, 0, 0, 0]);
-        self.back.put::<3>(DEST_QP, qp ^ 1);
-        self.back.put::<2>(PORT, port.into());
-        self.back.show(&mut self.cache, self.now);
+        self.talk
+            .answer(&mut self.cache, (0, scattered(n)), self.now);
     }
 
     fn call(&mut self, depth: u64, period: Nanos) -> Did {

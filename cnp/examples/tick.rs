@@ -11,26 +11,19 @@
 )]
 
 mod rig;
+#[path = "rig/talk.rs"]
+mod talk;
 
 use std::collections::HashSet;
 use std::time::Instant;
 
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::units::Nanos;
-use npcc_pipeline::wire::checksum;
 
-use rig::{
-    DEST_QP, HARD, KNOWN, NEAR, NEW, Packets, READ_RESPONSE_MIDDLE, TICK, WAN, config, scattered,
-};
+use rig::{HARD, KNOWN, NEW, TICK, WAN, config, scattered};
+use talk::Talk;
 
-const ACKNOWLEDGE: u8 = 0x11;
-/// Offsets of the UDP source port in a crafted IPv4 frame, and of the last octet of each address.
-const PORT: usize = 34;
-const SOURCE: usize = 29;
-const DESTINATION: usize = 33;
 /// Duration that an interrupted tick counts as.
 const LONGEST: Nanos = Nanos::from_millis(2);
 const TICKS: u32 = 2_000;
@@ -39,8 +32,7 @@ struct Bench {
     cache: FlowCache,
     core: ControlCore,
     now: Nanos,
-    forth: Packets,
-    back: Packets,
+    talk: Talk,
     signalled: HashSet<u32>,
     took: Vec<u64>,
 }
@@ -57,8 +49,7 @@ impl Bench {
             cache,
             core,
             now: Nanos::from_millis(1),
-            forth: Packets::new(READ_RESPONSE_MIDDLE, 4_096, NEAR, WAN),
-            back: Packets::new(ACKNOWLEDGE, 0, WAN, NEAR),
+            talk: Talk::new(),
             signalled: HashSet::new(),
             took: Vec::new(),
         }
@@ -70,23 +61,11 @@ impl Bench {
     }
 
     fn send(&mut self, n: u32) {
-        let (host, qp) = Bench::hosts(n);
-        let port = port_of(Qpn::new(qp ^ 1), Qpn::new(qp));
-        self.forth.put::<3>(DEST_QP, qp);
-        self.forth.put::<2>(PORT, port.into());
-        address(&mut self.forth.frame, SOURCE, host);
-        self.forth.show(&mut self.cache, self.now);
+        self.talk.send(&mut self.cache, Bench::hosts(n), self.now);
     }
 
     fn answer(&mut self, n: u32) {
-        let (host, qp) = Bench::hosts(n);
-        let port = port_of(Qpn::new(qp ^ 1), Qpn::new(qp));
-        self.back.frame[26..30].copy_from_slice(&[10, 9, 2, 2]);
-        self.back.frame[30..34].copy_from_slice(&[10, 0, 0, 0]);
-        self.back.put::<3>(DEST_QP, qp ^ 1);
-        self.back.put::<2>(PORT, port.into());
-        address(&mut self.back.frame, DESTINATION, host);
-        self.back.show(&mut self.cache, self.now);
+        self.talk.answer(&mut self.cache, Bench::hosts(n), self.now);
     }
 
     /// Runs one tick; returns the number of CNPs that left.
@@ -103,14 +82,6 @@ impl Bench {
         self.now += Nanos(took).clamp(TICK, LONGEST);
         sent
     }
-}
-
-/// Writes the last octet of an address.
-fn address(frame: &mut [u8], at: usize, host: u32) {
-    frame[at] = host.to_le_bytes()[0];
-    frame[24..26].fill(0);
-    let sum = !checksum::sum(&frame[14..34]);
-    frame[24..26].copy_from_slice(&sum.to_be_bytes());
 }
 
 fn main() {
