@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import subprocess
+import threading
 import time
 
 from machine import GuestError, Machine
@@ -55,6 +56,25 @@ class Card:
 
     def send(self, frame):
         self.wire.sendto(frame, self.far)
+
+    @contextlib.contextmanager
+    def echo(self):
+        """Sends each frame back meanwhile."""
+        ended = threading.Event()
+
+        def send_back():
+            while not ended.is_set():
+                with contextlib.suppress(TimeoutError):
+                    self.send(self.wire.recv(65536))
+        self.drain()
+        self.wire.settimeout(0.1)
+        thread = threading.Thread(target=send_back)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def drain(self):
         """Discards the frames that have arrived."""
@@ -118,7 +138,8 @@ class Guest(Machine):
     def transcript(self, card):
         """Returns a transcript of the driver's answers about a card that no switch has open."""
         # The first core waits for the rig; 64 MB are the two pools.
-        return self.check(f"transcript -l 1 --in-memory --no-telemetry --log-level=error -m 128 -a {card.address} 2>&1", 120)
+        with card.echo():
+            return self.check(f"transcript -l 1 --in-memory --no-telemetry --log-level=error -m 128 -a {card.address} 2>&1", 120)
 
     def link(self, card, up):
         self.order(f"set_link {card.name} {'on' if up else 'off'}")

@@ -1,8 +1,11 @@
 /* Transcript of a driver's answers about one device, for comparison with its profile in tests/card: transcript EAL-ARGUMENTS...
  *
  * One line per call, as `name key=value...`. Bursts of 1 to 64 frames are sent until three transmit rings are filled. After each burst,
- * once the device has had time to send it, `answers` has the driver's answers about every descriptor from offset 0 on, run-length
- * encoded (F: full, D: done, U: unavailable), and `held` the number of buffers that the driver has not freed. */
+ * once the device has sent it, `answers` has the driver's answers about every descriptor from offset 0 on, run-length encoded (F: full,
+ * D: done, U: unavailable), and `held` the number of buffers that the driver has not freed.
+ *
+ * The device's other end must send each frame back. A device completes the descriptors of all frames that are due before it takes in the
+ * next one, so a frame that came back is complete, however slow the machine is. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +14,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-enum { RING = 1024, BURST = 64, RINGS = 3, FRAME = 60, BUFFER = 9216 + RTE_PKTMBUF_HEADROOM };
+enum { RING = 1024, BURST = 64, RINGS = 3, FRAME = 60, BACK_MS = 30000, BUFFER = 9216 + RTE_PKTMBUF_HEADROOM };
 
 static int fails(const char *call, int rc)
 {
@@ -75,6 +78,26 @@ static uint16_t burst(uint16_t port, struct rte_mempool *pool, uint16_t count)
 	return taken;
 }
 
+/* Waits until `count` frames came back. */
+static int wait_for_frames(uint16_t port, uint16_t count)
+{
+	uint16_t back = 0;
+
+	for (int at = 0; at < BACK_MS; at++) {
+		struct rte_mbuf *row[BURST];
+		uint16_t came = rte_eth_rx_burst(port, 0, row, BURST);
+
+		rte_pktmbuf_free_bulk(row, came);
+		back += came;
+		if (back >= count)
+			return 0;
+		if (came == 0)
+			rte_delay_ms(1);
+	}
+	fprintf(stderr, "of %u frames %u came back\n", count, back);
+	return 1;
+}
+
 static int wait_for_link(uint16_t port)
 {
 	struct rte_eth_link link;
@@ -123,8 +146,8 @@ static int transcript(uint16_t port)
 		if (given < BURST)
 			count = 1;
 		taken = burst(port, tx, count);
-		/* An emulated device sends on its doorbell; its thread may be late. */
-		rte_delay_ms(2);
+		if (wait_for_frames(port, taken))
+			return 1;
 		printf("burst offered=%u taken=%u held=%u\n", count, taken, rte_mempool_in_use_count(tx));
 		print_answers(port, tx_descriptors);
 		if (taken == 0) {

@@ -1,6 +1,7 @@
 //! Transcript of a driver's answers about a real or emulated device (`tests/pciguest/transcript.c`), compared with a model.
 //!
-//! The device has sent every frame before the next burst, so a model whose wire is given as much time must answer the same.
+//! The device has sent every frame before the next line, which the transcript waits for, so a model whose wire is given as much time must answer
+//! the same.
 
 use std::collections::HashMap;
 
@@ -190,4 +191,58 @@ fn answers(card: &Card) -> String {
         .iter()
         .map(|(answer, length)| format!(" {answer}{length}"));
     format!("answers{}", runs.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ring of the device; virtio frees all buffers at the burst that finds all but 32 descriptors complete.
+    const DESCRIPTORS: u16 = 256;
+    const LINES: &str = "\
+info driver=net_virtio min_mtu=46 max_mtu=9698 max_rx_pktlen=9728 min_rx_bufsize=64 max_rx_queues=1 max_tx_queues=1 scatter=true fast_free=false rx_desc=32,32768,1 tx_desc=32,32768,1 rx_ring=0 tx_ring=0 rx_drop_en=0 tx_rs_thresh=0 tx_free_thresh=0
+priority_flow_ctrl_set rc=-95
+flow_ctrl_get rc=-95
+burst offered=60 taken=60 held=60
+answers E256
+burst offered=60 taken=60 held=120
+burst offered=60 taken=60 held=180
+burst offered=60 taken=60 held=240
+burst offered=60 taken=60 held=60
+answers E256
+";
+
+    fn found(transcript: &str) -> Vec<String> {
+        let profile = Profile::named("virtio").expect("its profile is there");
+        differences(transcript, &profile, DESCRIPTORS).expect("the transcript is whole")
+    }
+
+    #[test]
+    fn a_driver_that_frees_as_its_profile_says_differs_in_nothing() {
+        assert_eq!(found(LINES), Vec::<String>::new());
+    }
+
+    /// Buffers are freed a burst sooner, not at all, as few as the burst needs, and more than are complete.
+    #[test]
+    fn a_driver_that_frees_at_another_point_or_another_number_differs() {
+        for (right, wrong) in [
+            ("taken=60 held=240\n", "taken=60 held=60\n"),
+            (
+                "held=240\nburst offered=60 taken=60 held=60\n",
+                "held=240\nburst offered=60 taken=16 held=256\n",
+            ),
+            (
+                "held=240\nburst offered=60 taken=60 held=60\n",
+                "held=240\nburst offered=60 taken=60 held=256\n",
+            ),
+            (
+                "held=240\nburst offered=60 taken=60 held=60\n",
+                "held=240\nburst offered=60 taken=60 held=0\n",
+            ),
+        ] {
+            assert!(LINES.contains(right), "{right}");
+            let changed = LINES.replace(right, wrong);
+            assert!(!found(&changed).is_empty(), "{wrong}");
+        }
+    }
 }
