@@ -8,9 +8,9 @@ use npcc_cnp::pair::port_hash::port_of;
 use npcc_testkit::wait;
 use serde_json::{Value, json};
 
+use super::assert_nearly_all;
 use super::hosts::{FRAME, Hosts, SURVIVOR, numbers};
 use super::pair::Pair;
-use super::{assert_nearly_all, is_nearly_all};
 use crate::common::alone;
 use crate::common::forge::{A, B};
 use crate::common::switch::Switch;
@@ -82,16 +82,7 @@ fn lies_of_a_peer_signal_nobody_and_the_truth_all() {
     switch.done(&["pair", "distrust", "liar"]);
     let truth: Vec<(u32, u16)> = (0..CONNECTIONS).map(end).collect();
     report(switch, "honest", &truth);
-    wait::until("nearly all are known", wait::LONG, || {
-        is_nearly_all(pair.known(CONNECTIONS, SURVIVOR), CONNECTIONS)
-    });
-    hosts.next();
-    let mut seen = hosts.phase(SURVIVOR);
-    // Those signalled as soon as they were known count too.
-    for seen in &mut seen {
-        seen.cnps.append(&mut seen.between);
-    }
-    assert_nearly_all(&pair, CONNECTIONS, SURVIVOR, &seen);
+    assert_nearly_all(&pair, &mut hosts, CONNECTIONS, SURVIVOR);
 }
 
 /// An authenticated peer publishes 100,000 ends that are none; its feed passes on as many as a box may have, and the switch accepts each of
