@@ -103,10 +103,12 @@ impl Rack {
             .to_owned()
     }
 
-    /// Asserts that no route differs from the kernel's.
+    /// Waits until no route differs from the kernel's, which the switch follows.
     pub fn agrees(&self, when: &str) {
-        let differs = self.show("routes --diff");
-        assert_eq!(differs, Value::Array(vec![]), "{when}");
+        let differs = || self.show("routes --diff");
+        let awaited = || format!("the same routes {when}: {}", differs());
+        let agree = || differs() == Value::Array(vec![]);
+        wait::value(wait::LONG, awaited, || agree().then_some(()));
     }
 
     /// Ends the switch; returns its output, and its account of all frames.
