@@ -207,6 +207,23 @@ impl RunningConfig {
         Ok(())
     }
 
+    /// Gives a control core that is [behind](Self::is_control_behind) its part, if it has ticked since the last attempt: one that hangs is not waited
+    /// for again. `tried` is its number of ticks at the last attempt, `ticks` the present one. Returns true if it was tried.
+    pub fn catch_up(
+        &mut self,
+        (ticks, tried): (u64, &mut u64),
+        links: &[ObservedLink],
+        targets: &mut impl Targets,
+    ) -> bool {
+        let tries = self.control_behind && ticks != *tried;
+        if tries {
+            *tried = ticks;
+            // A core that times out once more stays behind.
+            let _ = self.apply_links(links, targets);
+        }
+        tries
+    }
+
     /// Returns true if the control core did not take the settings of the last change of a link.
     #[must_use]
     pub const fn is_control_behind(&self) -> bool {

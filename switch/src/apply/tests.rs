@@ -647,3 +647,71 @@ fn a_control_core_that_takes_no_change_of_links_keeps_its_settings() {
     assert!(first[0] != first[1]);
     assert!(second[0] == first[0]);
 }
+
+/// Control core that hangs: each attempt times out.
+struct Hangs {
+    attempts: usize,
+}
+
+impl Targets for Hangs {
+    fn apply_to(
+        &mut self,
+        target: Target,
+        _: SwitchState<'_>,
+        _: SwitchState<'_>,
+    ) -> Result<(), String> {
+        if target != Target::Control {
+            return Ok(());
+        }
+        self.attempts += 1;
+        Err("does not listen".to_owned())
+    }
+}
+
+/// Returns a case in a folder, and its links with the second one slower.
+fn case_and_slower_link() -> (tempfile::TempDir, Case, Vec<ObservedLink>) {
+    let folder = tempfile::tempdir().unwrap();
+    let case = Case::new(folder.path());
+    let mut links = case.links.clone();
+    links[1].mbps = Some(25_000);
+    (folder, case, links)
+}
+
+#[test]
+fn a_control_core_that_missed_a_links_change_gets_it_once_it_has_ticked() {
+    let (_folder, mut case, links) = case_and_slower_link();
+    let (running, mut tried) = (&mut case.running, 7);
+    let wanted = DerivedState::new(&running.effective().config, &links).control;
+    let before = format!("{:?}", case.fakes.control);
+    assert_ne!(
+        before,
+        format!("{wanted:?}"),
+        "the change is one of thresholds"
+    );
+    let mut hangs = Hangs { attempts: 0 };
+    running.apply_links(&links, &mut hangs).unwrap();
+    assert!(running.is_control_behind());
+    let mut catch_up = |ticks| running.catch_up((ticks, &mut tried), &links, &mut case.fakes);
+    assert!(!catch_up(7), "it has not ticked");
+    assert!(catch_up(8), "it has ticked");
+    assert!(!catch_up(9), "it has all");
+    assert_eq!(format!("{:?}", case.fakes.control), format!("{wanted:?}"));
+}
+
+#[test]
+fn a_control_core_that_hangs_is_tried_once_and_not_waited_for_again() {
+    let (_folder, mut case, links) = case_and_slower_link();
+    let mut hangs = Hangs { attempts: 0 };
+    case.running.apply_links(&links, &mut hangs).unwrap();
+    let mut tried = 0;
+    for _ in 0..100 {
+        case.running.catch_up((7, &mut tried), &links, &mut hangs);
+    }
+    assert_eq!(hangs.attempts, 2, "the change, and one attempt more");
+    // It ticks, and hangs again.
+    case.running.catch_up((8, &mut tried), &links, &mut hangs);
+    assert_eq!(
+        (hangs.attempts, case.running.is_control_behind()),
+        (3, true)
+    );
+}

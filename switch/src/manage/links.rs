@@ -28,19 +28,15 @@ impl Management {
         }
     }
 
-    /// Gives the control core what it did not take of a link's change, once it has ticked again: one that hangs would delay what follows from a
-    /// link. `tried` is its number of ticks at the last attempt.
+    /// Gives the control core what it did not take of a link's change, once it has ticked again; see [`RunningConfig::catch_up`].
     pub fn catch_up(&self, tried: &mut u64) {
+        // A change that is under way gives it that too.
         let Ok(mut live) = self.live.try_lock() else {
             return;
         };
         let Live { running, routes } = &mut *live;
-        let ticks = self.view.npcc.ticks.get();
-        if running.is_control_behind() && ticks != *tried {
-            *tried = ticks;
-            // A core that times out once more stays behind.
-            let _ = running.apply_links(&self.links(), &mut self.targets(routes));
-        }
+        let ticks = (self.view.npcc.ticks.get(), tried);
+        running.catch_up(ticks, &self.links(), &mut self.targets(routes));
     }
 
     fn reported(&self, index: usize, admin_up: bool) -> Option<LinkReport> {
