@@ -157,6 +157,8 @@ fn other_inputs() -> PolicyInputs {
         recovery: Nanos::from_micros(700),
         min_cnp_interval: Nanos::from_micros(90),
         feedback: Nanos::from_micros(33),
+        filter: Nanos::from_micros(120),
+        pool: Some(2_000_000),
         shallow: 600_000,
         drain: BitRate(25_000_000_000),
     }
@@ -165,8 +167,14 @@ fn other_inputs() -> PolicyInputs {
 /// Returns the default of a parameter with these inputs, as the guide's cell describes it.
 fn described(cell: &str, inputs: &PolicyInputs) -> u64 {
     match cell {
-        "4/3 of `shallow`, as a time of the drain rate" => {
-            inputs.drain.time_of(inputs.shallow * 4 / 3).0
+        "200us, at most a quarter of the pool; without a limit 4/3 of `shallow`" => {
+            let of_pool = |pool| {
+                Nanos::from_micros(200)
+                    .min(inputs.drain.time_of(pool / 4))
+                    .0
+            };
+            let without = inputs.drain.time_of(inputs.shallow * 4 / 3).0;
+            inputs.pool.map_or(without, of_pool)
         }
         "`npcc.recovery`" => inputs.recovery.0,
         "`npcc.min_cnp_interval`" => inputs.min_cnp_interval.0,

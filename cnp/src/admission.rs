@@ -24,11 +24,11 @@ named! {
         Cold = "cold",
         /// The receiver's own CNP passed a moment ago.
         AlreadyNotified = "already_notified",
-        /// The sender's host is below even odds of responding, or such hosts fill the queue: it gets CNPs of marks alone.
+        /// The sender's host is doubted: its odds of responding were at the floor for long. It gets CNPs of marks alone.
         Unresponsive = "unresponsive",
         /// The flow put too few bytes into the queue since its last CNP.
         Unearned = "unearned",
-        /// The receiver is near: the flow is left to ECN.
+        /// The receiver is near, as are those of nearly all of the queue: the flow is left to ECN.
         Gated = "gated",
         /// The flow came in by a port that is not trusted.
         Untrusted = "untrusted",

@@ -7,7 +7,7 @@
 //! | jitter: the rise is not confirmed by `filter` | none | none | few where a rise to shallow is confirmed, else none |
 //!
 //! **Zone**: entered at its threshold, left downward at the threshold less the hysteresis, so that a depth near an edge
-//! does not chatter. `Hard` is deep without a filter: at its threshold, or above shallow when the depth grew by more than
+//! does not chatter. `Hard` is deep without a filter: at its threshold, or above deep when the depth grew by more than
 //! half of what the queue drains in the time since the last evaluation (and at least four MTU, or every frame on a slow link would be one). An
 //! evaluation that comes late or early is scaled by its actual interval.
 //!
@@ -206,7 +206,7 @@ impl Detector {
     fn update_zone(&mut self, depth: u64, now: Nanos) {
         let fits = |zone: &Zone| depth >= self.threshold(*zone);
         let mut reached = Zone::ALL.into_iter().rev().find(fits).unwrap_or_default();
-        if reached > Zone::Idle && self.grows_fast(depth, now) {
+        if reached > Zone::Shallow && self.grows_fast(depth, now) {
             reached = Zone::Hard;
         }
         let mut zone = self.zone;

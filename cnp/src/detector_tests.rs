@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 const MTU: u64 = 1_000;
 
-/// 100 KB shallow, 400 KB deep, 800 KB hard; drains 250 KB a tick, so growth above 125 KB is hard.
+/// 100 KB shallow, 400 KB deep, 800 KB hard; drains 250 KB a tick, so growth by more than 125 KB to deep is hard.
 fn config() -> DetectorConfig {
     DetectorConfig {
         shallow: 100_000,
@@ -89,16 +89,17 @@ fn a_spike_out_of_a_shallow_queue_is_as_good_as_shallow() {
 }
 
 #[test]
-fn fast_growth_above_shallow_waits_for_nothing() {
+fn fast_growth_above_deep_waits_for_nothing() {
+    let last = |depths: &[u64]| run(depths).pop().unwrap();
+    let hard = (Zone::Hard, Trend::Rising, Amount::Many);
+    assert_eq!(last(&[0, 400_000]), hard);
     assert_eq!(
-        run(&[0, 300_000])[1],
-        (Zone::Hard, Trend::Rising, Amount::Many)
+        last(&[0, 399_999]),
+        (Zone::Shallow, Trend::Rising, Amount::None),
+        "below deep it is not looked at"
     );
-    assert_eq!(
-        run(&[0, 99_000])[1].2,
-        Amount::None,
-        "below shallow it is not looked at"
-    );
+    assert_eq!(last(&[280_000, 405_001]), hard);
+    assert_eq!(last(&[280_000, 405_000]).0, Zone::Deep, "half of the drain");
 }
 
 #[test]
@@ -111,10 +112,10 @@ fn on_a_slow_link_a_frame_is_not_fast_growth() {
         ..config()
     };
     let mut detector = Detector::new(slow);
-    let zones: Vec<_> = (1..=40u64)
+    let zones: Vec<_> = (1..=140u64)
         .map(|tick| detector.tick(tick * 1_000).zone)
         .collect();
-    assert_eq!(zones.last(), Some(&Zone::Shallow));
+    assert_eq!(zones.last(), Some(&Zone::Deep));
     assert!(!zones.contains(&Zone::Hard));
 }
 
@@ -185,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rise_shorter_than_the_filter_below_hard_is_nothing(filter in 2u32..6, lasts in 1u32..5, peak in 101_000u64..224_000) {
+    fn a_rise_shorter_than_the_filter_below_deep_is_nothing(filter in 2u32..6, lasts in 1u32..5, peak in 101_000u64..400_000) {
         prop_assume!(lasts < filter);
         let mut detector = Detector::new(DetectorConfig { filter, ..config() });
         detector.tick(99_000);
@@ -202,13 +203,13 @@ proptest! {
 #[test]
 fn a_late_evaluation_is_not_taken_for_fast_growth() {
     let mut detector = Detector::new(config());
-    detector.observe(110_000, Nanos::from_micros(20));
-    let late = detector.observe(360_000, Nanos::from_micros(1_020));
-    assert_eq!((late.zone, late.trend), (Zone::Shallow, Trend::Rising));
+    detector.observe(310_000, Nanos::from_micros(20));
+    let late = detector.observe(560_000, Nanos::from_micros(1_020));
+    assert_eq!((late.zone, late.trend), (Zone::Deep, Trend::Rising));
     // On time as much is fast.
     let mut detector = Detector::new(config());
-    detector.observe(110_000, Nanos::from_micros(20));
-    let soon = detector.observe(360_000, Nanos::from_micros(40));
+    detector.observe(310_000, Nanos::from_micros(20));
+    let soon = detector.observe(560_000, Nanos::from_micros(40));
     assert_eq!(soon.zone, Zone::Hard);
 }
 

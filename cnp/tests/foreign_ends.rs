@@ -178,9 +178,10 @@ fn a_peer_that_computes_the_hash_gets_one_cnp_for_earned_bytes_and_is_counted() 
     };
     let (edge, bytes) = lied_to((0..VICTIMS).map(lie).collect());
     assert!(edge.wrong > 0, "fourteen bits are no proof");
-    let earned = u64::from(16u32 << 10);
+    // Each of these flows has next to nothing of the drain rate, and pays the least for a CNP.
+    let least = u64::from(2u32 << 10);
     for (qpn, cnps) in &edge.cnps {
-        assert!(u64::from(*cnps) <= bytes / earned + 1, "{cnps} to {qpn:#x}");
+        assert!(u64::from(*cnps) <= bytes / least + 1, "{cnps} to {qpn:#x}");
     }
     let counted = edge.of_peer(|peer| peer.cnps.get());
     assert_eq!(

@@ -3,7 +3,7 @@
 //! the interval.
 //!
 //! "More depth" is a queue that went the same way, deeper by the same everywhere: a single deeper look is another trend too,
-//! and `model` reads its growth over the shortest time in which the depth moved by eight frames, so that there a byte more
+//! and `model` reads its growth over the shortest time in which the depth moved by 16 us of the drain rate, so that there a byte more
 //! may be a longer time and a smaller growth. Not shown here: the response of the senders (`closed_loop.rs`).
 
 use npcc_cnp::detector::Reading;
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn growing_faster_never_asks_model_for_less(depths in walk(), more in 8u64..100, faster in 0u64..100) {
+    fn growing_faster_never_asks_model_for_less(depths in walk(), more in 48u64..100, faster in 0u64..100) {
         let last = *depths.last().unwrap();
         let grown = |frames: u64| {
             let mut all = depths.clone();
@@ -126,7 +126,7 @@ proptest! {
             let middle = set_point(kind) - MTU;
             // A queue that came there a frame at a time, and stays.
             let rise = (0..=middle / MTU).map(|frames| middle / 2 + frames * MTU / 2);
-            let come = rise.chain(std::iter::repeat_n(middle + MTU, 20));
+            let come = rise.chain(std::iter::repeat_n(middle + MTU, 33));
             let depths: Vec<_> = come.chain(noise.iter().map(|noise| middle + noise)).collect();
             decisions(kind, &depths).split_off(depths.len() - noise.len())
         };

@@ -21,8 +21,8 @@ fn seeds() -> u64 {
 
 /// Cells and schemes that are worse today, and should become good: asserted to be worse, so that one that became good leaves this list.
 const KNOWN_BAD: [(&str, &str); 1] = [
-    // Goodput 0.979 while a backlog of 125 MB drains; ECN has 1.000 over one of 1.9 GB.
-    ("cold hpcc-vendor 100G x4.00 100km", "npcc"),
+    // Jain 0.83 where ECN has 0.92: CNPs are lost and ticks late, and flows with near receivers are left to ECN only once that is known.
+    ("imperfect mlx-reset 100G x1.25 1km", "npcc"),
 ];
 
 #[test]

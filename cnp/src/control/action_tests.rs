@@ -138,7 +138,8 @@ fn nothing_believes_in_cnps_that_were_not_sent() {
 
 #[test]
 fn the_pace_is_that_of_sending() {
-    for (kind, ticks) in [(queue(TICK).policy, 3), (PolicyName::Model.defaults(), 3)] {
+    // `model` signals once the depth moved by 200 KB, which takes four ticks more.
+    for (kind, ticks) in [(queue(TICK).policy, 3), (PolicyName::Model.defaults(), 7)] {
         let mut both = [Action::Send, Action::Observe].map(|action| {
             let mut set_up = config(TICK);
             set_up.settings.action = action;

@@ -14,6 +14,10 @@ use crate::status::QueueStatus;
 /// Time after which an insufficient pairing is looked up again, as time alone may make it better.
 const UNPAIRED_FOR: Nanos = Nanos::from_millis(1);
 
+/// Part of a queue's bytes (1/16) below which flows with far receivers do not matter: the others are then left to ECN. Where both share a queue,
+/// flows that nobody signals would take what the others give up: one to 1 km had 97 % of the link beside one to 101 km.
+const FAR_PART: u64 = 16;
+
 /// Partition of the contributors.
 #[derive(Debug)]
 pub(super) struct Eligible<'a> {
@@ -23,27 +27,24 @@ pub(super) struct Eligible<'a> {
     /// Eligible contributors without a known queue pair that are signalled all the same (`unpaired: all-qps`).
     pub(super) all_qps: &'a mut [(u64, u32)],
     pub(super) ineligible: &'a [(u64, u32)],
-    /// Bytes of flows whose hosts' odds of responding are below even.
-    pub(super) unresponsive_bytes: u64,
 }
 
 impl ControlCore {
     /// Partitions the contributors, and counts the reason for each that is ineligible.
     pub(super) fn eligible<'a>(
         &mut self,
+        queue: usize,
         contributors: &'a mut [(u64, u32)],
         status: &QueueStatus,
         now: Nanos,
     ) -> Eligible<'a> {
-        let (mut known, mut all, mut unresponsive_bytes) = (0, 0, 0u64);
+        self.find_far_part(queue, contributors);
+        let (mut known, mut all) = (0, 0);
         for at in 0..contributors.len() {
             let Some((bytes, index)) = contributors.get(at).copied() else {
                 break;
             };
             let responsiveness = self.tracker.add_to_host(index, bytes, now);
-            if responsiveness.is_unresponsive() {
-                unresponsive_bytes = unresponsive_bytes.saturating_add(bytes);
-            }
             match self.refused(index, responsiveness, now) {
                 None => {
                     contributors.swap(at, all);
@@ -64,8 +65,24 @@ impl ControlCore {
             maybe_paired: known,
             all_qps: others,
             ineligible,
-            unresponsive_bytes,
         }
+    }
+
+    /// Finds out if flows with far receivers matter in a queue.
+    fn find_far_part(&mut self, queue: usize, contributors: &[(u64, u32)]) {
+        let (mut total, mut far) = (0u64, 0u64);
+        for (bytes, index) in contributors {
+            total = total.saturating_add(*bytes);
+            if !self
+                .tracker
+                .flows
+                .get(*index)
+                .is_some_and(|flow| flow.gated)
+            {
+                far = far.saturating_add(*bytes);
+            }
+        }
+        self.tracker.set_near_only(queue, far < total / FAR_PART);
     }
 
     /// Returns the reason why a flow of a host of this class may get no CNP, as far as the flow's entry and byte count tell.
@@ -90,7 +107,7 @@ impl ControlCore {
                 return Some(Suppressed::Unpaired);
             }
         }
-        if flow.gated {
+        if self.tracker.is_left_to_ecn(index) {
             return Some(Suppressed::Gated);
         }
         if responsiveness.is_unresponsive() {

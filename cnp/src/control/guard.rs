@@ -22,6 +22,7 @@ use super::signal::Cause;
 use crate::action::Action;
 use crate::admission::{CnpSink, Suppressed};
 use crate::deadline::Deadline;
+use crate::detector::Zone;
 use crate::fixed_map::TOGETHER;
 use crate::policy::{Decision, QueueContext, Reason, RoundOutcome};
 
@@ -86,6 +87,14 @@ impl ControlCore {
         }
         let context = queue_state.and_then(|queue| queue.context);
         let context = context.unwrap_or_else(QueueContext::unseen);
+        if context.reading.zone > Zone::Idle {
+            // The strikes until the effect of a CNP is due are of the excess that it answered.
+            spacing = spacing.max(self.tracker.feedback(flow));
+            let holds = queue_state.map_or(Nanos::ZERO, |queue| queue.policy.holds());
+            if context.depth < context.drain.bytes_in(holds) {
+                return Err(Suppressed::Spacing);
+            }
+        }
         let cause = Cause {
             decision: Decision {
                 spacing,
@@ -95,10 +104,10 @@ impl ControlCore {
             now,
         };
         let known = self.tracker.flows.get(flow).ok_or(Suppressed::Cold)?;
-        if known.cnps > 0 && now.since(known.last_cnp) < cause.decision.spacing {
+        if !known.may_be_signalled(now, cause.decision.spacing) {
             return Err(Suppressed::Spacing);
         }
-        if known.gated {
+        if self.tracker.is_left_to_ecn(flow) {
             return Err(Suppressed::Gated);
         }
         if !self.tracker.has_earned(flow) {

@@ -205,6 +205,8 @@ fn a_strike_on_a_flow_that_has_spent_its_bytes_is_returned() {
     setup.settings.hosts = HostRules::all_answer();
     setup.settings.earned = 1_000;
     setup.settings.cnp_interval = Nanos::ZERO;
+    // The effect of the policy's CNP is due at once: the strike is not of what it answered.
+    setup.settings.feedback = Nanos::ZERO;
     let (mut rig, slot) = owing(&setup);
     assert_eq!(rig.tick(Nanos::from_micros(20), 900_000), 1);
     assert_returned(&mut rig, slot, Suppressed::Unearned);
@@ -258,7 +260,8 @@ fn no_flow_gets_a_cnp_it_has_not_earned() {
             sent += rig.tick(LOOK, depth) as u64;
         }
         assert!(
-            sent > 0 && sent <= bytes / (16 << 10),
+            // A flow with next to nothing of the drain rate pays the least.
+            sent > 0 && sent <= bytes / (2 << 10),
             "{sent} CNPs for {bytes} bytes"
         );
     }

@@ -17,15 +17,11 @@ use crate::deadline::Deadline;
 use crate::fixed_map::TOGETHER;
 use crate::policy::{Choice, Decision, QueueContext, RoundOutcome};
 use crate::status::QueueStatus;
-use crate::table::Flow;
 
 /// Maximum number of contributors that a call refuses after a closer look, over all queues. Those that need no closer look are not counted.
 pub(super) const REFUSALS: usize = 1_024;
 /// Maximum number of refusals logged in a round.
 const LOGGED: usize = 16;
-/// Share of a queue's bytes (1/4) that hosts below even odds of responding may send: if they send more, no flow of the queue is signalled but by the
-/// CNPs of marks. Otherwise the hosts that respond would be cut further, and leave the link to those that do not.
-const LEAVES_TO_MARKS: u64 = 4;
 
 /// Context of one round: its cause, its limits, and the fair rate.
 #[derive(derive_more::Deref)]
@@ -94,15 +90,8 @@ impl ControlCore {
             maybe_paired: known,
             all_qps: others,
             ineligible,
-            unresponsive_bytes,
-        } = self.eligible(&mut contributors, status, now);
-        let mut reach = reach.min(known.len() + others.len());
-        if unresponsive_bytes > total / LEAVES_TO_MARKS {
-            status
-                .suppressed(Suppressed::Unresponsive)
-                .add(reach as u64);
-            reach = 0;
-        }
+        } = self.eligible(index, &mut contributors, status, now);
+        let reach = reach.min(known.len() + others.len());
         let mut request = RoundRequest {
             cause: Cause {
                 decision: self.spread(decision, reach),
@@ -257,10 +246,10 @@ impl ControlCore {
     /// Returns true if the flow was signalled within the decision's spacing. In a dry run, CNPs that would have been sent count too.
     fn is_too_soon(&self, index: u32, dry: bool, request: &RoundRequest<'_>) -> bool {
         let spacing = request.decision.spacing;
-        let lately = |cnps: u64, last: Nanos| cnps > 0 && request.now.since(last) < spacing;
         let flow = self.tracker.flows.get(index);
-        flow.is_some_and(|flow: &Flow| {
-            lately(flow.cnps, flow.last_cnp) || dry && lately(flow.dry_run.cnps, flow.dry_run.last)
+        flow.is_some_and(|flow| {
+            !flow.may_be_signalled(request.now, spacing)
+                || dry && flow.dry_run.cnps > 0 && request.now.since(flow.dry_run.last) < spacing
         })
     }
 }

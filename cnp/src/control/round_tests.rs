@@ -13,31 +13,31 @@ use proptest::prelude::*;
 const STEP: Nanos = Nanos::from_micros(10);
 const G: u64 = 1_000_000_000;
 
-/// Law: a sender that ignores CNPs is found by its first train, whatever the policy: it gets no more of them, and strikes on it stay CE.
+/// Law: a doubted host gets no CNP of a policy, whichever it is, and strikes on its flows stay CE.
 #[test]
-fn an_unknown_unresponsive_sender_is_detected_by_its_first_train_and_its_marks_stay_ce() {
+fn a_doubted_sender_is_left_to_its_marks() {
     let few = PolicyName::Npcc.defaults();
     let model = PolicyName::Model.defaults();
     // Shallow and rising slowly again and again; standing above the set-point.
     for (policy, depth, rise) in [(few, 200_000, 2_000), (model, 700_000, 0)] {
-        let mut config = config(STEP);
-        config.settings.queues[0].policy = policy;
-        config.settings.hosts = HostRules::default();
-        let mut rig = warm(1, &config);
-        let mut owed = 0;
-        for step in 0..6_000u64 {
-            let slot = rig.out(&data(0x1_0018, 0x11));
-            rig.tick(STEP, depth + step % 100 * rise);
-            owed += u64::from(step > 100 && rig.owes(slot, false));
+        for is_doubted in [false, true] {
+            let mut config = config(STEP);
+            config.settings.queues[0].policy = policy;
+            config.settings.hosts = HostRules::default();
+            let mut rig = warm(1, &config);
+            if is_doubted {
+                rig.core.tracker.doubt(0, rig.now);
+            }
+            let mut owed = 0;
+            for step in 0..1_000u64 {
+                let slot = rig.out(&data(0x1_0018, 0x11));
+                rig.tick(STEP, depth + step % 100 * rise);
+                owed += u64::from(step > 100 && rig.owes(slot, false));
+            }
+            let cnps = rig.core.tracker.flows.get(0).unwrap().cnps;
+            assert_eq!(cnps > 0, !is_doubted, "{policy:?} signalled {cnps}");
+            assert_eq!(owed > 0, !is_doubted, "{policy:?} owed {owed}");
         }
-        let flow = rig.core.tracker.flows.get(0).unwrap();
-        assert!(
-            (1..=20).contains(&flow.cnps),
-            "{policy:?} signalled {}",
-            flow.cnps
-        );
-        assert!(owed < 60, "{policy:?} owed {owed} of 6000");
-        assert!(rig.core.tracker.responsiveness(0).is_unresponsive());
     }
 }
 
@@ -100,15 +100,15 @@ fn an_urgent_policy_is_evaluated_between_two_ticks() {
     let mut rig = warm(1, &config(STEP));
     let mut sent = Vec::new();
     let mut depth = 600_000;
-    for _ in 0..6 {
+    for _ in 0..7 {
         rig.out(&data(0x1_0018, 0x11));
         depth += 400_000;
         sent.push((rig.tick(rig.core.period(), depth), rig.core.period().0));
     }
-    // Ticks of 10 us: one round, which is given time; then two, 4 us apart.
+    // Ticks of 10 us: one round, which is given time until the flow's rate is known; then two, 4 us apart.
     let us = 1_000;
-    let (first, rising) = sent.split_at(3);
-    assert_eq!(first, [(1, 10 * us); 3]);
+    let (first, rising) = sent.split_at(4);
+    assert_eq!(first, [(1, 10 * us); 4]);
     assert_eq!(rising, [(1, 4 * us), (1, 6 * us), (1, 4 * us)]);
 }
 

@@ -123,7 +123,8 @@ npcc_pipeline::defaults! {
         pub unpaired: Unpaired = Unpaired::Mark,
         /// Interaction of ECN marks with CNPs.
         pub ecn: EcnMode = EcnMode::Divert,
-        /// Wire bytes that a flow must put into a queue between two CNPs to its sender (default 16 KiB).
+        /// Wire bytes that a flow with all of the drain rate must put into a queue between two CNPs to its sender; a slower flow puts its share of
+        /// them (default 16 KiB).
         pub earned: u64 = 16 << 10,
         /// Shortest time between two CNPs that stand for marks, as the receiver's network card keeps it (default 4 us); receivers in
         /// [`HostRules::cnp_intervals`] have their own.

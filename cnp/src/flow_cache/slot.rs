@@ -35,7 +35,7 @@ pub struct SlotControl {
     pub paired: bool,
     /// True if strikes on the flow become near CNPs.
     pub owes: bool,
-    /// True if strikes at `hard` become near CNPs too: its sender's host is not below even odds of responding.
+    /// True if strikes at `hard` become near CNPs too: its sender's host is not doubted.
     pub responds: bool,
     /// Number of strikes returned so far, modulo 256.
     pub returned: u8,

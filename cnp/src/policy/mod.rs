@@ -167,6 +167,11 @@ pub trait Policy: std::fmt::Debug + Send {
     /// Takes CNPs that left for the queue without its decision: marks sent as CNPs.
     fn guard_sent(&mut self, _round: &RoundOutcome, _now: Nanos) {}
 
+    /// Depth that the policy holds the queue at, as a time of the drain rate: marks below it are not congestion.
+    fn holds(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
     /// Time between two evaluations, if that is less than a tick.
     fn interval(&self) -> Option<Nanos> {
         None

@@ -53,6 +53,10 @@ npcc_pipeline::defaults! {
         pub min_cnp_interval: Nanos = Nanos::from_micros(60),
         /// Time from a CNP to its effect in the queue, until it is learned.
         pub feedback: Nanos = Nanos::from_micros(20),
+        /// Time that a rise must last so as not to count as a microburst: `filter` ticks.
+        pub filter: Nanos = Nanos::from_micros(60),
+        /// Bytes of the pool from which the queue takes its buffers, if it is limited.
+        pub pool: Option<u64> = None,
         /// Wire bytes from which the queue is shallow, as the mode uses them.
         pub shallow: u64 = 375_000,
         /// The queue's drain rate.

@@ -87,6 +87,21 @@ impl FlowTracker {
             .unwrap_or(0)
     }
 
+    /// Sets if next to nothing of a queue goes to far receivers.
+    pub(crate) fn set_near_only(&mut self, queue: usize, near_only: bool) {
+        if let Some(known) = self.near_only.get_mut(queue) {
+            *known = near_only;
+        }
+    }
+
+    /// Returns true if a flow is left to ECN: its receiver is near, as are those of nearly all of its queue.
+    pub(crate) fn is_left_to_ecn(&self, index: u32) -> bool {
+        let queue = self.flows.key(index).and_then(|key| self.queue_index(&key));
+        let near_only = queue.and_then(|queue| self.near_only.get(queue));
+        let flow = self.flows.get(index);
+        flow.is_some_and(|flow| flow.gated) && near_only == Some(&true)
+    }
+
     /// Times over which a flow's response is measured.
     pub(crate) fn response_config(&self, index: u32) -> ResponseConfig {
         ResponseConfig {
@@ -117,15 +132,16 @@ impl FlowTracker {
         self.write_control(index);
     }
 
-    /// Measures the flow's host four times, so that it is believed to respond, or not to.
+    /// Measures the flow's host until it is doubted.
     #[cfg(test)]
-    pub(crate) fn teach(&mut self, index: u32, worked: Option<bool>, now: Nanos) {
+    pub(crate) fn doubt(&mut self, index: u32, now: Nanos) {
         self.remember_host(index);
-        for vote in 0..4 {
-            let now = Nanos(now.0 + vote * 200_000);
-            if let Some(worked) = worked {
-                self.learn_response(index, &Outcome::of_half(worked), now);
-            }
+        let mut measured = 0;
+        while !self.responsiveness(index).is_unresponsive() {
+            measured += 1;
+            assert!(measured < 1_000);
+            let at = Nanos(now.0 + measured * 200_000);
+            self.learn_response(index, &Outcome::of_half(false), at);
         }
     }
 
@@ -151,10 +167,10 @@ impl FlowTracker {
         let may_owe = self.settings.ecn == EcnMode::Divert
             && paired
             && flow.trusted
-            && !flow.gated
+            && !self.is_left_to_ecn(index)
             && self.settings.hosts.admit(&key)
             && self.action(index) == Action::Send;
-        let from = flow.slot_bytes + flow.bytes_at_cnp + self.settings.earned;
+        let from = flow.slot_bytes + flow.bytes_at_cnp + self.earned(index);
         let control = SlotControl {
             paired,
             owes: may_owe && self.responses.may_be_owed(&key, flow.host),

@@ -75,6 +75,8 @@ pub(crate) struct FlowTracker {
     xoffs: Xoffs,
     pub(crate) status: Arc<NpccStatus>,
     lists: Box<[QueueList]>,
+    /// Watched queues of which next to nothing goes to far receivers, as far as is known: flows with near ones are left to ECN there.
+    near_only: Box<[bool]>,
     /// Index of the watched queue by port and priority.
     queue_of: [[u8; PRIORITIES]; MAX_PORTS],
     paired: [u64; Evidence::COUNT],
@@ -131,6 +133,7 @@ impl FlowTracker {
             xoffs: Xoffs::new(),
             status,
             lists: vec![QueueList::EMPTY; settings.queues.len()].into_boxed_slice(),
+            near_only: vec![true; settings.queues.len()].into_boxed_slice(),
             queue_of,
             paired: [0; Evidence::COUNT],
             window: config.window(),

@@ -4,9 +4,13 @@ use npcc_pipeline::units::Nanos;
 
 use super::{FlowTracker, UNWATCHED};
 use crate::flow_cache::CacheReader;
+use crate::window::mul_div;
 
 /// Time for which a worker looks for frames that can carry returned strikes. A flow loses them if it sends none meanwhile, or gets another slot.
 const RETURNS_FOR: Nanos = Nanos::from_millis(10);
+
+/// Wire bytes that a CNP costs a flow at least: half of a frame of 4 KiB. A flow with 1/64 of 100 Gb/s earns that in 10 us.
+const LEAST_EARNED: u64 = 2 << 10;
 
 /// One owed strike.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +64,22 @@ impl FlowTracker {
         })
     }
 
+    /// Wire bytes that a flow must put into its queue between two CNPs: `cnp.earned` for a flow that has all of the drain rate, and of a slower one
+    /// its share of that, so that each may have one in the same time. Whoever forges another's frames pays [`LEAST_EARNED`] at least.
+    pub(crate) fn earned(&self, index: u32) -> u64 {
+        let most = self.settings.earned;
+        let queue = self.flows.key(index).and_then(|key| self.queue_index(&key));
+        let queue = queue.and_then(|queue| self.settings.queues.get(queue));
+        let flow = self.flows.get(index);
+        let (Some(queue), Some(flow)) = (queue, flow) else {
+            return most;
+        };
+        let drain = queue.detector.drain.0.max(1);
+        mul_div(most, flow.dcqcn.predicted(), drain)
+            .max(LEAST_EARNED)
+            .min(most)
+    }
+
     /// Returns true if a flow has put enough into its queue since its last CNP to earn the next. Its slot is read only if the bytes read
     /// so far do not suffice: between two ticks a policy may look again before they are.
     pub(crate) fn has_earned(&self, index: u32) -> bool {
@@ -67,7 +87,8 @@ impl FlowTracker {
             .flows
             .get(index)
             .map_or((0, 0), |flow| (flow.bytes, flow.bytes_at_cnp));
-        let is_enough = |bytes: u64| bytes.saturating_sub(last) >= self.settings.earned;
+        let earned = self.earned(index);
+        let is_enough = |bytes: u64| bytes.saturating_sub(last) >= earned;
         is_enough(bytes) || is_enough(self.bytes_now(index))
     }
 

@@ -32,10 +32,10 @@ npcc_pipeline::defaults! {
         pub unpaired: Unpaired = Unpaired::Mark,
         /// Delivery of the ECN marks of watched queues: CE on the frame, a CNP to the sender, or neither.
         pub ecn: EcnMode = EcnMode::Divert,
-        /// Treatment of flows whose receiver is near: `auto` leaves them to ECN while the round trip on the far side is below four of those on the
-        /// near side.
+        /// Treatment of flows whose receiver is near, i.e. whose round trip on the far side is below four of those on the near side: `auto` leaves
+        /// them to ECN while flows with far receivers have less than a sixteenth of their queue.
         pub gate: Gate = Gate::Auto,
-        /// Queue depth from which policy `npcc` sends CNPs; policy `model` keeps the queue near four thirds of it.
+        /// Queue depth from which policy `npcc` sends CNPs; without a pool policy `model` keeps the queue near four thirds of it.
         pub shallow: Threshold = Threshold::from_micros(30),
         /// Queue depth from which policy `npcc` signals many flows in a round.
         pub deep: Threshold = Threshold::from_micros(120),
@@ -44,7 +44,7 @@ npcc_pipeline::defaults! {
         /// Hysteresis: how far below a threshold the depth must fall to leave its zone, as a share of the threshold.
         pub hysteresis: Percent = Percent::of_whole(20),
         /// Number of ticks that a rise in depth must last so as not to count as a microburst.
-        pub filter: Ranged<1, 1000> = Ranged::fixed(2),
+        pub filter: Ranged<1, 1000> = Ranged::fixed(3),
         /// Rate-increase timer of the senders' NICs: minimum time between two rounds of few CNPs of policy `npcc`, time in which policy `model`
         /// corrects a depth off its set-point; up to 1s.
         pub recovery: Nanos = Nanos::from_micros(300),
@@ -73,6 +73,7 @@ impl Npcc {
             recovery: self.recovery,
             min_cnp_interval: self.min_cnp_interval,
             feedback: self.feedback,
+            filter: Nanos(self.tick.0.saturating_mul(self.filter.get().into())),
             ..PolicyInputs::default()
         }
     }

@@ -85,11 +85,12 @@ impl Scheme {
         }
     }
 
-    /// Returns the policy, if any, with the default parameters of this scheme's mode.
+    /// Returns the policy, if any, with the default parameters of this scheme's mode and of a pool of so many bytes.
     #[must_use]
-    pub fn policy_kind(&self) -> Option<PolicyKind> {
+    pub fn policy_kind(&self, pool: Option<u64>) -> Option<PolicyKind> {
         let settings = PolicyInputs {
             mode: self.mode(),
+            pool,
             ..PolicyInputs::default()
         };
         self.policy.map(|policy| policy.new_policy(&settings))

@@ -226,6 +226,7 @@ fn policy(
     let mut kind = which.new_policy(&PolicyInputs {
         shallow,
         drain,
+        pool: Some(config.buffer.pool.0),
         ..config.npcc.queue(port_npcc.mode)
     });
     for (name, value) in port_npcc.parameters.get(at).into_iter().flatten() {

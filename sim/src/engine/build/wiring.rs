@@ -267,13 +267,13 @@ fn control(
             bytes(thresholds.deep),
             scenario.mtu.into(),
         );
-        let policy = case.scheme.policy_kind()?;
+        let policy = case.scheme.policy_kind(scenario.pool.map(|pool| pool.0))?;
         let detector = DetectorConfig {
             shallow,
             deep,
             hard: bytes(thresholds.hard),
             hysteresis: 2_000,
-            filter: 2,
+            filter: 3,
             tick: Nanos::from_micros(20),
             drain: rate,
             mtu: u64::from(wire_len(OVERHEAD + 16 + usize::from(scenario.mtu))),
