@@ -69,7 +69,7 @@ impl ControlCore {
     }
 
     /// Finds out if flows with far receivers matter in a queue.
-    fn find_far_part(&mut self, queue: usize, contributors: &[(u64, u32)]) {
+    pub(super) fn find_far_part(&mut self, queue: usize, contributors: &[(u64, u32)]) {
         let (mut total, mut far) = (0u64, 0u64);
         for (bytes, index) in contributors {
             total = total.saturating_add(*bytes);

@@ -205,6 +205,10 @@ mod guard_tests;
 
 #[cfg(test)]
 #[cfg(not(loom))]
+mod price_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
 mod near_tests;
 
 #[cfg(test)]

@@ -190,7 +190,7 @@ fn the_set_point_is_200_us_of_the_drain_rate_and_a_quarter_of_the_pool_at_most()
     }
 }
 
-/// Regression: a burst between two looks 0.2 us apart is a rate of terabits: everybody was signalled.
+/// Regression: a burst between two looks 0.2 us offset is a rate of terabits: everybody was signalled.
 #[test]
 fn evaluations_less_than_2_us_apart_are_measured_from_the_one_before() {
     for (after, over) in [(200, 4_200), (1_999, 5_999), (2_000, 2_000)] {
@@ -307,15 +307,15 @@ fn no_cut_while_growth_falls_faster_than_requested() {
 fn bursts_of_limiters_that_send_the_drain_rate_are_not_cut() {
     const BURST: u64 = 64 << 10;
     const END: u64 = 10_000_000;
-    for apart in [0, 1_000, 2_621, 5_242] {
+    for offset in [0, 1_000, 2_621, 5_242] {
         let mut policy = Model::new(ModelConfig::from(&PolicyInputs {
             pool: Some(64_000_000),
             ..PolicyInputs::default()
         }));
         let mut cuts: Vec<(u64, u64)> = Vec::new();
         let mut depth = 2_500_000.0f64;
-        let mut asked = 0.0f64;
-        let mut flows = [0u64, 1, 2, 3].map(|n| -(25.0 / 8.0) * (n * apart) as f64);
+        let mut given = 0.0f64;
+        let mut flows = [0u64, 1, 2, 3].map(|n| -(25.0 / 8.0) * (n * offset) as f64);
         let mut bursting = [0.0f64; 4];
         let (step, mut next_look) = (100, 0);
         for now in (0..END).step_by(step) {
@@ -325,7 +325,7 @@ fn bursts_of_limiters_that_send_the_drain_rate_are_not_cut() {
                 .map(|(_, rate)| rate)
                 .sum();
             let rate = (100.0 - given_up as f64 / 1e9).max(0.0) / 4.0;
-            asked += given_up as f64 / 1e9 * step as f64;
+            given += given_up as f64 / 1e9 * step as f64;
             for (credit, burst) in flows.iter_mut().zip(&mut bursting) {
                 *credit += rate * step as f64 / 8.0;
                 if *credit >= BURST as f64 {
@@ -353,8 +353,8 @@ fn bursts_of_limiters_that_send_the_drain_rate_are_not_cut() {
                 }
             }
         }
-        let part = asked / (100.0 * END as f64);
-        assert!(part < 0.03, "{apart}: {part}");
+        let part = given / (100.0 * END as f64);
+        assert!(part < 0.03, "{offset}: {part}");
     }
 }
 
