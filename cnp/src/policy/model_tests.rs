@@ -301,8 +301,17 @@ fn no_cut_while_growth_falls_faster_than_requested() {
     }
 }
 
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a depth in bytes, never negative"
+)]
+const fn bytes(depth: f64) -> u64 {
+    depth as u64
+}
+
 /// Four flows send exactly the drain rate in bursts of 64 KiB at the line rate, spread or all at once. Those signalled give up the cut 12 us later
-/// for 300 us. With 8 frames as the movement that counts, each burst is an overload.
+/// for 300 us.
 #[test]
 fn bursts_of_limiters_that_send_the_drain_rate_are_not_cut() {
     const BURST: u64 = 64 << 10;
@@ -339,7 +348,7 @@ fn bursts_of_limiters_that_send_the_drain_rate_are_not_cut() {
             depth = (depth - 100.0 * step as f64 / 8.0).max(0.0);
             if now >= next_look {
                 next_look += 4_000;
-                let decision = policy.decide(&at(depth as u64), Nanos(now));
+                let decision = policy.decide(&at(bytes(depth)), Nanos(now));
                 let cut = cut(&decision);
                 if cut > 0 {
                     cuts.push((now, cut));
@@ -349,7 +358,7 @@ fn bursts_of_limiters_that_send_the_drain_rate_are_not_cut() {
                         feedback: Nanos::from_micros(12),
                         ..RoundOutcome::default()
                     };
-                    policy.sent(&at(depth as u64), &decision, &round, Nanos(now));
+                    policy.sent(&at(bytes(depth)), &decision, &round, Nanos(now));
                 }
             }
         }
