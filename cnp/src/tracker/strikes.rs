@@ -75,9 +75,8 @@ impl FlowTracker {
             return most;
         };
         let drain = queue.detector.drain.0.max(1);
-        mul_div(most, flow.dcqcn.predicted(), drain)
-            .max(LEAST_EARNED)
-            .min(most)
+        let share = mul_div(most, flow.dcqcn.predicted(), drain);
+        share.max(LEAST_EARNED).min(most)
     }
 
     /// Returns true if a flow has put enough into its queue since its last CNP to earn the next. Its slot is read only if the bytes read
