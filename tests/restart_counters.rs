@@ -126,12 +126,12 @@ fn counters_never_go_back_and_the_same_senders_are_signalled_after_restarts() {
         }
         let before = all.clone();
         // Only the pair that was kept makes CNPs: no packet here tells a switch that forgot it.
-        let awaited = || format!("a CNP after the restart: {}", manager.said());
+        // The device's counters are read now and then, and may show frames later than the control core shows its CNPs.
+        let awaited = || format!("a CNP and frames after the restart: {}", manager.said());
         wait::value(wait::LONG, awaited, || {
             all = next(address, &all);
-            (signalled(&all) > signalled(&before)).then_some(())
+            (signalled(&all) > signalled(&before) && all[FRAMES] > before[FRAMES]).then_some(())
         });
-        assert!(all[FRAMES] > before[FRAMES], "{FRAMES}");
     }
     // The answers take another path from now on: nothing confirms the pair.
     let far = Craft {
