@@ -96,7 +96,7 @@ impl FlowTracker {
 
     /// Returns true if a flow is left to ECN: its receiver is near, as are those of nearly all of its queue.
     pub(crate) fn is_left_to_ecn(&self, index: u32) -> bool {
-        let queue = self.flows.key(index).and_then(|key| self.queue_index(&key));
+        let queue = self.queue_of_flow(index);
         let near_only = queue.and_then(|queue| self.near_only.get(queue));
         let flow = self.flows.get(index);
         flow.is_some_and(|flow| flow.gated) && near_only == Some(&true)

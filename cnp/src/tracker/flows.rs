@@ -44,6 +44,11 @@ impl FlowTracker {
         (queue != UNWATCHED).then_some(usize::from(queue))
     }
 
+    /// Index of the watched queue that a flow is in.
+    pub(super) fn queue_of_flow(&self, index: u32) -> Option<usize> {
+        self.queue_index(&self.flows.key(index)?)
+    }
+
     pub(super) fn see_flow(
         &mut self,
         record: &PacketSample,
@@ -196,7 +201,7 @@ impl FlowTracker {
     }
 
     pub(super) fn unlist(&mut self, index: u32) {
-        let queue = self.flows.key(index).and_then(|key| self.queue_index(&key));
+        let queue = self.queue_of_flow(index);
         if let Some(list) = queue.and_then(|queue| self.lists.get_mut(queue)) {
             self.flows.unlist(list, index);
         }

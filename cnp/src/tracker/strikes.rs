@@ -68,7 +68,7 @@ impl FlowTracker {
     /// its share of that, so that each may have one in the same time. Whoever forges another's frames pays [`LEAST_EARNED`] at least.
     pub(crate) fn earned(&self, index: u32) -> u64 {
         let most = self.settings.earned;
-        let queue = self.flows.key(index).and_then(|key| self.queue_index(&key));
+        let queue = self.queue_of_flow(index);
         let queue = queue.and_then(|queue| self.settings.queues.get(queue));
         let flow = self.flows.get(index);
         let (Some(queue), Some(flow)) = (queue, flow) else {
