@@ -19,7 +19,7 @@ use serde_json::Value;
 fn victim() -> Victim {
     let lab = Lab::new();
     // With files in hugepages, as in production.
-    lab.config(&NULL_PORTS.replace(", \"--in-memory\"", ""));
+    lab.config(&NULL_PORTS.replace(", hugepages: off", ""));
     Victim::of(lab)
 }
 

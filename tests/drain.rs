@@ -30,7 +30,7 @@ impl Beside {
         };
         lab.config(&format!(
             "version: 1
-dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+dpdk: {{ eal_args: [--no-pci], hugepages: off }}
 cores: {{ control: 0, workers: [1], idle: adaptive }}
 ports:
 {}{}qos: {{ profile: lossy }}

@@ -148,7 +148,7 @@ fn a_link_that_is_lost_is_lost_in_linux_too() {
     let lab = Lab::inside(net.space("dc"));
     lab.config(&format!(
         "version: 1
-dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"], link_wait: 1s }}
+dpdk: {{ eal_args: [--no-pci], hugepages: off, link_wait: 1s }}
 cores: {{ control: 0, workers: [1], idle: adaptive }}
 ports:
   - {{ name: wan0, device: 'net_tap0,iface=peer', mac: '02:00:00:00:01:02', mtu: 1500, addresses: [10.0.2.1/24] }}

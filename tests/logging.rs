@@ -28,7 +28,7 @@ ports:
   - { name: wan0, device: 'net_tap1,iface=wan0', mac: '02:00:00:00:01:02', mtu: 1500, addresses: [10.0.2.1/24], speed: 10G, npcc: { queues: [3], policy: npcc } }
 neighbors:
   - { address: 10.0.2.3, port: wan0, mac: '02:00:00:00:02:01' }
-dpdk: { eal_args: [--in-memory, --no-pci, '--log-level=lib.eal:debug'], link_wait: 2s }
+dpdk: { hugepages: off, eal_args: [--no-pci, '--log-level=lib.eal:debug'], link_wait: 2s }
 buffer: { pool: 16MB }
 qos: { profile: roce-semi-lossless }
 ";

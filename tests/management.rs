@@ -16,7 +16,7 @@ use npcc_testkit::wait;
 use serde_json::Value;
 
 const CONFIG: &str = "version: 1
-dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+dpdk: { eal_args: [--no-pci], hugepages: off }
 cores: { control: 0, workers: [1], idle: adaptive }
 ports:
   - { name: dc0, device: \"net_null0,no-rx=1\", addresses: [10.0.1.1/24] }

@@ -12,7 +12,7 @@ const OLD: &str = "7c7eca1";
 
 /// Configuration with ports named as those of the run that left the state.
 const PORTS: &str = "version: 1
-dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+dpdk: { eal_args: [--no-pci], hugepages: off }
 cores: { control: 0, workers: [1], idle: adaptive }
 ports:
   - { name: dc0, device: \"net_null0,no-rx=1\", addresses: [10.0.1.1/24] }

@@ -85,7 +85,7 @@ impl Manager {
     /// Kills the process and waits until the next is started.
     pub fn kill(&mut self) {
         self.order("kill");
-        assert_eq!(self.line("ended "), "-9");
+        assert_eq!(self.line("ended "), "-9", "{}", self.said());
         self.pid = self.started();
     }
 

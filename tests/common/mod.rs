@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use npcc_appliance::recorder::place;
 use npcc_appliance::report::model::Snapshot;
+use npcc_appliance::wiring::eal;
 pub use npcc_testkit::python::python;
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -30,7 +31,7 @@ use self::switch::Switch;
 
 /// Configuration whose ports need nothing from the machine and receive nothing.
 pub const NULL_PORTS: &str = "version: 1
-dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
+dpdk: { eal_args: [--no-pci], hugepages: off }
 cores: { control: 0, workers: [1], idle: adaptive }
 ports:
   - { name: dc0, device: \"net_null0,no-rx=1\", addresses: [10.0.1.1/24] }
@@ -108,7 +109,7 @@ impl Drop for Running {
     }
 }
 
-/// A folder that is removed at the end, with the recorders that killed switches left in `/dev/shm`.
+/// A folder that is removed at the end, with the recorders that killed switches left in `/dev/shm` and EAL's empty folder.
 pub struct Folder(TempDir);
 
 impl Deref for Folder {
@@ -122,7 +123,10 @@ impl Deref for Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         // Usually there is none.
-        let _ = std::fs::remove_file(place::shared(&self.0.path().join("switch.sock")));
+        let socket = self.0.path().join("switch.sock");
+        let _ = std::fs::remove_file(place::shared(&socket));
+        let prefix = eal::file_prefix(&socket.to_string_lossy());
+        let _ = std::fs::remove_dir(Path::new("/run/dpdk").join(prefix));
         let all = std::fs::read_dir("/dev/shm").into_iter().flatten();
         for path in all.flatten().map(|entry| entry.path()) {
             let ours = place::read(&path)

@@ -127,7 +127,7 @@ impl Rack {
 pub fn text(net: &Net, space: &Space, wan: &str, more: &str) -> String {
     format!(
         "version: 1
-dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+dpdk: {{ eal_args: [--no-pci], hugepages: off }}
 cores: {{ control: 0, workers: [1], idle: adaptive }}
 ports:
   - {{ name: dc0, device: \"{}\", mac: \"02:00:00:00:01:01\", addresses: [10.0.1.1/24, \"2001:db8:1::1/64\"] }}

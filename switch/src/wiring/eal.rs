@@ -134,8 +134,9 @@ fn devices(config: &Config) -> impl Iterator<Item = String> {
 }
 
 /// Returns the prefix of EAL's files, hugepages among them: always the same for a management socket, which no two switches use at a time,
-/// so that a start finds the files of the last run.
-fn file_prefix(socket: &str) -> String {
+/// so that a start finds the files of the last run. EAL's folder of that name in `/run/dpdk` outlives the switch.
+#[must_use]
+pub fn file_prefix(socket: &str) -> String {
     let path = std::path::absolute(socket).unwrap_or_else(|_| Path::new(socket).to_owned());
     // FNV-1a: short enough for EAL's own sockets, whose paths are limited to 107 bytes.
     let hash = path
