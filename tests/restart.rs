@@ -272,7 +272,7 @@ fn nothing_is_left_over_after_many_restarts() {
     // Use huge pages in files, as in production, from the first restart on.
     let file = rack.lab.path("switch.yaml");
     let text = std::fs::read_to_string(&file).unwrap();
-    let with_files = text.replace(", \"--in-memory\"", "");
+    let with_files = text.replace(", hugepages: off", "");
     assert_ne!(text, with_files);
     std::fs::write(&file, with_files).unwrap();
     let mut first = None;
