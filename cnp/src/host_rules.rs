@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use npcc_pipeline::units::Nanos;
 
 use crate::action::HostSet;
-use crate::host_response::ANSWERING;
 use crate::key::FlowKey;
 
 /// Operator's rules about hosts.
@@ -18,10 +17,8 @@ pub struct HostRules {
     pub deny: HostSet,
     /// Hosts whose CNPs are decided, counted and logged, but not sent.
     pub observe: HostSet,
-    /// Hosts whose cards, by the operator's word, answer CNPs and stay slow: they are believed to from their first CNP on.
+    /// Hosts whose cards, by the operator's word, answer CNPs: they have no trials.
     pub answering: HostSet,
-    /// Prior odds, to one, that another host responds; 0 is taken for 1.
-    pub prior: u16,
     /// Receivers with their network cards' shortest interval between CNPs; the first set that holds a receiver counts.
     pub cnp_intervals: Vec<(HostSet, Nanos)>,
 }
@@ -47,15 +44,6 @@ impl HostRules {
         let own = self.cnp_intervals.iter();
         let mut own = own.filter(|(hosts, _)| hosts.holds(receiver));
         own.next().map(|(_, interval)| *interval)
-    }
-
-    /// Prior odds, to one, that a host responds.
-    pub(crate) fn prior_of(&self, host: IpAddr) -> u16 {
-        if self.answering.holds(host) {
-            ANSWERING
-        } else {
-            self.prior
-        }
     }
 
     /// Returns true if the sender of a flow may be signalled.

@@ -36,7 +36,7 @@ impl FlowTracker {
         key.is_some() && key == self.connections.key(endpoint)
     }
 
-    pub(super) fn queue_index(&self, key: &QueueFlow) -> Option<usize> {
+    pub(crate) fn queue_index(&self, key: &QueueFlow) -> Option<usize> {
         let queue = *self
             .queue_of
             .get(key.egress.index())?

@@ -1,7 +1,6 @@
 //! Tracker of flows: processes records, reads byte counts, keeps flows, endpoints and pairing together.
 
 mod active;
-mod arrivals;
 mod cnp_effects;
 mod contributions;
 mod export;
@@ -24,18 +23,17 @@ use crate::dcqcn::Measure;
 use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
 use crate::holdings::Holdings;
-use crate::host_response::HostResponses;
 use crate::host_rtt::HostRtt;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
 use crate::pair::Evidence;
 use crate::pair::connections::ConnectionTable;
+use crate::responsiveness::HostVerdicts;
 use crate::source_check::{Routes, SourceCheck};
 use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
 use crate::table::{FlowTable, QueueList};
 use crate::uncounted::UncountedSlots;
-use arrivals::Arrivals;
 use xoffs::Xoffs;
 
 /// Maximum number of workers.
@@ -55,8 +53,6 @@ const PREFETCH_ABOVE: usize = 1_024;
 pub(crate) struct FlowTracker {
     /// Settings in force, also for the other parts of the control core.
     pub(crate) settings: Settings,
-    /// Arrivals by port.
-    pub(crate) arrivals: Arrivals,
     pub(crate) flows: FlowTable,
     pub(crate) connections: ConnectionTable,
     readers: ArrayVec<CacheReader, MAX_READERS>,
@@ -70,7 +66,9 @@ pub(crate) struct FlowTracker {
     unproven: Holdings,
     uncounted_slots: UncountedSlots,
     pub(crate) hosts: Hosts,
-    responses: HostResponses,
+    pub(crate) verdicts: HostVerdicts,
+    /// Flow whose host is due for a trial.
+    pub(crate) due_trial: Option<u32>,
     host_rtt: HostRtt,
     xoffs: Xoffs,
     pub(crate) status: Arc<NpccStatus>,
@@ -128,7 +126,8 @@ impl FlowTracker {
             unproven: Holdings::new(config.hash_seed),
             uncounted_slots: UncountedSlots::new(),
             hosts: Hosts::new(config.hash_seed),
-            responses: HostResponses::new(config.hash_seed),
+            verdicts: HostVerdicts::new(config.hash_seed),
+            due_trial: None,
             host_rtt: HostRtt::new(config.hash_seed),
             xoffs: Xoffs::new(),
             status,
@@ -137,7 +136,6 @@ impl FlowTracker {
             queue_of,
             paired: [0; Evidence::COUNT],
             window: config.window(),
-            arrivals: Arrivals::new(&settings.port_rates),
             measure: Measure::new(settings.feedback, period),
             tick: config.tick,
             records_per_tick: config.records_per_tick,
@@ -156,9 +154,6 @@ impl FlowTracker {
     pub(crate) fn reconfigure(&mut self, settings: Settings, period: Nanos) {
         self.check.reconfigure(settings.source_sides);
         self.measure = Measure::new(settings.feedback, period);
-        if self.settings.port_rates != settings.port_rates {
-            self.arrivals = Arrivals::new(&settings.port_rates);
-        }
         self.watched = settings.watched_ports();
         self.settings = settings;
     }
@@ -171,6 +166,11 @@ impl FlowTracker {
     /// Records that the senders behind these ports are paused in this priority now: nothing is learned from their flows' response.
     pub(crate) fn record_xoff(&mut self, ports: u32, priority: Priority, now: Nanos) {
         self.xoffs.note(ports, priority, now);
+    }
+
+    /// Time at which the senders behind this port were last paused in this priority.
+    pub(crate) fn paused(&self, port: PortId, priority: Priority) -> Nanos {
+        self.xoffs.of(port, priority)
     }
 
     /// Attaches a worker's cache; returns `false` if there are too many.

@@ -161,12 +161,12 @@ impl Rig {
     }
 
     /// Strikes a frame of this slot's flow; returns true if the strike is owed to its sender.
-    pub(crate) fn owes(&mut self, slot: FlowSlot, hard: bool) -> bool {
+    pub(crate) fn owes(&mut self, slot: FlowSlot) -> bool {
         let meta = Meta {
             slot,
             ..Meta::of(1_082, DC, WAN, QUEUE)
         };
-        self.cache.owe(&meta, hard)
+        self.cache.owe(&meta)
     }
 
     /// Returns true if the next frame of this slot's flow carries a returned strike.

@@ -101,7 +101,6 @@ fn hosts(check: &mut Check<'_>) {
         deny,
         observe,
         answering,
-        prior: _,
         cnp_intervals,
     } = &check.file.npcc.hosts;
     let lists = [

@@ -248,7 +248,6 @@ impl Engine {
                 entered: Some(path.counters().of(port).queues[priority.index()].entered()),
             }
         };
-        core.count_arrivals(now, |port| path.counters().of(port).rx.bytes.get());
         core.run_call_within(now, &clock, level, &mut |order: CnpRequest| {
             let (port, frame) = build(fib, &order).ok_or(Suppressed::NoNeighbor)?;
             if making.len() >= RING {

@@ -170,7 +170,6 @@ impl<C: Now> ControlLoop<C> {
             injector.set_cnp_header(header, priority);
         });
         injector.refresh();
-        core.count_arrivals(now, |port| received_bytes(counters, port));
         let state_of =
             |port: PortId, priority: Priority| queue_state(counters, port, priority, now);
         let mut out = InjectorSink {
@@ -215,12 +214,6 @@ impl CnpSink for InjectorSink<'_> {
 fn sleep(time: Nanos, scale: f64) {
     let real = Duration::try_from_secs_f64(real(time.0) * scale / 1e9);
     std::thread::sleep(real.unwrap_or(Duration::from_millis(1)));
-}
-
-/// Returns the bytes received by a port, over all workers.
-fn received_bytes(workers: &[Arc<Counters>], port: PortId) -> u64 {
-    let ports = workers.iter().filter_map(|all| all.port(port.index()));
-    ports.map(|port| port.rx.bytes.get()).sum()
 }
 
 /// Returns the times at which a queue last rose to `shallow` and to `hard`.

@@ -111,7 +111,6 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
         deny,
         observe,
         answering,
-        prior,
         cnp_intervals,
     } = hosts;
     // The longest prefix comes first: the first that contains a receiver counts.
@@ -123,7 +122,6 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
         deny: set(deny),
         observe: set(observe),
         answering: set(answering),
-        prior: prior.short(),
         cnp_intervals: intervals.into_iter().map(interval).collect(),
     }
 }

@@ -60,6 +60,9 @@ pub(super) fn switch(
         let (cache, reader) = FlowCache::new(16_384, watched, 65_536, seed);
         let mut core = ControlCore::new(&control(scenario, case, ports, watched, seed));
         core.attach(reader);
+        if scenario.imperfections.trials_at_once {
+            core.try_hosts_at_once();
+        }
         if matches!(case.start, Start::Reported(_)) {
             core.know_routes(Box::new(Anywhere));
         }

@@ -2,63 +2,64 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{HOSTS, HostState, Responsiveness};
+use npcc_pipeline::units::Nanos;
+
+use super::{HOSTS, HostState, Responsiveness, Unmeasured};
 use crate::key::{Bits, low32};
-use crate::response::Unmeasured;
 use crate::seqlock::SeqCell;
 
-const WORDS: usize = 7;
+const WORDS: usize = 8;
 const LIVE: u64 = 1;
 const V6: u64 = 2;
 
-/// Responsiveness of one host.
+/// Responsiveness of one host, and its trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HostResponse {
+pub struct HostVerdict {
     /// Address of the host.
     pub address: IpAddr,
-    /// Responsiveness class of the host.
+    /// Responsiveness of the host.
     pub responsiveness: Responsiveness,
-    /// Natural logarithm of its odds of responding, in thousandths.
-    pub odds: i32,
-    /// Number of measurements that spoke for it: its flow slowed down and stayed slow.
-    pub worked: u32,
-    /// Number of measurements that spoke against it.
-    pub ineffective: u32,
-    /// Number of failed measurements, by [`Unmeasured`].
+    /// Number of trials that it passed: its flow slowed down to less than half.
+    pub passed: u32,
+    /// Number of trials that it failed.
+    pub failed: u32,
+    /// Time of the first failed trial since it passed one; zero if there was none.
+    pub failing_since: Nanos,
+    /// Number of trials without a result, by [`Unmeasured`].
     pub unmeasured: [u32; Unmeasured::COUNT],
 }
 
 /// The readers' side of the table of hosts' responsiveness.
 #[derive(Debug)]
-pub struct HostResponseView {
+pub struct HostVerdictView {
     cells: Box<[SeqCell<WORDS>]>,
 }
 
-impl Default for HostResponseView {
-    fn default() -> HostResponseView {
-        HostResponseView {
+impl Default for HostVerdictView {
+    fn default() -> HostVerdictView {
+        HostVerdictView {
             cells: (0..HOSTS).map(|_| SeqCell::new()).collect(),
         }
     }
 }
 
-impl HostResponseView {
-    /// All hosts with a measurement, or listed by the operator as answering.
-    pub fn hosts(&self) -> impl Iterator<Item = HostResponse> + '_ {
+impl HostVerdictView {
+    /// All hosts that had a trial, or are listed by the operator as answering.
+    pub fn hosts(&self) -> impl Iterator<Item = HostVerdict> + '_ {
         self.cells.iter().filter_map(|cell| {
-            let [meta, high, low, counts, a, b, c] = cell.read()?;
+            let [meta, high, low, counts, since, a, b, c] = cell.read()?;
             let address = if meta & V6 == 0 {
                 IpAddr::V4(Ipv4Addr::from(low32(low)))
             } else {
                 IpAddr::V6(Ipv6Addr::from(u128::from(high) << 64 | u128::from(low)))
             };
             let responsiveness = usize::try_from(meta >> 8 & 0xff).ok()?;
-            (meta & LIVE != 0).then(|| HostResponse {
+            (meta & LIVE != 0).then(|| HostVerdict {
                 address,
                 responsiveness: Responsiveness::from_index(responsiveness).unwrap_or_default(),
-                worked: low32(counts),
-                ineffective: low32(counts >> 32),
-                odds: low32(c >> 32).cast_signed(),
+                passed: low32(counts),
+                failed: low32(counts >> 32),
+                failing_since: Nanos(since),
                 unmeasured: [a, a >> 32, b, b >> 32, c].map(low32),
             })
         })
@@ -77,11 +78,13 @@ impl HostResponseView {
         let [high, low] = address;
         let responsiveness = (state.responsiveness().index() as u64) << 8;
         let meta = LIVE | if ipv6 { V6 } else { 0 } | responsiveness;
-        let counts = u64::from(state.worked) | u64::from(state.ineffective) << 32;
+        let counts = u64::from(state.passed) | u64::from(state.ineffective) << 32;
+        let since = if state.failed > 0 {
+            state.failing_since.0
+        } else {
+            0
+        };
         let [a, b, c, d, e] = state.unmeasured.map(u64::from);
-        let odds = u64::from(state.odds().cast_unsigned());
-        let unmeasured = [a | b << 32, c | d << 32, e | odds << 32];
-        let [first, second, third] = unmeasured;
-        cell.write(&[meta, high, low, counts, first, second, third]);
+        cell.write(&[meta, high, low, counts, since, a | b << 32, c | d << 32, e]);
     }
 }
