@@ -78,7 +78,7 @@ fn no_host_that_obeys_is_unresponsive() {
         trials[0], trials[1]
     );
     assert!(
-        trials[0] > 10 && trials[1] * 100 <= trials[0],
+        trials[0] >= 5 && trials[1] * 100 <= trials[0],
         "{trials:?}: {failures:#?}"
     );
 }

@@ -38,14 +38,13 @@ impl ControlCore {
         now: Nanos,
     ) -> Eligible<'a> {
         self.find_far_part(queue, contributors);
-        self.tracker.verdicts.begin_round(now);
         let (mut known, mut all) = (0, 0);
         for at in 0..contributors.len() {
             let Some((bytes, index)) = contributors.get(at).copied() else {
                 break;
             };
             let host = self.tracker.remember_host(index);
-            self.tracker.verdicts.add(host, bytes);
+            self.tracker.verdicts.add(host, bytes, now);
             match self.refused(index, now) {
                 None => {
                     contributors.swap(at, all);

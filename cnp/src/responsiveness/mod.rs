@@ -25,6 +25,8 @@ pub use view::{HostVerdict, HostVerdictView};
 const HOSTS: usize = 4_096;
 /// Time for which a host must have been signalled before its first trial.
 const SUSPECTED: Nanos = Nanos::from_millis(500);
+/// Time over which the bytes of hosts are compared.
+const PERIOD: Nanos = Nanos::from_millis(100);
 /// Longest pause between two CNPs to a host that is signalled all the time.
 const PAUSE: Nanos = Nanos::from_millis(100);
 /// Number of failed trials in a row from which a host is unresponsive.
@@ -102,8 +104,9 @@ struct HostState {
     ineffective: u32,
     /// Number of trials without a result, by reason.
     unmeasured: [u32; Unmeasured::COUNT],
-    /// Bytes that its flows put into a queue in a window, added up in the round of this number.
+    /// Bytes that its flows put into congested queues, as sampled in the period of this number, and in the last before it with any.
     sum: (u64, u64),
+    last: (u64, u64),
 }
 
 impl HostState {
@@ -163,16 +166,17 @@ impl HostState {
 pub(crate) struct HostVerdicts {
     map: FixedMap<(Bits, bool), HostState>,
     times: Times,
-    /// Hosts and bytes of a round.
-    round: Round,
+    /// Present period, and the one before.
+    period: Period,
+    last: Period,
 }
 
-/// Number of hosts in a round, and bytes of all of them.
+/// Hosts that contributed to congested queues in a period, and the bytes of all of them.
 #[derive(Debug, Clone, Copy, Default)]
-struct Round {
-    /// Number of rounds until this one.
+struct Period {
+    /// Number of periods until this one.
     number: u64,
-    at: Nanos,
+    began: Nanos,
     hosts: u64,
     bytes: u64,
 }
@@ -196,7 +200,11 @@ impl HostVerdicts {
         HostVerdicts {
             map: FixedMap::new(HOSTS, seed),
             times: Times::DEFAULT,
-            round: Round::default(),
+            period: Period {
+                number: 2,
+                ..Period::default()
+            },
+            last: Period::default(),
         }
     }
 
@@ -250,39 +258,40 @@ impl HostVerdicts {
         place
     }
 
-    /// Begins a round, to which [`HostVerdicts::add`] adds the bytes of its contributors.
-    pub(crate) const fn begin_round(&mut self, now: Nanos) {
-        self.round = Round {
-            number: self.round.number + 1,
-            at: now,
-            hosts: 0,
-            bytes: 0,
-        };
-    }
-
-    /// Adds the bytes that a contributor of the host at `place` put into the queue of the round.
-    pub(crate) fn add(&mut self, place: u32, bytes: u64) {
+    /// Adds the bytes that a contributor of the host at `place` put into its queue in a window.
+    pub(crate) fn add(&mut self, place: u32, bytes: u64, now: Nanos) {
         let Some(state) = self.map.get_mut(place) else {
             return;
         };
-        if state.sum.0 != self.round.number {
-            state.sum = (self.round.number, 0);
-            self.round.hosts += 1;
+        if now.since(self.period.began) >= PERIOD {
+            self.last = self.period;
+            self.period = Period {
+                number: self.last.number + 1,
+                began: now,
+                hosts: 0,
+                bytes: 0,
+            };
+        }
+        if state.sum.0 != self.period.number {
+            state.last = state.sum;
+            state.sum = (self.period.number, 0);
+            self.period.hosts += 1;
         }
         state.sum.1 = state.sum.1.saturating_add(bytes);
-        self.round.bytes = self.round.bytes.saturating_add(bytes);
+        self.period.bytes = self.period.bytes.saturating_add(bytes);
     }
 
-    /// Records that the host at `place` is signalled; returns true if a trial is due. Only a host that takes a quarter more than the average one of the
-    /// round is ever put to a trial: another may be held at the lowest rate of its card.
+    /// Records that the host at `place` is signalled; returns true if a trial is due. Only a host that took a quarter more than the average one in the
+    /// period before is ever put to a trial: another may be held at the lowest rate of its card.
     pub(crate) fn note_signalled(&mut self, place: u32, now: Nanos) -> bool {
-        let round = self.round;
         let Some(state) = self.map.get_mut(place) else {
             return false;
         };
-        let takes_more =
-            round.hosts == 1 || state.sum.1.saturating_mul(round.hosts) / 5 >= round.bytes / 4;
-        let is_heavy = state.sum.0 == round.number && round.at == now && takes_more;
+        let (number, bytes) = state.last;
+        let takes_more = self.last.hosts == 1
+            || bytes.saturating_mul(self.last.hosts) / 5 >= self.last.bytes / 4;
+        let is_heavy =
+            number == self.last.number && takes_more || self.times.suspected == Nanos::ZERO;
         let is_judged = state.responsiveness().is_unresponsive();
         (is_heavy || is_judged) && state.note_signalled(self.times, now)
     }
@@ -298,8 +307,12 @@ impl HostVerdicts {
         let host = host(flow);
         let place = self.map.find(&host).unwrap_or(u32::MAX);
         if let Some(state) = self.map.get_mut(place) {
+            let before = state.responsiveness().is_unresponsive();
             state.learn(outcome, self.times, now);
             view.show(place, host, state);
+            if before != state.responsiveness().is_unresponsive() {
+                view.changed();
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use npcc_pipeline::counters::Gauge;
 use npcc_pipeline::units::Nanos;
 
 use super::{HOSTS, HostState, Responsiveness, Unmeasured};
@@ -33,12 +34,15 @@ pub struct HostVerdict {
 #[derive(Debug)]
 pub struct HostVerdictView {
     cells: Box<[SeqCell<WORDS>]>,
+    /// Number of verdicts until now, and of those taken back.
+    changes: Gauge,
 }
 
 impl Default for HostVerdictView {
     fn default() -> HostVerdictView {
         HostVerdictView {
             cells: (0..HOSTS).map(|_| SeqCell::new()).collect(),
+            changes: Gauge::default(),
         }
     }
 }
@@ -63,6 +67,17 @@ impl HostVerdictView {
                 unmeasured: [a, a >> 32, b, b >> 32, c].map(low32),
             })
         })
+    }
+
+    /// Number of times that a host became unresponsive or ceased to be: what [`HostVerdictView::hosts`] says of hosts that are is the same as long as this is.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+
+    /// Records that a host became unresponsive or ceased to be; to be called once that is shown.
+    pub(super) fn changed(&self) {
+        self.changes.set(self.changes.get() + 1);
     }
 
     pub(super) fn forget(&self, place: u32) {
