@@ -134,6 +134,12 @@ impl Card {
 
 /// Outcome of a trial of a flow that uses `share` of its card's rate, at `rate` in bytes a millisecond, which loses CNPs by `lost` of 256 and has them
 /// after `delay` us; of a deaf one if there is no card.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "bytes and times of less than a second"
+)]
 fn trial(
     card: Option<bool>,
     (share, rate): (f64, f64),

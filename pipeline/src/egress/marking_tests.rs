@@ -7,7 +7,6 @@ use crate::egress::ecn::CERTAIN;
 use crate::frame::{FlowSlot, HeapFrame};
 use crate::units::{PortId, Priority};
 
-const HARD: u64 = 50_000;
 const RED: Red = Red {
     kmin: 10_000,
     kmax: 40_000,
