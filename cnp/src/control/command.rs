@@ -59,6 +59,28 @@ pub enum Refused {
     /// The queue is not watched.
     #[display("NPCC does not watch this queue")]
     UnknownQueue,
+    /// A CNP would have no way to its host.
+    #[display("no CNP can leave: {_0}")]
+    NoPath(NoPath),
+    /// The ring to the worker of the egress port is full.
+    #[display("the ring of CNPs to the worker of the egress port is full: send fewer")]
+    RingFull,
+}
+
+/// Reason why no CNP can reach a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display, derive_more::Error)]
+pub enum NoPath {
+    /// No route matches the address.
+    #[display("there is no route to the sender; add one (npcc-switch show routes)")]
+    NoRoute,
+    /// The neighbor's MAC address is not known.
+    #[display(
+        "the neighbor on the route to the sender is not resolved; see npcc-switch show neighbors"
+    )]
+    Unresolved,
+    /// The route leads to the switch itself, or drops what takes it.
+    #[display("the route to the sender leads to no neighbor; see npcc-switch show routes")]
+    NotForwarded,
 }
 
 impl ControlCore {

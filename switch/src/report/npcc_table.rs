@@ -163,6 +163,7 @@ fn sent(npcc: &Npcc) -> Vec<Total> {
     vec![
         ("CNPs sent", cnps),
         ("suppressed", list(npcc.cnps_suppressed.each_named())),
+        ("ordered", thousands(npcc.control.ordered)),
         ("reaction", reaction("shallow", npcc.reaction_us)),
         ("", reaction("hard", npcc.reaction_hard_us)),
     ]
