@@ -37,7 +37,6 @@ pub mod policy;
 mod reaction_point;
 pub mod response;
 pub mod sample;
-mod seqlock;
 pub mod source_check;
 mod source_limit;
 pub mod status;
@@ -45,6 +44,8 @@ pub mod table;
 mod tracker;
 pub mod uncounted;
 mod window;
+
+pub(crate) use npcc_pipeline::seqlock;
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -130,6 +130,16 @@ impl ControlCore {
             caps.reconfigure(&new, now);
         }
         new.queues = queues;
+        let moved_to = new.hosts.unresponsive;
+        if let Some(moved) = &self.moved
+            && moved_to != self.tracker.settings.hosts.unresponsive
+        {
+            moved.clear();
+            moved_to
+                .priority()
+                .into_iter()
+                .for_each(|queue| moved.set_priority(queue));
+        }
         self.tracker.reconfigure(new, self.period);
         self.show_actions();
         Ok(())

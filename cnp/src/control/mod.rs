@@ -30,6 +30,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
+use npcc_pipeline::moved_hosts::MovedHosts;
 use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::admission::CnpCaps;
@@ -74,6 +75,7 @@ pub struct ControlCore {
     strikes_owed: bool,
     reads_per_tick: usize,
     cnps_per_tick: usize,
+    moved: Option<Arc<MovedHosts>>,
 }
 
 impl ControlCore {
@@ -118,6 +120,7 @@ impl ControlCore {
             next_in: None,
             strikes_owed: false,
             cnps_per_tick: config.cnps_per_tick.max(1),
+            moved: config.moved.clone(),
         };
         core.show_actions();
         core
@@ -148,6 +151,13 @@ impl ControlCore {
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.tracker.settings
+    }
+
+    /// Table of moved hosts, if hosts that do not respond are to be moved.
+    #[must_use]
+    pub fn moved_hosts(&self) -> Option<&MovedHosts> {
+        let moves = self.tracker.settings.hosts.unresponsive.priority();
+        self.moved.as_deref().filter(|_| moves.is_some())
     }
 
     /// Counters and gauges for readers on other threads.
@@ -202,6 +212,10 @@ mod tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod guard_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod moved_tests;
 
 #[cfg(test)]
 #[cfg(not(loom))]
