@@ -131,14 +131,11 @@ impl ControlCore {
         }
         new.queues = queues;
         let moved_to = new.hosts.unresponsive;
-        if let Some(moved) = &self.moved
-            && moved_to != self.tracker.settings.hosts.unresponsive
-        {
-            moved.clear();
-            moved_to
-                .priority()
-                .into_iter()
-                .for_each(|queue| moved.set_priority(queue));
+        if moved_to != self.tracker.settings.hosts.unresponsive {
+            self.moved.clear();
+            if let Some(queue) = moved_to.priority() {
+                self.moved.set_priority(queue);
+            }
         }
         self.tracker.reconfigure(new, self.period);
         self.show_actions();

@@ -1,8 +1,5 @@
 //! Configuration of one switch's control core: its initial [`Settings`], and the values fixed at the start.
 
-use std::sync::Arc;
-
-use npcc_pipeline::moved_hosts::MovedHosts;
 use npcc_pipeline::units::Nanos;
 
 pub use super::settings::{EcnMode, Gate, Settings, WatchedQueueConfig};
@@ -37,8 +34,6 @@ npcc_pipeline::defaults! {
         /// Time from the start of a call after which it starts no more work (default 60 us, at least two ticks). Records have half of it; queues at
         /// `hard` and strikes have twice as long. Each worker's records and one queue below `hard` get a turn in every call.
         pub deadline: Nanos = Nanos::from_micros(60),
-        /// Table of moved hosts, which the workers read; without one no host is moved.
-        pub moved: Option<Arc<MovedHosts>> = None,
         /// Seed of the hash tables. It should differ from start to start, so that nobody can aim at one hash bucket.
         pub hash_seed: u64 = 0,
     }

@@ -75,7 +75,7 @@ pub struct ControlCore {
     strikes_owed: bool,
     reads_per_tick: usize,
     cnps_per_tick: usize,
-    moved: Option<Arc<MovedHosts>>,
+    moved: Arc<MovedHosts>,
 }
 
 impl ControlCore {
@@ -120,7 +120,9 @@ impl ControlCore {
             next_in: None,
             strikes_owed: false,
             cnps_per_tick: config.cnps_per_tick.max(1),
-            moved: config.moved.clone(),
+            moved: Arc::new(MovedHosts::new(
+                settings.hosts.unresponsive.priority().unwrap_or_default(),
+            )),
         };
         core.show_actions();
         core
@@ -153,11 +155,11 @@ impl ControlCore {
         &self.tracker.settings
     }
 
-    /// Table of moved hosts, if hosts that do not respond are to be moved.
+    /// Table of moved hosts, which the workers read. Only the thread of this core may change it, and only while
+    /// [`HostRules::unresponsive`](crate::host_rules::HostRules::unresponsive) names their queue.
     #[must_use]
-    pub fn moved_hosts(&self) -> Option<&MovedHosts> {
-        let moves = self.tracker.settings.hosts.unresponsive.priority();
-        self.moved.as_deref().filter(|_| moves.is_some())
+    pub const fn moved_hosts(&self) -> &Arc<MovedHosts> {
+        &self.moved
     }
 
     /// Counters and gauges for readers on other threads.

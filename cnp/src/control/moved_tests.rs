@@ -1,8 +1,6 @@
 //! Tests of flows of moved hosts: they stay known with the watched queue that they came from, and have no part in its depth.
 
-use std::sync::Arc;
-
-use npcc_pipeline::moved_hosts::{HostAddress, MovedHosts};
+use npcc_pipeline::moved_hosts::HostAddress;
 use npcc_pipeline::units::{Nanos, Priority};
 
 use crate::control::config::ControlConfig;
@@ -14,16 +12,13 @@ const LOOK: Nanos = Nanos::from_micros(20);
 const QPS: (u32, u32) = (0x1_0018, 0x11);
 const MOVED: Priority = Priority::new(5);
 
-fn moving() -> (ControlConfig, Arc<MovedHosts>) {
-    let table = Arc::new(MovedHosts::new(MOVED));
-    let mut config = with(LOOK, |settings| {
+fn moving() -> ControlConfig {
+    with(LOOK, |settings| {
         settings.hosts = HostRules {
             unresponsive: Unresponsive::Queue(MOVED),
             ..HostRules::default()
         };
-    });
-    config.moved = Some(Arc::clone(&table));
-    (config, table)
+    })
 }
 
 /// Priorities of the flows that the table shows.
@@ -51,8 +46,7 @@ fn send(rig: &mut Rig) -> usize {
 
 #[test]
 fn a_flow_of_a_moved_host_stays_known_and_contributes_nothing_to_the_watched_queue() {
-    let (config, _table) = moving();
-    let mut rig = warm(1, &config);
+    let mut rig = warm(1, &moving());
     assert_eq!(send(&mut rig), 1);
     rig.queue = MOVED;
     rig.now += Nanos::from_millis(1);
@@ -81,10 +75,10 @@ fn a_flow_of_a_moved_host_stays_known_and_contributes_nothing_to_the_watched_que
 /// Flows of the old priority would stay in a list from which nothing takes them.
 #[test]
 fn other_treatment_takes_all_hosts_back_and_their_flows_off_the_lists() {
-    let (config, table) = moving();
-    let mut rig = warm(4, &config);
+    let mut rig = warm(4, &moving());
+    let table = rig.core.moved_hosts().clone();
     let host = HostAddress::from(std::net::IpAddr::from([10, 0, 1, 3]));
-    assert!(rig.core.moved_hosts().is_some_and(|moved| moved.add(host)));
+    assert!(table.add(host) && table.priority() == MOVED);
     rig.queue = MOVED;
     for flow in 0..4 {
         rig.out(&data(QPS.0 + flow, QPS.1 + flow));
@@ -102,7 +96,7 @@ fn other_treatment_takes_all_hosts_back_and_their_flows_off_the_lists() {
     assert!(table.holds(host));
     rig.configure(|settings| settings.hosts.unresponsive = Unresponsive::Mark)
         .unwrap();
-    assert!(table.hosts().is_empty() && rig.core.moved_hosts().is_none());
+    assert!(table.hosts().is_empty());
     for _ in 0..8 {
         rig.tick(Nanos::from_millis(700), 0);
     }

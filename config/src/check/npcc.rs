@@ -103,6 +103,7 @@ fn hosts(check: &mut Check<'_>) {
         answering,
         prior: _,
         cnp_intervals,
+        unresponsive: _,
     } = &check.file.npcc.hosts;
     let lists = [
         ("allow", allow),

@@ -41,7 +41,7 @@ pub use record::Sample;
 use switch::Switch;
 
 /// Priority of acknowledgements and CNPs.
-const CONTROL: u8 = 6;
+pub(crate) const CONTROL: u8 = 6;
 /// Interval at which retransmission timeouts are checked.
 const EXPIRE: Nanos = Nanos::from_millis(1);
 
@@ -301,3 +301,5 @@ impl Engine {
 
 #[cfg(test)]
 mod card_tests;
+#[cfg(test)]
+mod moved_tests;
