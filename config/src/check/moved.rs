@@ -75,7 +75,7 @@ fn obstacle(file: &File, queue: PriorityId) -> Option<String> {
 #[cfg(test)]
 mod tests {
     /// Returns the text of the errors of a configuration whose unresponsive hosts are moved to `queue`; `more` are further keys.
-    fn refusal(queue: u8, more: &str) -> String {
+    fn errors_of(queue: u8, more: &str) -> String {
         let text = format!(
             "npcc: {{ hosts: {{ unresponsive: {{ queue: {queue} }} }} }}\n{more}\nports:\n  - {{ name: dc0, device: net_null0, addresses: [10.0.1.1/24] }}\n  - {{ name: wan0, device: net_null1, speed: 10G, npcc: {{ queues: [3, 4] }}, addresses: [10.0.12.1/24] }}\n"
         );
@@ -106,14 +106,14 @@ mod tests {
                 "queue 5 has the packets with PCP 4",
             ),
         ] {
-            let text = refusal(queue, more);
+            let text = errors_of(queue, more);
             assert!(text.contains(said), "{queue} {more}: {text}");
             let free = if queue == 5 { 2 } else { 5 };
             assert!(text.contains(&format!("such as {free}")), "{text}");
         }
-        assert_eq!(refusal(5, lossy), "");
+        assert_eq!(errors_of(5, lossy), "");
         assert_eq!(
-            refusal(
+            errors_of(
                 2,
                 "qos: { profile: lossy, priorities: { 2: { weight: 7 } } }"
             ),

@@ -19,7 +19,6 @@ use npcc_config::units::{BitRate, Bytes, Length, Nanos};
 use npcc_pipeline::units::Priority;
 use serde::Deserialize;
 
-use crate::engine::CONTROL;
 use crate::host::np::WithinInterval;
 use crate::host::params::Sender;
 use crate::host::rc::Recovery;
@@ -420,7 +419,9 @@ impl Scenario {
             ));
         }
         let moved = self.unresponsive.queue().map(|queue| queue.byte());
-        if let Some(queue) = moved.filter(|queue| [0, CONTROL].contains(queue) || known(*queue)) {
+        if let Some(queue) =
+            moved.filter(|queue| [0, wire::CONTROL_TOS >> 5].contains(queue) || known(*queue))
+        {
             return Err(format!(
                 "unresponsive: queue {queue} has other traffic; write 1, 2, 5 or 7"
             ));
