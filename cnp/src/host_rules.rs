@@ -3,10 +3,31 @@
 
 use std::net::IpAddr;
 
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Nanos, Priority};
 
 use crate::action::HostSet;
 use crate::key::FlowKey;
+
+/// Treatment of hosts that do not respond to CNPs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unresponsive {
+    /// Their flows stay in their queue, and keep ordinary ECN marking.
+    #[default]
+    Mark,
+    /// Their flows are moved to the queue of this priority.
+    Queue(Priority),
+}
+
+impl Unresponsive {
+    /// Returns the priority of moved hosts, if hosts are moved.
+    #[must_use]
+    pub const fn priority(self) -> Option<Priority> {
+        match self {
+            Unresponsive::Mark => None,
+            Unresponsive::Queue(priority) => Some(priority),
+        }
+    }
+}
 
 /// Operator's rules about hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,6 +42,8 @@ pub struct HostRules {
     pub answering: HostSet,
     /// Receivers with their network cards' shortest interval between CNPs; the first set that holds a receiver counts.
     pub cnp_intervals: Vec<(HostSet, Nanos)>,
+    /// Treatment of hosts that do not respond.
+    pub unresponsive: Unresponsive,
 }
 
 impl HostRules {

@@ -35,7 +35,6 @@ pub mod policy;
 pub mod response;
 pub mod responsiveness;
 pub mod sample;
-mod seqlock;
 pub mod source_check;
 mod source_limit;
 pub mod status;
@@ -43,6 +42,8 @@ pub mod table;
 mod tracker;
 pub mod uncounted;
 mod window;
+
+pub(crate) use npcc_pipeline::seqlock;
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -152,6 +152,13 @@ impl ControlCore {
             caps.reconfigure(&new, now);
         }
         new.queues = queues;
+        let moved_to = new.hosts.unresponsive;
+        if moved_to != self.tracker.settings.hosts.unresponsive {
+            self.moved.clear();
+            if let Some(queue) = moved_to.priority() {
+                self.moved.set_priority(queue);
+            }
+        }
         self.tracker.reconfigure(new, self.period);
         self.show_actions();
         Ok(())

@@ -127,7 +127,10 @@ impl ControlCore {
         self.signal_sender(flow, false, cause, 1, out)?;
         let cut = self.cut(flow, rate, now);
         let feedback = self.record_cnp_sent(flow, rate, now);
-        if let Some(queue) = self.queues.get_mut(queue) {
+        // A cut of a moved host's flow takes nothing off the watched queue.
+        if !self.tracker.is_moved(flow)
+            && let Some(queue) = self.queues.get_mut(queue)
+        {
             let round = RoundOutcome {
                 sent: 1,
                 cut,

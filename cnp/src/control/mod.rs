@@ -31,6 +31,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
+use npcc_pipeline::moved_hosts::MovedHosts;
 use npcc_pipeline::units::Nanos;
 
 use crate::admission::CnpCaps;
@@ -79,6 +80,7 @@ pub struct ControlCore {
     trial: Option<(QueueFlow, Trial)>,
     reads_per_tick: usize,
     cnps_per_tick: usize,
+    moved: Arc<MovedHosts>,
 }
 
 impl ControlCore {
@@ -124,6 +126,9 @@ impl ControlCore {
             strikes_owed: false,
             trial: None,
             cnps_per_tick: config.cnps_per_tick.max(1),
+            moved: Arc::new(MovedHosts::new(
+                settings.hosts.unresponsive.priority().unwrap_or_default(),
+            )),
         };
         core.show_actions();
         core
@@ -148,6 +153,13 @@ impl ControlCore {
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.tracker.settings
+    }
+
+    /// Table of moved hosts, which the workers read. Only the thread of this core may change it, and only while
+    /// [`HostRules::unresponsive`](crate::host_rules::HostRules::unresponsive) names their queue.
+    #[must_use]
+    pub const fn moved_hosts(&self) -> &Arc<MovedHosts> {
+        &self.moved
     }
 
     /// Counters and gauges for readers on other threads.
@@ -202,6 +214,10 @@ mod tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod guard_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod moved_tests;
 
 #[cfg(test)]
 #[cfg(not(loom))]

@@ -235,7 +235,8 @@ impl FlowTracker {
         self.flows.publish(index);
     }
 
-    /// Fills `out` with the flows of a queue that put bytes in over the window, in any order.
+    /// Fills `out` with the flows of a queue that put bytes in over the window, in any order; without those of moved hosts, whose bytes are in
+    /// another queue.
     pub(crate) fn contributors(&mut self, queue: usize, now: Nanos, out: &mut Vec<(u64, u32)>) {
         out.clear();
         let Some(list) = self.lists.get(queue) else {
@@ -250,7 +251,7 @@ impl FlowTracker {
                 .flows
                 .get(index)
                 .map_or(0, |flow| flow.window.bytes(now, self.window));
-            if bytes > 0 {
+            if bytes > 0 && !self.is_moved(index) {
                 out.push((bytes, index));
             }
         }

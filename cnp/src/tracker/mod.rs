@@ -97,6 +97,29 @@ pub(crate) struct FlowTracker {
     shown_peer: u8,
 }
 
+/// Index of the watched queue by port and priority. Flows of moved hosts are listed with the first watched queue of their port: they share its
+/// weight, and came from it, or from the next.
+fn queue_of(settings: &Settings) -> [[u8; PRIORITIES]; MAX_PORTS] {
+    let mut all = [[UNWATCHED; PRIORITIES]; MAX_PORTS];
+    let mut set = |port: PortId, priority: Priority, index: u8| {
+        let port = all.get_mut(port.index());
+        let slot = port.and_then(|port| port.get_mut(priority.index()));
+        if let Some(slot) = slot.filter(|slot| **slot == UNWATCHED) {
+            *slot = index;
+        }
+    };
+    let queues = || (0..UNWATCHED).zip(&settings.queues);
+    for (index, queue) in queues() {
+        set(queue.port, queue.priority, index);
+    }
+    if let Some(moved) = settings.hosts.unresponsive.priority() {
+        for (index, queue) in queues() {
+            set(queue.port, moved, index);
+        }
+    }
+    all
+}
+
 impl FlowTracker {
     pub(crate) fn new(
         config: &ControlConfig,
@@ -104,13 +127,6 @@ impl FlowTracker {
         status: Arc<NpccStatus>,
     ) -> FlowTracker {
         let settings = config.settings.clone();
-        let mut queue_of = [[UNWATCHED; PRIORITIES]; MAX_PORTS];
-        for (index, queue) in (0..UNWATCHED).zip(&settings.queues) {
-            let port = queue_of.get_mut(queue.port.index());
-            if let Some(slot) = port.and_then(|port| port.get_mut(queue.priority.index())) {
-                *slot = index;
-            }
-        }
         FlowTracker {
             flows: FlowTable::new(config.flows, config.hash_seed),
             connections: ConnectionTable::new(config.ends, config.hash_seed),
@@ -133,7 +149,7 @@ impl FlowTracker {
             status,
             lists: vec![QueueList::EMPTY; settings.queues.len()].into_boxed_slice(),
             near_only: vec![true; settings.queues.len()].into_boxed_slice(),
-            queue_of,
+            queue_of: queue_of(&settings),
             paired: [0; Evidence::COUNT],
             window: config.window(),
             measure: Measure::new(settings.feedback, period),
@@ -155,6 +171,10 @@ impl FlowTracker {
         self.check.reconfigure(settings.source_sides);
         self.measure = Measure::new(settings.feedback, period);
         self.watched = settings.watched_ports();
+        if self.settings.hosts.unresponsive != settings.hosts.unresponsive {
+            self.unlist_moved();
+            self.queue_of = queue_of(&settings);
+        }
         self.settings = settings;
     }
 

@@ -102,6 +102,7 @@ fn hosts(check: &mut Check<'_>) {
         observe,
         answering,
         cnp_intervals,
+        unresponsive: _,
     } = &check.file.npcc.hosts;
     let lists = [
         ("allow", allow),

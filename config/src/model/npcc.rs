@@ -12,7 +12,7 @@ pub use npcc_pipeline::egress::marking::{EcnMode, UpstreamCe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Dscp, PriorityId};
+use super::{Dscp, PriorityId, Unresponsive};
 use crate::units::{Bytes, Count, Nanos, Percent, Prefix, Ranged, Threshold};
 
 npcc_pipeline::defaults! {
@@ -106,6 +106,9 @@ npcc_pipeline::defaults! {
         pub answering: Vec<Prefix> = Vec::new(),
         /// Receivers whose NICs use another minimum time between two CNPs than `cnp.interval`: `10.0.2.0/24: 50us`. The longest prefix applies.
         pub cnp_intervals: BTreeMap<Prefix, Nanos> = BTreeMap::new(),
+        /// Treatment of hosts that do not respond to CNPs: `mark` leaves their flows in the watched queue; `{ queue: PRIORITY }` moves them to a lossy
+        /// queue that nothing else uses, where they have the share of their number.
+        pub unresponsive: Unresponsive = Unresponsive::Mark,
     }
 }
 

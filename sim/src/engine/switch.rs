@@ -260,6 +260,8 @@ impl Engine {
             }
             Ok(())
         });
+        // A worker does so in its next iteration.
+        path.refresh();
         let next = (now + core.period()).max(clock());
         if cost.is_zero() {
             self.cnps_made(index, usize::MAX);
