@@ -49,6 +49,18 @@ impl HostAddress {
         HostAddress::of_words([low64(address >> 64), low64(address)], true)
     }
 
+    /// Returns the words, the high one first.
+    #[must_use]
+    pub const fn words(self) -> [u64; 2] {
+        self.words
+    }
+
+    /// Returns true for an IPv6 address.
+    #[must_use]
+    pub const fn is_v6(self) -> bool {
+        self.is_v6
+    }
+
     /// Returns the address.
     #[must_use]
     pub fn address(self) -> IpAddr {

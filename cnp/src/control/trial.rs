@@ -6,6 +6,7 @@ use super::ControlCore;
 use super::signal::Cause;
 use crate::action::Action;
 use crate::admission::{CnpSink, Suppressed};
+use crate::host_rules::Unresponsive;
 use crate::key::QueueFlow;
 use crate::policy::{Decision, QueueContext, Reason};
 use crate::responsiveness::trial::{SPACING, Step, Trial};
@@ -19,6 +20,8 @@ impl ControlCore {
 
     /// Takes a step of the trial that runs, or begins the one that is due. To be called at every call.
     pub(super) fn run_trial(&mut self, now: Nanos, out: &mut impl CnpSink) {
+        let view = &self.status.verdicts;
+        self.tracker.verdicts.move_back(&self.moved, now, view);
         let Some((key, mut trial)) = self.trial.take() else {
             self.trial = self.due_trial(now);
             return;
@@ -48,9 +51,14 @@ impl ControlCore {
         };
         match ended {
             None => self.trial = Some((key, trial)),
-            Some(outcome) => self
-                .tracker
-                .end_trial((index, &key.key), outcome, trial.cnps, now),
+            Some(outcome) => {
+                let flow = (index, &key.key);
+                self.tracker.end_trial(flow, outcome, trial.cnps, now);
+                if self.tracker.settings.hosts.unresponsive != Unresponsive::Mark {
+                    let verdicts = &mut self.tracker.verdicts;
+                    verdicts.move_certain(&key.key, &self.moved, now, &self.status.verdicts);
+                }
+            }
         }
     }
 

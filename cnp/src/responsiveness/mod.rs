@@ -14,6 +14,7 @@
 pub(crate) mod trial;
 mod view;
 
+use npcc_pipeline::moved_hosts::{HostAddress, MovedHosts};
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
@@ -35,6 +36,8 @@ const FAILURES: u32 = 5;
 const AGAIN: Nanos = Nanos::from_millis(200);
 /// Time for which the first failure must be past for the host to be moved, and after which its trials become rare.
 const CERTAIN: Nanos = Nanos::from_millis(10_000);
+/// Limits of the time for which a host is moved, doubled by each move.
+const MOVED: (Nanos, Nanos) = (Nanos::from_millis(60_000), Nanos::from_millis(3_600_000));
 /// Limits of the time from a passed trial to the next, doubled by each: a trial costs the host about 25 ms.
 const TRUST: (Nanos, Nanos) = (Nanos::from_millis(10_000), Nanos::from_millis(3_600_000));
 
@@ -47,6 +50,8 @@ named! {
         Unknown = "unknown",
         /// It failed its latest trials: its flows get the CNPs of no policy.
         Unresponsive = "unresponsive",
+        /// It is unresponsive, and its frames are in the queue for such hosts.
+        Moved = "moved",
         /// It passed its latest trial, or the operator says so.
         Responsive = "answers",
     }
@@ -55,7 +60,7 @@ named! {
 impl Responsiveness {
     /// Returns true if the host is unresponsive.
     pub(crate) const fn is_unresponsive(self) -> bool {
-        matches!(self, Responsiveness::Unresponsive)
+        matches!(self, Responsiveness::Unresponsive | Responsiveness::Moved)
     }
 }
 
@@ -107,11 +112,16 @@ struct HostState {
     /// Bytes that its flows put into congested queues, as sampled in the period of this number, and in the last before it with any.
     sum: (u64, u64),
     last: (u64, u64),
+    /// Time at which it is moved back, and the time for which it was moved last.
+    moved_until: Option<Nanos>,
+    moved_for: Nanos,
 }
 
 impl HostState {
     const fn responsiveness(&self) -> Responsiveness {
-        if self.failed >= FAILURES {
+        if self.moved_until.is_some() {
+            Responsiveness::Moved
+        } else if self.failed >= FAILURES {
             Responsiveness::Unresponsive
         } else if self.is_listed || self.passed > 0 && self.failed == 0 {
             Responsiveness::Responsive
@@ -128,6 +138,11 @@ impl HostState {
         // A host that failed its latest trial is suspected already.
         let is_suspected = self.failed > 0 || now.since(since) >= times.suspected;
         !self.is_listed && now >= self.next && is_suspected
+    }
+
+    /// Returns true if it failed every trial for [`CERTAIN`].
+    fn is_certain(&self, now: Nanos) -> bool {
+        self.failed >= FAILURES && now.since(self.failing_since) >= CERTAIN
     }
 
     fn learn(&mut self, outcome: Outcome, times: Times, now: Nanos) {
@@ -147,7 +162,7 @@ impl HostState {
                 self.failed = self.failed.saturating_add(1);
                 self.ineffective = self.ineffective.saturating_add(1);
                 self.trust = Nanos::ZERO;
-                if now.since(self.failing_since) >= CERTAIN {
+                if self.is_certain(now) {
                     pause = TRUST.0;
                 }
             }
@@ -169,6 +184,8 @@ pub(crate) struct HostVerdicts {
     /// Present period, and the one before.
     period: Period,
     last: Period,
+    /// Earliest time at which a moved host is moved back.
+    next_back: Nanos,
 }
 
 /// Hosts that contributed to congested queues in a period, and the bytes of all of them.
@@ -205,6 +222,7 @@ impl HostVerdicts {
                 ..Period::default()
             },
             last: Period::default(),
+            next_back: Nanos(u64::MAX),
         }
     }
 
@@ -315,10 +333,77 @@ impl HostVerdicts {
             }
         }
     }
+
+    /// Moves the sender of `flow`, if it failed every trial for ten seconds and there is room.
+    pub(crate) fn move_certain(
+        &mut self,
+        flow: &FlowKey,
+        moved: &MovedHosts,
+        now: Nanos,
+        view: &HostVerdictView,
+    ) {
+        let host = host(flow);
+        let place = self.map.find(&host).unwrap_or(u32::MAX);
+        let state = self.map.get_mut(place);
+        let Some(state) =
+            state.filter(|state| state.is_certain(now) && state.moved_until.is_none())
+        else {
+            return;
+        };
+        if !moved.add(address(host)) {
+            return;
+        }
+        let doubled = Nanos(state.moved_for.0.saturating_mul(2));
+        state.moved_for = doubled.max(MOVED.0).min(MOVED.1);
+        state.moved_until = Some(now + state.moved_for);
+        view.show(place, host, state);
+        view.changed();
+        self.next_back = self.next_back.min(now + state.moved_for);
+        self.set_share(moved);
+    }
+
+    /// Moves hosts back whose time is over: they have to fail their trials for ten seconds again.
+    pub(crate) fn move_back(&mut self, moved: &MovedHosts, now: Nanos, view: &HostVerdictView) {
+        if now < self.next_back {
+            return;
+        }
+        self.next_back = Nanos(u64::MAX);
+        for known in moved.hosts() {
+            let host = (known.words(), known.is_v6());
+            let place = self.map.find(&host).unwrap_or(u32::MAX);
+            let Some(state) = self.map.get_mut(place) else {
+                moved.remove(known);
+                continue;
+            };
+            match state.moved_until {
+                Some(until) if until > now => self.next_back = self.next_back.min(until),
+                _ => {
+                    moved.remove(known);
+                    (state.moved_until, state.failing_since) = (None, now);
+                    state.next = now;
+                    view.show(place, host, state);
+                    view.changed();
+                }
+            }
+        }
+        self.set_share(moved);
+    }
+
+    /// Sets the weight of the queue of moved hosts: their part of all hosts in congested queues.
+    fn set_share(&self, moved: &MovedHosts) {
+        let count = u32::try_from(moved.hosts().len()).unwrap_or(u32::MAX);
+        let others = self.last.hosts.max(self.period.hosts).max(1);
+        let others = u32::try_from(others).unwrap_or(u32::MAX);
+        moved.set_share(count, others.saturating_add(count));
+    }
 }
 
 fn host(flow: &FlowKey) -> (Bits, bool) {
     (flow.src, flow.is_ipv6())
+}
+
+const fn address((words, ipv6): (Bits, bool)) -> HostAddress {
+    HostAddress::of_words(words, ipv6)
 }
 
 #[cfg(test)]

@@ -73,6 +73,8 @@ pub struct Trials {
     pub failed: u64,
     /// Hosts that are unresponsive.
     pub unresponsive: u64,
+    /// Hosts among them that are moved.
+    pub moved: u64,
 }
 
 /// Outcome of one flow group.
@@ -255,7 +257,10 @@ impl Engine {
         for host in status.iter().flat_map(|status| status.verdicts.hosts()) {
             trials.passed += u64::from(host.passed);
             trials.failed += u64::from(host.failed);
-            trials.unresponsive += u64::from(host.responsiveness == Responsiveness::Unresponsive);
+            let moved = host.responsiveness == Responsiveness::Moved;
+            trials.moved += u64::from(moved);
+            trials.unresponsive +=
+                u64::from(moved || host.responsiveness == Responsiveness::Unresponsive);
         }
         trials
     }

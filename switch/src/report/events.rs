@@ -44,6 +44,10 @@ npcc_pipeline::named! {
         TxStalled = "tx-stalled",
         /// A host that ignores CNPs was found: it failed its latest trials.
         HostUnresponsive = "host-unresponsive",
+        /// Frames of an unresponsive host go into the queue for such hosts.
+        HostMoved = "host-moved",
+        /// They go into their own again.
+        HostMovedBack = "host-moved-back",
         /// A host that was unresponsive passed a trial.
         HostAnswers = "host-answers",
     }
@@ -140,6 +144,16 @@ impl fmt::Display for Event {
                 "{}: ignores CNPs, {count} trials failed: see `show hosts`",
                 self.host_text()
             ),
+            Kind::HostMoved => write!(
+                f,
+                "{}: ignores CNPs for ten seconds, {count} trials failed: its frames are in the queue of `npcc.hosts.unresponsive`",
+                self.host_text()
+            ),
+            Kind::HostMovedBack => write!(
+                f,
+                "{}: its frames are in their own queue again, until it fails trials for ten seconds more",
+                self.host_text()
+            ),
             Kind::HostAnswers => write!(f, "{}: answers CNPs again", self.host_text()),
         }
     }
@@ -192,7 +206,7 @@ impl Event {
         // Fields that are absent are left out.
         if matches!(
             self.kind,
-            Kind::StormEnded | Kind::LinkUp | Kind::HostAnswers
+            Kind::StormEnded | Kind::LinkUp | Kind::HostAnswers | Kind::HostMovedBack
         ) {
             tracing::info!(kind, port, priority, count, "{self}");
         } else {
@@ -207,9 +221,10 @@ pub struct Watch {
     /// Counters of each port at the last poll.
     seen: Vec<PortCount>,
     slowest: u64,
-    /// Changes of verdicts on hosts until the last poll, and the hosts that were unresponsive then.
+    /// Changes of verdicts on hosts until the last poll, and the hosts that were unresponsive or moved then.
     verdicts: u64,
     unresponsive: HashSet<IpAddr>,
+    moved: HashSet<IpAddr>,
 }
 
 impl Watch {
@@ -232,6 +247,12 @@ impl Watch {
         };
         let mut found = Vec::new();
         for host in hosts {
+            let is_moved = host.responsiveness == Responsiveness::Moved;
+            if is_moved && self.moved.insert(host.address) {
+                found.push(event(Kind::HostMoved, host.address, host.failed));
+            } else if !is_moved && self.moved.remove(&host.address) {
+                found.push(event(Kind::HostMovedBack, host.address, host.failed));
+            }
             match host.responsiveness {
                 Responsiveness::Unresponsive if self.unresponsive.insert(host.address) => {
                     found.push(event(Kind::HostUnresponsive, host.address, host.failed));
@@ -445,10 +466,17 @@ mod tests {
             ["7000 us: 10.0.1.3: ignores CNPs, 5 trials failed: see `show hosts`"]
         );
         assert!(found(1, Responsiveness::Unresponsive, 0).is_empty());
+        for (changes, class, text) in [
+            (2, Responsiveness::Moved, "ignores CNPs for ten seconds"),
+            (3, Responsiveness::Unresponsive, "in their own queue again"),
+        ] {
+            let events = found(changes, class, 0);
+            assert!(events.len() == 1 && events[0].contains(text), "{events:?}");
+        }
         assert_eq!(
-            found(2, Responsiveness::Responsive, 1),
+            found(4, Responsiveness::Responsive, 1),
             ["7000 us: 10.0.1.3: answers CNPs again"]
         );
-        assert!(found(2, Responsiveness::Responsive, 1).is_empty());
+        assert!(found(4, Responsiveness::Responsive, 1).is_empty());
     }
 }
