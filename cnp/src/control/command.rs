@@ -154,7 +154,8 @@ impl ControlCore {
         new.queues = queues;
         let moved_to = new.hosts.unresponsive;
         if moved_to != self.tracker.settings.hosts.unresponsive {
-            self.moved.clear();
+            let view = &self.status.verdicts;
+            self.tracker.verdicts.move_all_back(&self.moved, now, view);
             if let Some(queue) = moved_to.priority() {
                 self.moved.set_priority(queue);
             }

@@ -64,7 +64,7 @@ fn a_flow_of_a_moved_host_stays_known_and_contributes_nothing_to_the_watched_que
     send(&mut rig);
     assert!(bytes(&rig) > before);
     let slot = rig.out(&data(QPS.0, QPS.1));
-    assert!(rig.owes(slot, false));
+    assert!(rig.owes(slot));
     assert_eq!(rig.tick(LOOK, 0), 1);
     // Back in its queue it is a contributor again.
     rig.queue = QUEUE;
@@ -92,7 +92,7 @@ fn other_treatment_takes_all_hosts_back_and_their_flows_off_the_lists() {
     assert_eq!(rig.core.listed(0), before - 4);
     // What changes nothing takes nobody back.
     table.add(host);
-    rig.configure(|settings| settings.hosts.prior = 7).unwrap();
+    rig.configure(|settings| settings.earned = 7).unwrap();
     assert!(table.holds(host));
     rig.configure(|settings| settings.hosts.unresponsive = Unresponsive::Mark)
         .unwrap();

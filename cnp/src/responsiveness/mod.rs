@@ -389,6 +389,21 @@ impl HostVerdicts {
         self.set_share(moved);
     }
 
+    /// Moves all hosts back, as the operator has changed their queue.
+    pub(crate) fn move_all_back(&mut self, moved: &MovedHosts, now: Nanos, view: &HostVerdictView) {
+        moved.clear();
+        for place in 0..self.map.places() {
+            let key = self.map.key(place);
+            if let (Some(host), Some(state)) = (key, self.map.get_mut(place))
+                && state.moved_until.take().is_some()
+            {
+                (state.failing_since, state.next) = (now, now);
+                view.show(place, host, state);
+                view.changed();
+            }
+        }
+    }
+
     /// Sets the weight of the queue of moved hosts: their part of all hosts in congested queues.
     fn set_share(&self, moved: &MovedHosts) {
         let count = u32::try_from(moved.hosts().len()).unwrap_or(u32::MAX);

@@ -69,6 +69,9 @@ fn trials_become_rare_where_they_tell_nothing_new() {
     let began = state.next;
     state.learn(Outcome::Failed, Times::DEFAULT, began);
     assert_eq!(state.next.since(began), AGAIN);
+    for _ in 0..3 {
+        state.learn(Outcome::Failed, Times::DEFAULT, began);
+    }
     state.learn(Outcome::Failed, Times::DEFAULT, began + CERTAIN);
     assert_eq!(state.next.since(began + CERTAIN), TRUST.0);
 }
@@ -260,4 +263,47 @@ fn a_pause_and_a_late_control_core_spoil_a_trial() {
         }
         assert_eq!(last, Step::End(outcome), "{paused} {sent}");
     }
+}
+
+/// Law: a host is moved once all its trials failed for ten seconds, and back after a minute, two, and so on; it then has to fail for ten seconds
+/// again. A change of the queue moves all back.
+#[test]
+fn a_host_that_fails_for_ten_seconds_is_moved_for_a_minute_and_then_for_two() {
+    let flow = FlowKey::new(
+        "10.0.1.3".parse().unwrap(),
+        "10.0.2.2".parse().unwrap(),
+        crate::key::Qpn::new(7),
+    );
+    let (mut table, view) = (HostVerdicts::new(1), HostVerdictView::default());
+    let moved = MovedHosts::new(npcc_pipeline::units::Priority::new(5));
+    let place = table.remember(&flow, u32::MAX, || false, &view);
+    let class = |view: &HostVerdictView| view.hosts().next().unwrap().responsiveness;
+    let mut now = ms(0);
+    for (minutes, changes) in [(1, 2), (2, 4), (4, 6)] {
+        let began = now;
+        while moved.hosts().is_empty() {
+            now += ms(200);
+            table.learn(&flow, Outcome::Failed, now, &view);
+            table.move_certain(&flow, &moved, now, &view);
+        }
+        let passed = now.since(began);
+        assert!((ms(10_000)..ms(10_600)).contains(&passed), "{passed:?}");
+        assert_eq!(class(&view), Responsiveness::Moved);
+        assert_eq!(view.changes(), changes);
+        now += ms(60_000 * minutes - 1);
+        table.move_back(&moved, now, &view);
+        assert_eq!(moved.hosts().len(), 1);
+        now += ms(1);
+        table.move_back(&moved, now, &view);
+        assert!(moved.hosts().is_empty());
+        assert_eq!(class(&view), Responsiveness::Unresponsive);
+        assert!(table.responsiveness(&flow, place).is_unresponsive());
+    }
+    now += ms(10_000);
+    table.learn(&flow, Outcome::Failed, now, &view);
+    table.move_certain(&flow, &moved, now, &view);
+    assert_eq!(class(&view), Responsiveness::Moved);
+    table.move_all_back(&moved, now, &view);
+    assert!(moved.hosts().is_empty());
+    assert_eq!(class(&view), Responsiveness::Unresponsive);
 }
