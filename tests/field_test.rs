@@ -77,13 +77,42 @@ END
     \"address\": \"10.0.1.2\",
     \"cnps_sent\": $(cat $LAB/sent),
     \"would_send\": $(cat $LAB/would),
-    \"standing\": \"unknown\",
-    \"worked\": $(cat $LAB/worked),
-    \"vain\": $(cat $LAB/vain),
+    \"responsiveness\": \"unknown\",
+    \"passed\": $(cat $LAB/worked),
+    \"failed\": $(cat $LAB/vain),
     \"unmeasured\": {}
   }
 ]
 END
+    ;;
+    'show flows') cat <<END
+[
+  {
+    \"src\": \"10.0.2.3\",
+    \"dst\": \"10.0.1.2\",
+    \"sender_qp\": 9,
+  },
+  {
+    \"src\": \"10.0.1.2\",
+    \"dst\": \"10.0.2.3\",
+    \"dest_qp\": 17,
+    \"sender_qp\": null,
+  },
+  {
+    \"src\": \"10.0.1.2\",
+    \"dst\": \"10.0.2.3\",
+    \"dest_qp\": 18,
+    \"sender_qp\": 24,
+  }
+]
+END
+    ;;
+    'cnp send')
+        . $LAB/card
+        for name in rp_cnp_handled cnpHandled rx_cnp_pkts; do
+            counter=$LAB/left/sys/class/infiniband/mlx5_0/ports/1/hw_counters/$name
+            [ ! -e $counter ] || echo $(($(cat $counter) + handled / 10)) > $counter
+        done
     ;;
     'show ports') printf '[\\n  {\\n    \"lossless_lost\": 0,\\n    \"queues\": [\\n      {\\n        \"ecn_marked\": 7\\n      }\\n    ]\\n  }\\n]\\n' ;;
     *) exit 2 ;;
@@ -206,6 +235,9 @@ fn a_card_that_responds_one_that_is_deaf_and_one_that_hears_without_effect_have_
     assert_eq!(answers["result.cnps_sent"], 1000);
     assert_eq!(answers["result.cnps_handled"], 990);
     assert_eq!(answers["result.handled_percent"], 99);
+    assert_eq!(answers["ordered.queue_pair"], 24);
+    assert_eq!(answers["result.ordered_cnps"], 100);
+    assert_eq!(answers["result.ordered_handled"], 99);
     assert_eq!(answers["result.observe.peak_bytes"], 900_000);
     assert_eq!(answers["result.send.peak_bytes"], 150_000);
     assert_eq!(answers["perftest.send.gbits"], "9.10");
@@ -218,6 +250,7 @@ fn a_card_that_responds_one_that_is_deaf_and_one_that_hears_without_effect_have_
     let deaf = report(&lab);
     assert_eq!(deaf["verdict"], "deaf", "{deaf:#}");
     assert_eq!(deaf["result.cnps_ignored"], 1000);
+    assert_eq!(deaf["result.ordered_handled"], 0);
     let text = lab_text(&lab, "report.txt");
     assert!(text.contains("verdict: deaf\n"), "{text}");
     assert!(text.contains(
@@ -263,7 +296,11 @@ fn a_dry_run_prints_every_command_and_runs_none() {
             .unwrap_or_else(|| panic!("no {text}: {said}"))
     };
     let observe = at("+ npcc-switch set npcc.action observe --socket s.sock");
+    let order = at(
+        "+ npcc-switch cnp send --to 10.0.1.2 --from 10.0.2.3 --qp QUEUE-PAIR --count 100 --socket s.sock",
+    );
     let send = at("+ npcc-switch set npcc.action send --socket s.sock");
+    assert!(observe < order && order < send);
     assert!(at("+ npcc-switch doctor switch.yaml") < observe && observe < send);
     assert!(at("ACTION-AS-BEFORE") > send);
     for command in [
@@ -287,7 +324,7 @@ fn the_script_stops_before_it_changes_anything_and_restores_what_it_changed() {
     .unwrap();
     let output = field_test(&lab, &[]);
     assert!(
-        said(&output).contains("allow: [10.0.1.2]"),
+        said(&output).contains("allow: [10.0.1.2/32]"),
         "{}",
         said(&output)
     );

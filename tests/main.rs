@@ -15,6 +15,7 @@ mod capture;
 mod card_test;
 mod cards;
 mod cli;
+mod cnp_send;
 mod common;
 mod control_plane;
 mod crashes;

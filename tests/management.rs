@@ -342,6 +342,9 @@ fn the_socket_for_reading_changes_nothing() {
         &["rollback"],
         &["pair", "del", "10.0.1.3", "10.0.2.2", "0x11"],
         &["pair", "distrust", "edge-2"],
+        &[
+            "cnp", "send", "--to", "10.0.2.2", "--from", "10.0.1.3", "--qp", "17",
+        ],
     ] {
         let why = switch.error_by("switch-ro.sock", args);
         assert!(why.contains("telemetry.socket"), "{args:?}: {why}");

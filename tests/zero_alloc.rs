@@ -8,6 +8,7 @@
 )]
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::flow_cache::FlowCache;
@@ -18,6 +19,7 @@ use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
 use npcc_pipeline::egress::ecn::Red;
 use npcc_pipeline::egress::port::EgressQueueConfig;
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
+use npcc_pipeline::moved_hosts::{HostAddress, MovedHosts};
 use npcc_pipeline::punt::{Place, Punt, PuntClass, PuntConfig, PuntInterface, PuntPort, PuntRates};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::heads::VectorReader;
@@ -33,6 +35,7 @@ fn port() -> PortConfig {
     let queue = EgressQueueConfig {
         ecn: Some(red),
         wred: Some(red),
+        watched_depths: [10_000, 90_000],
         ..EgressQueueConfig::default()
     };
     let queues = std::array::from_fn(|_| queue.clone());
@@ -59,8 +62,11 @@ fn nothing_is_allocated(vectors: Option<Box<dyn VectorReader<HeapFrame>>>) {
     };
     let mut intake = port();
     intake.intake.vlans = Box::new([100]);
+    let moved = Arc::new(MovedHosts::new(Priority::new(5)));
     let mut switch = Datapath::new(vec![intake, port()], pool, readers.remove(0), cache, 1)
-        .with_vectors(vectors);
+        .with_vectors(vectors)
+        .with_moved_hosts(Arc::clone(&moved));
+    let hosts = [IpAddr::from([10, 0, 1, 3]), v6(1, 3)].map(HostAddress::from);
 
     // Good frames of many flows and of all kinds, and some for every early exit.
     let mut frames: Vec<Vec<u8>> = (0..160u8)
@@ -102,6 +108,13 @@ fn nothing_is_allocated(vectors: Option<Box<dyn VectorReader<HeapFrame>>>) {
 
     let (mut forwarded, mut allocations) = (0, 0);
     for round in 0..2_000u64 {
+        // Hosts are moved and taken back.
+        if let Some(host) = hosts.get(round as usize % 64) {
+            moved.add(*host);
+            moved.set_share(round as u32 % 3, 4);
+        } else if round % 64 == 32 {
+            moved.clear();
+        }
         let mut burst: FrameVec<HeapFrame> = FrameVec::default();
         burst.extend(
             (0..BURST)

@@ -1,13 +1,23 @@
 //! DCQCN model of one flow: its rate, the delay until a CNP shows in it, and the share of it that a CNP costs.
 //!
-//! A CNP costs the share that it costs a card of the kind that the flow's host showed itself to have ([`crate::reaction_point`]). The feedback delay is the
-//! time from a CNP to the fall of the flow's rate, as last seen; before the first, the time to the sender and back as replies show it
+//! A CNP costs half of alpha. Alpha is that of cards with NVIDIA's defaults: 1 at first, halved in 142 us without a CNP, and 5/1,024 more by each.
+//! A model of three kinds of cards, with the likeliest chosen from each host's measured rates, met no more cells of the acceptance (docs/evidence.md).
+//! The feedback delay is the time from a CNP to the fall of the flow's rate, as last seen; before the first, the time to the sender and back as replies show it
 //! ([`crate::host_rtt`]), between the default and ten times that; before that, the default (20 us).
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
-use crate::reaction_point::{ONE, ReactionPoints};
+use crate::response::Response;
 use crate::window::mul_div;
+
+/// The value 1 in the fixed point of shares and alpha (16 fractional bits).
+pub(crate) const ONE: u32 = 1 << 16;
+/// Minimum time between two CNPs of a flow: the default of ConnectX as a notification point (`min_time_between_cnps`).
+pub const NIC_MIN_CNP_INTERVAL: Nanos = Nanos::from_micros(4);
+/// Time in which alpha halves without a CNP, in ns: 1,019/1,024 by 1 us (NVIDIA's `dce_tcp_g` and `dce_tcp_rtt`).
+const HALF_LIFE: u64 = 142_000;
+/// Gain of alpha by a CNP (g), and its least value.
+const GAIN: u32 = ONE / 1_024 * 5;
 
 /// Times by which flows are measured.
 #[derive(Debug, Clone, Copy)]
@@ -64,8 +74,12 @@ pub(crate) struct DcqcnModel {
     fallen: bool,
     /// True if `before` was measured, not guessed.
     measured: bool,
-    /// Model of each kind of card.
-    pub(crate) points: ReactionPoints,
+    /// Alpha right after the latest CNP.
+    alpha: u32,
+    /// Time of the latest CNP to the sender, from this switch or from a receiver.
+    last: Option<Nanos>,
+    /// Response to the latest CNPs.
+    pub(crate) response: Response,
     /// Feedback delay in ns; 0 until learned.
     feedback: u64,
 }
@@ -81,7 +95,9 @@ impl DcqcnModel {
             signalled: None,
             fallen: false,
             measured: false,
-            points: ReactionPoints::new(),
+            alpha: ONE,
+            last: None,
+            response: Response::Unknown,
             feedback: 0,
             sender_rtt: 0,
         }
@@ -89,14 +105,14 @@ impl DcqcnModel {
 
     /// Takes over the sender's state from the entry of the same flow in another queue: its reaction point, and the delays to it.
     pub(crate) const fn adopt_sender(&mut self, other: &DcqcnModel) {
-        self.points = other.points;
+        (self.alpha, self.last) = (other.alpha, other.last);
         (self.feedback, self.sender_rtt) = (other.feedback, other.sender_rtt);
     }
 
     /// Returns true if the model has recorded any CNP.
     #[cfg(test)]
     pub(crate) const fn was_signalled(&self) -> bool {
-        self.points.signalled().is_some()
+        self.last.is_some()
     }
 
     /// Reads the fields that every reading needs, to bring them into the cache.
@@ -159,7 +175,7 @@ impl DcqcnModel {
 
     /// Ends the wait once all CNPs must have taken effect: the rate is then the measured one.
     fn settle(&mut self, now: Nanos, measure: &Measure) {
-        let (Some(last), true) = (self.points.signalled(), self.signalled.is_some()) else {
+        let (Some(last), true) = (self.last, self.signalled.is_some()) else {
             return;
         };
         let patience = if self.fallen || self.feedback > 0 {
@@ -171,7 +187,27 @@ impl DcqcnModel {
         };
         if now.since(last).0 >= patience + 2 * measure.step.0 {
             self.signalled = None;
+            // Slower flows have less than eight frames of 1 KiB in a measurement.
+            if self.measured && mul_div(self.before, measure.step.0, 8_000_000_000) >= 8 << 10 {
+                self.response = Response::of(self.before, self.rate);
+            }
         }
+    }
+
+    /// Share of its rate that a CNP sent now takes off the sender, in 65,536ths.
+    pub(crate) fn cut_share(&self, now: Nanos) -> u32 {
+        let Some(last) = self.last else {
+            return ONE / 2;
+        };
+        let passed = now.since(last).0;
+        let halves = u32::try_from(passed / HALF_LIFE).unwrap_or(u32::MAX);
+        let whole = self.alpha.checked_shr(halves).unwrap_or(0);
+        // Between two halvings along the chord, at most 6 % above the curve.
+        let part = u64::from(whole / 2) * (passed % HALF_LIFE) / HALF_LIFE;
+        whole
+            .saturating_sub(u32::try_from(part).unwrap_or(0))
+            .max(GAIN)
+            / 2
     }
 
     /// Time from a CNP to its effect; `default` until learned.
@@ -200,15 +236,17 @@ impl DcqcnModel {
         }
     }
 
-    /// Records a CNP to the sender while it sent at `rate`, of which the CNP costs this share in 65,536ths.
-    pub(crate) fn record_cnp_sent(&mut self, rate: u64, share: u32, now: Nanos) {
+    /// Records a CNP to the sender while it sent at `rate`.
+    pub(crate) fn record_cnp_sent(&mut self, rate: u64, now: Nanos) {
+        let share = self.cut_share(now);
         let cut = cut_of(rate, share);
         if self.signalled.is_none() {
             (self.signalled, self.before, self.fallen) = (Some(now), rate, false);
             self.measured = self.rate > 0;
         }
         self.expected = rate.saturating_sub(cut.0);
-        self.points.signal(now);
+        self.alpha = (share * 2 + GAIN).min(ONE);
+        self.last = Some(now);
     }
 }
 
@@ -260,8 +298,7 @@ mod tests {
 
         fn signalled(&mut self) {
             let rate = self.dcqcn.predicted();
-            let [share, ..] = self.dcqcn.points.cuts(self.now);
-            self.dcqcn.record_cnp_sent(rate, share, self.now);
+            self.dcqcn.record_cnp_sent(rate, self.now);
         }
     }
 

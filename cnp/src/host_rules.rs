@@ -3,11 +3,31 @@
 
 use std::net::IpAddr;
 
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Nanos, Priority};
 
 use crate::action::HostSet;
-use crate::host_response::ANSWERING;
 use crate::key::FlowKey;
+
+/// Treatment of hosts that do not respond to CNPs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unresponsive {
+    /// Their flows stay in their queue, and keep ordinary ECN marking.
+    #[default]
+    Mark,
+    /// Their flows are moved to the queue of this priority.
+    Queue(Priority),
+}
+
+impl Unresponsive {
+    /// Returns the priority of moved hosts, if hosts are moved.
+    #[must_use]
+    pub const fn priority(self) -> Option<Priority> {
+        match self {
+            Unresponsive::Mark => None,
+            Unresponsive::Queue(priority) => Some(priority),
+        }
+    }
+}
 
 /// Operator's rules about hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,12 +38,12 @@ pub struct HostRules {
     pub deny: HostSet,
     /// Hosts whose CNPs are decided, counted and logged, but not sent.
     pub observe: HostSet,
-    /// Hosts whose cards, by the operator's word, answer CNPs and stay slow: they are believed to from their first CNP on.
+    /// Hosts whose cards, by the operator's word, answer CNPs: they have no trials.
     pub answering: HostSet,
-    /// Prior odds, to one, that another host responds; 0 is taken for 1.
-    pub prior: u16,
     /// Receivers with their network cards' shortest interval between CNPs; the first set that holds a receiver counts.
     pub cnp_intervals: Vec<(HostSet, Nanos)>,
+    /// Treatment of hosts that do not respond.
+    pub unresponsive: Unresponsive,
 }
 
 impl HostRules {
@@ -47,15 +67,6 @@ impl HostRules {
         let own = self.cnp_intervals.iter();
         let mut own = own.filter(|(hosts, _)| hosts.holds(receiver));
         own.next().map(|(_, interval)| *interval)
-    }
-
-    /// Prior odds, to one, that a host responds.
-    pub(crate) fn prior_of(&self, host: IpAddr) -> u16 {
-        if self.answering.holds(host) {
-            ANSWERING
-        } else {
-            self.prior
-        }
     }
 
     /// Returns true if the sender of a flow may be signalled.

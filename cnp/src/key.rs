@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(crate) use hasher::KeyHasher;
 pub(crate) use npcc_pipeline::bits::low32;
 use npcc_pipeline::burst::Record;
+use npcc_pipeline::moved_hosts::HostAddress;
 use npcc_pipeline::parse::{Kind, L3, Parsed};
 use npcc_pipeline::units::{PortId, Priority};
 use npcc_pipeline::wire::ipv4::Ipv4;
@@ -131,6 +132,12 @@ impl FlowKey {
     #[must_use]
     pub fn src(&self) -> IpAddr {
         self.address(self.src)
+    }
+
+    /// Sender, as the table of moved hosts has it.
+    #[must_use]
+    pub const fn sender(&self) -> HostAddress {
+        HostAddress::of_words(self.src, self.is_ipv6())
     }
 
     /// Address of the receiver.

@@ -24,20 +24,17 @@ pub mod detector;
 mod fixed_map;
 pub mod flow_cache;
 mod holdings;
-pub mod host_response;
 mod host_rtt;
 pub mod host_rules;
 pub mod hosts;
 pub mod key;
-mod likelihood;
 mod links;
 pub mod log;
 pub mod pair;
 pub mod policy;
-mod reaction_point;
 pub mod response;
+pub mod responsiveness;
 pub mod sample;
-mod seqlock;
 pub mod source_check;
 mod source_limit;
 pub mod status;
@@ -45,6 +42,8 @@ pub mod table;
 mod tracker;
 pub mod uncounted;
 mod window;
+
+pub(crate) use npcc_pipeline::seqlock;
 
 #[cfg(test)]
 #[cfg(not(loom))]

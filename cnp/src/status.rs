@@ -7,12 +7,12 @@ use npcc_pipeline::counters::{ByName, Counter, Gauge};
 use npcc_pipeline::units::{MAX_PORTS, PortId, Priority};
 
 use crate::admission::Suppressed;
-use crate::host_response::HostResponseView;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
 use crate::pair::Evidence;
 use crate::pair::foreign::view::PeerView;
 use crate::policy::PolicyName;
+use crate::responsiveness::HostVerdictView;
 use crate::uncounted::{Uncounted, UncountedCounters};
 use queue::BY_REASON;
 pub use queue::{ActionGauge, QueueStatus, Row, WatchedCount, WatchedCounters, ZoneRow};
@@ -106,7 +106,7 @@ pub struct NpccStatus {
     /// Counters per host.
     pub hosts: HostView,
     /// Responsiveness of hosts to CNPs.
-    pub responses: HostResponseView,
+    pub verdicts: HostVerdictView,
     /// Counters of peers that report ends.
     pub peers: PeerView,
 }

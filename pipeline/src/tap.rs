@@ -31,9 +31,8 @@ pub trait FlowTap {
     fn enqueued<B: FrameBuf>(&mut self, run: &mut Run<B>, now: Nanos);
 
     /// Takes over an ECN strike on a frame: instead of CE on the frame, its sender is owed a near CNP. Returns false if the
-    /// tap does not take the strike over: the frame must be marked. If `hard`, only a sender that is believed to respond
-    /// can be owed one.
-    fn owe(&mut self, meta: &Meta, hard: bool) -> bool;
+    /// tap does not take the strike over: the frame must be marked.
+    fn owe(&mut self, meta: &Meta) -> bool;
 
     /// Returns true if [`FlowTap::owe`] would take a strike on any flow.
     fn may_owe(&self) -> bool;
@@ -56,7 +55,7 @@ pub struct NoTap;
 impl FlowTap for NoTap {
     fn enqueued<B: FrameBuf>(&mut self, _: &mut Run<B>, _: Nanos) {}
 
-    fn owe(&mut self, _: &Meta, _: bool) -> bool {
+    fn owe(&mut self, _: &Meta) -> bool {
         false
     }
 
@@ -86,8 +85,8 @@ impl<T: FlowTap> FlowTap for Option<T> {
     }
 
     #[inline]
-    fn owe(&mut self, meta: &Meta, hard: bool) -> bool {
-        self.as_mut().is_some_and(|tap| tap.owe(meta, hard))
+    fn owe(&mut self, meta: &Meta) -> bool {
+        self.as_mut().is_some_and(|tap| tap.owe(meta))
     }
 
     #[inline]

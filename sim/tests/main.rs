@@ -15,4 +15,5 @@ mod measure;
 mod never_worse;
 mod ns3;
 mod snapshots;
+mod trials;
 mod validation;

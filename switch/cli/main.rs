@@ -9,6 +9,7 @@ mod bundle;
 mod capture;
 mod change;
 mod check;
+mod cnp;
 mod core_file;
 mod doctor;
 mod drain;
@@ -87,6 +88,8 @@ enum Command {
     Rollback(change::RollbackArgs),
     /// Add, delete or import queue pairs known by other means
     Pair(pair::PairArgs),
+    /// Send a congestion notification by hand, to find out how a card responds
+    Cnp(cnp::CnpArgs),
     /// Run a scenario in simulated time; print a table, write CSV and HTML
     Sim(sim::SimArgs),
     /// Measure what a frame costs the dataplane on this machine: one line of figures per frame length
@@ -196,6 +199,7 @@ fn carry_out(command: Command, handed: Vec<(String, OwnedFd)>) -> Result<ExitCod
         Command::Trace(args) => trace::run(&args),
         Command::Capture(args) => capture::run(&args),
         Command::Pair(args) => pair::run(&args),
+        Command::Cnp(args) => cnp::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::GenPcap(args) => gen_pcap::run(&args),

@@ -44,7 +44,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// Examples by the name of their command's page.
-const EXAMPLES: [(&str, &str, &str); 12] = [
+const EXAMPLES: [(&str, &str, &str); 13] = [
     (
         "npcc-switch",
         "npcc-switch check -c edge.yaml && npcc-switch run -c edge.yaml",
@@ -104,6 +104,11 @@ const EXAMPLES: [(&str, &str, &str); 12] = [
         "npcc-switch-pair-import",
         "rdma -j res show qp | npcc-switch pair import - --local 10.0.1.3 --remote 10.0.2.2",
         "Adds queue pairs that a host lists.",
+    ),
+    (
+        "npcc-switch-cnp-send",
+        "npcc-switch cnp send --to 10.0.1.3 --from 10.0.2.2 --qp 0x18",
+        "Sends one CNP to a queue pair of 10.0.1.3, whose connection is with 10.0.2.2.",
     ),
 ];
 

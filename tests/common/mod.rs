@@ -104,7 +104,15 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
             let _ = child.kill();
-            let _ = child.wait();
+            if !std::thread::panicking() {
+                let _ = child.wait();
+            } else if let Ok(output) = child.wait_with_output() {
+                eprintln!(
+                    "{}: {}",
+                    output.status,
+                    String::from_utf8_lossy(&output.stderr)
+                );
+            }
         }
     }
 }

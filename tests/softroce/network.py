@@ -1,4 +1,4 @@
-"""A namespace with two TAP devices, the real switch between them, and captures of the CNPs it sends."""
+"""A namespace with a TAP device for each guest, the real switch between them, and captures of the CNPs it sends."""
 import json
 import os
 import signal
@@ -11,12 +11,12 @@ CNPS = "(udp dst port 4791 and udp[8] = 0x81) or (ip6 and ip6[6] = 17 and ip6[48
 
 
 class Namespace:
-    def __init__(self):
+    def __init__(self, hosts=(1, 2)):
         self.name = f"npcc-softroce-{os.getpid()}"
         run("ip", "netns", "add", self.name)
         # The kernel's own traffic must not appear on the TAP devices.
         self.run("sysctl", "-q", "-w", "net.ipv6.conf.default.disable_ipv6=1")
-        for tap in ("tap1", "tap2"):
+        for tap in (f"tap{host}" for host in hosts):
             self.run("ip", "tuntap", "add", tap, "mode", "tap")
             # Long enough for every packet that rxe may have in flight: 128 a queue pair.
             self.run("ip", "link", "set", tap, "mtu", "4200", "txqueuelen", "8192", "up")
@@ -37,24 +37,29 @@ class Namespace:
         subprocess.run(["ip", "netns", "del", self.name], check=False)
 
 
+NAMES = {1: "dc0", 2: "wan0", 3: "dc1"}
+NPCC = "npcc: { shallow: 50KB, deep: 200KB, gate: off }"
+
+
 class Switch:
-    """One run of the switch. `slow`: the rate of wan0's egress, none for as fast as it goes.
+    """One run of the switch. `slow`: the rate of wan0's egress, none for that of the other ports; `npcc` may have other keys behind it.
 
     What it sends passes the kernel's queue (qdisc_bypass=0), so that dumpcap sees it.
     """
 
-    def __init__(self, folder, space, binary, slow=None):
+    def __init__(self, folder, space, binary, slow=None, hosts=(1, 2), fast="10G", npcc=NPCC, policy=None):
         self.binary, self.socket, self.stats = binary, f"{folder}/switch.sock", f"{folder}/stats.json"
         config, self.log = f"{folder}/switch.yaml", f"{folder}/switch.log"
-        ports = ""
-        for host, name in ((1, "dc0"), (2, "wan0")):
-            speed = slow if slow and name == "wan0" else "10G"
+        ports, chosen = "", f", policy: {policy}" if policy else ""
+        for index, host in enumerate(hosts, 1):
+            name = NAMES[host]
+            speed = slow if slow and name == "wan0" else fast
             ports += f"""
-  - {{ name: {name}, device: "net_af_packet{host},iface=tap{host},blocksz=73728,framesz=9216,framecnt=2048,qdisc_bypass=0", mac: "02:00:00:00:0{host}:01",
-      mtu: 4200, addresses: [10.0.{host}.1/24, "2001:db8:{host}::1/64"], speed: {speed}, npcc: {{ enable: true, queues: [3] }} }}"""
+  - {{ name: {name}, device: "net_af_packet{index},iface=tap{host},blocksz=73728,framesz=9216,framecnt=2048,qdisc_bypass=0", mac: "02:00:00:00:0{host}:01",
+      mtu: 4200, addresses: [10.0.{host}.1/24, "2001:db8:{host}::1/64"], speed: {speed}, npcc: {{ enable: true, queues: [3]{chosen} }} }}"""
         neighbors = "".join(f"""
   - {{ address: {address}, port: {name}, mac: "02:00:00:00:0{host}:02" }}"""
-                            for host, name in ((1, "dc0"), (2, "wan0"))
+                            for host, name in NAMES.items() if host in hosts
                             for address in (f"10.0.{host}.2", f'"2001:db8:{host}::2"'))
         with open(config, "w") as out:
             out.write(f"""version: 1
@@ -64,7 +69,7 @@ ports:{ports}
 neighbors:{neighbors}
 qos: {{ profile: roce-semi-lossless }}
 buffer: {{ pool: 32MB }}
-npcc: {{ shallow: 50KB, deep: 200KB, gate: off }}
+{npcc}
 """)
         self.process = space.start(binary, "run", "-c", config, "--stats-json", self.stats,
                                    stdout=open(self.log, "w"), stderr=subprocess.STDOUT)

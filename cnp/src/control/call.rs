@@ -8,10 +8,10 @@ use super::queue_state::QueueState;
 use super::round::REFUSALS;
 use crate::action::Action;
 use crate::admission::{CnpRequest, CnpSink, Suppressed};
+use crate::dcqcn::NIC_MIN_CNP_INTERVAL;
 use crate::deadline::Deadline;
 use crate::detector::Zone;
 use crate::policy::{Amount, Decision, QueueContext, Reason, RoundOutcome};
-use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
 
 /// One call of the control core.
 struct Call<'a> {
@@ -94,6 +94,7 @@ impl ControlCore {
         self.evaluate_hard_queues(&call, &state, out);
         self.evaluate_other_queues(&call, &state, out);
         self.pay_strikes(now, &deadline.twice(), out);
+        self.run_trial(now, out);
         self.plan_next(now);
         self.tracker.tidy(now);
     }

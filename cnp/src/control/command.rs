@@ -59,6 +59,28 @@ pub enum Refused {
     /// The queue is not watched.
     #[display("NPCC does not watch this queue")]
     UnknownQueue,
+    /// A CNP would have no way to its host.
+    #[display("no CNP can leave: {_0}")]
+    NoPath(NoPath),
+    /// The ring to the worker of the egress port is full.
+    #[display("the ring of CNPs to the worker of the egress port is full: send fewer")]
+    RingFull,
+}
+
+/// Reason why no CNP can reach a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, derive_more::Display, derive_more::Error)]
+pub enum NoPath {
+    /// No route matches the address.
+    #[display("there is no route to the sender; add one (npcc-switch show routes)")]
+    NoRoute,
+    /// The neighbor's MAC address is not known.
+    #[display(
+        "the neighbor on the route to the sender is not resolved; see npcc-switch show neighbors"
+    )]
+    Unresolved,
+    /// The route leads to the switch itself, or drops what takes it.
+    #[display("the route to the sender leads to no neighbor; see npcc-switch show routes")]
+    NotForwarded,
 }
 
 impl ControlCore {
@@ -130,6 +152,14 @@ impl ControlCore {
             caps.reconfigure(&new, now);
         }
         new.queues = queues;
+        let moved_to = new.hosts.unresponsive;
+        if moved_to != self.tracker.settings.hosts.unresponsive {
+            let view = &self.status.verdicts;
+            self.tracker.verdicts.move_all_back(&self.moved, now, view);
+            if let Some(queue) = moved_to.priority() {
+                self.moved.set_priority(queue);
+            }
+        }
         self.tracker.reconfigure(new, self.period);
         self.show_actions();
         Ok(())

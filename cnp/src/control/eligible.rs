@@ -1,14 +1,13 @@
 //! Filters out contributors that must not get a CNP of a policy, mostly by fields of the flow entry (a few loads each); the worker's slot is read
-//! where bytes not read yet may earn the CNP. Adds each contributor's bytes to those of its host.
+//! where bytes not read yet may earn the CNP.
 //!
-//! Laws: a flow that is refused costs the others nothing, neither a CNP of the round's budget nor a place among the few. A host is believed to
-//! respond until its odds fall below even; from then on its flows get the CNPs of marks alone, by which it can show otherwise.
+//! Laws: a flow that is refused costs the others nothing, neither a CNP of the round's budget nor a place among the few. The flows of an
+//! unresponsive host get the CNPs of its trials alone, by which it can show otherwise.
 
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
 use crate::admission::{Suppressed, Unpaired};
-use crate::host_response::Responsiveness;
 use crate::status::QueueStatus;
 
 /// Time after which an insufficient pairing is looked up again, as time alone may make it better.
@@ -44,8 +43,9 @@ impl ControlCore {
             let Some((bytes, index)) = contributors.get(at).copied() else {
                 break;
             };
-            let responsiveness = self.tracker.add_to_host(index, bytes, now);
-            match self.refused(index, responsiveness, now) {
+            let host = self.tracker.remember_host(index);
+            self.tracker.verdicts.add(host, bytes, now);
+            match self.refused(index, now) {
                 None => {
                     contributors.swap(at, all);
                     contributors.swap(all, known);
@@ -56,7 +56,12 @@ impl ControlCore {
                     contributors.swap(at, all);
                     all += 1;
                 }
-                Some(reason) => status.suppress(reason),
+                Some(reason) => {
+                    if reason == Suppressed::Unresponsive {
+                        self.tracker.note_signalled(index, now);
+                    }
+                    status.suppress(reason);
+                }
             }
         }
         let (eligible, ineligible) = contributors.split_at_mut(all);
@@ -85,13 +90,8 @@ impl ControlCore {
         self.tracker.set_near_only(queue, far < total / FAR_PART);
     }
 
-    /// Returns the reason why a flow of a host of this class may get no CNP, as far as the flow's entry and byte count tell.
-    pub(super) fn refused(
-        &self,
-        index: u32,
-        responsiveness: Responsiveness,
-        now: Nanos,
-    ) -> Option<Suppressed> {
+    /// Returns the reason why a flow may get no CNP, as far as the flow's entry and byte count tell.
+    pub(super) fn refused(&self, index: u32, now: Nanos) -> Option<Suppressed> {
         let flow = self.tracker.flows.get(index)?;
         if flow.backoff_until > now {
             return Some(flow.backoff_reason);
@@ -110,7 +110,7 @@ impl ControlCore {
         if self.tracker.is_left_to_ecn(index) {
             return Some(Suppressed::Gated);
         }
-        if responsiveness.is_unresponsive() {
+        if self.tracker.responsiveness(index).is_unresponsive() {
             return Some(Suppressed::Unresponsive);
         }
         (!self.tracker.has_earned(index)).then_some(Suppressed::Unearned)

@@ -96,10 +96,7 @@ impl ControlCore {
             }
         }
         let cause = Cause {
-            decision: Decision {
-                spacing,
-                ..Decision::of_mark()
-            },
+            decision: Decision::of_one(Reason::Mark, spacing),
             context: &context,
             now,
         };
@@ -113,12 +110,27 @@ impl ControlCore {
         if !self.tracker.has_earned(flow) {
             return Err(Suppressed::Unearned);
         }
-        let bytes = known.window.bytes(now, self.tracker.window());
+        self.signal_once(flow, queue, &cause, out)
+    }
+
+    /// Sends one CNP that no round of the policy of its queue sends, and gives the policy the expected cut.
+    pub(super) fn signal_once(
+        &mut self,
+        flow: u32,
+        queue: usize,
+        cause: &Cause<'_>,
+        out: &mut impl CnpSink,
+    ) -> Result<(), Suppressed> {
+        let now = cause.now;
+        let known = self.tracker.flows.get(flow).ok_or(Suppressed::Cold)?;
         let rate = known.dcqcn.predicted();
-        self.signal_sender((bytes, flow), false, &cause, 1, out)?;
+        self.signal_sender(flow, false, cause, 1, out)?;
         let cut = self.cut(flow, rate, now);
         let feedback = self.record_cnp_sent(flow, rate, now);
-        if let Some(queue) = self.queues.get_mut(queue) {
+        // A cut of a moved host's flow takes nothing off the watched queue.
+        if !self.tracker.is_moved(flow)
+            && let Some(queue) = self.queues.get_mut(queue)
+        {
             let round = RoundOutcome {
                 sent: 1,
                 cut,

@@ -72,7 +72,7 @@ proptest! {
                         refuse()
                     });
                 }
-                _ => owed += u64::from(rig.owes(slot, what == 4)),
+                _ => owed += u64::from(rig.owes(slot)),
             }
             redeemed += u64::from(rig.redeems(slot));
         }
@@ -105,7 +105,7 @@ proptest! {
         for marked in marks {
             let slot = rig.out(&data(QPS.0, QPS.1));
             if marked {
-                prop_assert!(rig.owes(slot, false));
+                prop_assert!(rig.owes(slot));
             }
             let sent = rig.tick(LOOK, 0);
             let receiver = marked && last.is_none_or(|at| rig.now.since(at) >= Nanos::from_micros(interval));
@@ -121,7 +121,7 @@ proptest! {
 fn owing(setup: &ControlConfig) -> (Rig, FlowSlot) {
     let mut rig = warm(1, setup);
     let slot = rig.out(&data(QPS.0, QPS.1));
-    assert!(rig.owes(slot, false));
+    assert!(rig.owes(slot));
     (rig, slot)
 }
 
@@ -173,7 +173,7 @@ fn a_strike_whose_flow_lost_its_slot_is_forgotten() {
     pass(&mut rig, 0);
     rig.tick(LOOK, 0);
     let slot = pass(&mut rig, 0);
-    assert!(rig.owes(slot, false));
+    assert!(rig.owes(slot));
     rig.now += Nanos(2 * BUSY.0);
     let others: Vec<_> = (1..=8).map(|n| pass(&mut rig, n)).collect();
     assert!(others.contains(&slot));
@@ -194,7 +194,7 @@ fn a_flow_of_an_untrusted_port_owes_no_strike() {
         let slot = rig.out(&data(QPS.0, QPS.1));
         let flow = rig.core.flows().flows().next().unwrap();
         assert_eq!(flow.evidence, Evidence::PortHash);
-        assert_eq!(rig.owes(slot, false), trusted == DC);
+        assert_eq!(rig.owes(slot), trusted == DC);
     }
 }
 
@@ -233,7 +233,7 @@ fn the_backlog_of_a_pause_spaces_the_cnps_of_marks() {
         for _ in 0..STEPS {
             level.paused += pause;
             let slot = rig.out(&data(QPS.0, QPS.1));
-            assert!(rig.owes(slot, false));
+            assert!(rig.owes(slot));
             sent += rig.tick_at(LOOK, level);
         }
         assert_eq!(sent, expected, "{pause:?}");
@@ -256,7 +256,7 @@ fn no_flow_gets_a_cnp_it_has_not_earned() {
         for _ in 0..20_000 {
             let slot = rig.out(&data(QPS.0, QPS.1));
             bytes += wire;
-            rig.owes(slot, depth > 0);
+            rig.owes(slot);
             sent += rig.tick(LOOK, depth) as u64;
         }
         assert!(
@@ -299,7 +299,7 @@ fn a_strike_owed_before_a_flow_is_gated_is_returned() {
         setup.settings.gate = Gate::Off;
         let mut rig = with_round_trips(&setup, 40);
         let slot = rig.out(&data(QPS.0, QPS.1));
-        assert!(rig.owes(slot, false));
+        assert!(rig.owes(slot));
         rig.configure(|settings| settings.gate = gate).unwrap();
         assert_eq!(rig.tick(LOOK, 0), usize::from(!gated));
         if gated {
@@ -329,7 +329,7 @@ fn a_flow_whose_receiver_is_near_is_left_to_ecn_unless_the_gate_is_off() {
             "{:?}",
             flow.far
         );
-        assert_eq!(rig.owes(slot, false), owes, "{gate:?} {far} us: {flow:?}");
+        assert_eq!(rig.owes(slot), owes, "{gate:?} {far} us: {flow:?}");
         assert_eq!(flow.gated, gated);
         rig.tick(LOOK, 0);
         assert_eq!(rig.sent.len(), usize::from(owes));

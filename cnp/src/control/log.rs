@@ -44,8 +44,7 @@ impl ControlCore {
         let first = turn.wrapping_mul(LOOKED_AT) % others.len().max(1);
         let (before, after) = others.split_at(first);
         for (_, index) in after.iter().chain(before).take(LOOKED_AT) {
-            let responsiveness = self.tracker.responsiveness(*index);
-            if let Some(reason) = self.refused(*index, responsiveness, request.now) {
+            if let Some(reason) = self.refused(*index, request.now) {
                 self.log_suppressed(*index, reason, request, progress);
             }
         }

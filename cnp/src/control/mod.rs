@@ -25,16 +25,20 @@ mod rate;
 mod round;
 pub mod settings;
 mod signal;
+mod trial;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use npcc_pipeline::units::{Nanos, PortId};
+use npcc_pipeline::moved_hosts::MovedHosts;
+use npcc_pipeline::units::Nanos;
 
 use crate::admission::CnpCaps;
 use crate::flow_cache::CacheReader;
+use crate::key::QueueFlow;
 use crate::log::DecisionLog;
+use crate::responsiveness::trial::Trial;
 use crate::source_check::Routes;
 use crate::status::NpccStatus;
 use crate::table::{FlowView, RECENT};
@@ -72,8 +76,11 @@ pub struct ControlCore {
     next_in: Option<Nanos>,
     /// True if strikes were owed in the last call: the next comes soon.
     strikes_owed: bool,
+    /// Trial of a host that runs, and its flow.
+    trial: Option<(QueueFlow, Trial)>,
     reads_per_tick: usize,
     cnps_per_tick: usize,
+    moved: Arc<MovedHosts>,
 }
 
 impl ControlCore {
@@ -117,16 +124,14 @@ impl ControlCore {
             first_queue: 0,
             next_in: None,
             strikes_owed: false,
+            trial: None,
             cnps_per_tick: config.cnps_per_tick.max(1),
+            moved: Arc::new(MovedHosts::new(
+                settings.hosts.unresponsive.priority().unwrap_or_default(),
+            )),
         };
         core.show_actions();
         core
-    }
-
-    /// Takes the bytes that have arrived at each port in all, of whatever class; to be called before a tick. A sender is judged by what it does after
-    /// its CNPs, and flows that share a full link with others may do it unseen.
-    pub fn count_arrivals(&mut self, now: Nanos, total: impl Fn(PortId) -> u64) {
-        self.tracker.arrivals.count(now, total);
     }
 
     /// Touches all memory there will ever be, so that no tick takes a page fault. To be called before the first tick.
@@ -148,6 +153,13 @@ impl ControlCore {
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.tracker.settings
+    }
+
+    /// Table of moved hosts, which the workers read. Only the thread of this core may change it, and only while
+    /// [`HostRules::unresponsive`](crate::host_rules::HostRules::unresponsive) names their queue.
+    #[must_use]
+    pub const fn moved_hosts(&self) -> &Arc<MovedHosts> {
+        &self.moved
     }
 
     /// Counters and gauges for readers on other threads.
@@ -205,6 +217,10 @@ mod guard_tests;
 
 #[cfg(test)]
 #[cfg(not(loom))]
+mod moved_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
 mod price_tests;
 
 #[cfg(test)]
@@ -226,3 +242,7 @@ mod deadline_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod pause_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod trial_tests;

@@ -73,7 +73,7 @@ fn struck(policy: PolicyName, depth: u64) -> (u64, u64, usize) {
         // Enough for the least price.
         rig.out(&data(0x1_0018, 0x11));
         let slot = rig.out(&data(0x1_0018, 0x11));
-        owed += u64::from(rig.owes(slot, false));
+        owed += u64::from(rig.owes(slot));
         sent += rig.tick(LOOK, depth);
     }
     let status = rig.core.status();

@@ -8,13 +8,10 @@ use super::round::RoundRequest;
 use crate::dcqcn::cut_of;
 use crate::policy::Choice;
 use crate::table::Flow;
-use crate::window::mul_div;
 
 /// Number of heaviest contributors from which the fair rate is computed. If more are above it, the result is too low, as these are taken to give up
 /// the whole excess among them; the round still ends once the sum of the cuts is reached.
 const FAIR_AMONG: usize = 256;
-/// Sending time below which a flow has no rate: sooner, the order of packets is all there is.
-const BEGUN: Nanos = Nanos::from_micros(10);
 /// Time after a CNP for which its effect may be pending.
 const CNP_PENDING: Nanos = Nanos::from_millis(1);
 
@@ -48,52 +45,27 @@ impl ControlCore {
         BitRate(max_min_rate(rates, excess.0))
     }
 
-    /// Bytes that a flow puts into its queue in a window, at its present rate; 0 if it has just begun and that is not known.
-    fn bytes_before(&self, index: u32, bytes: u64, now: Nanos) -> u64 {
-        let window = self.tracker.window();
-        let Some(flow) = self.tracker.flows.get(index) else {
-            return 0;
-        };
-        let (since, before) = flow.resumed;
-        let sent_for = now.since(since);
-        if flow.lately > 0 {
-            flow.lately
-        } else if sent_for >= window {
-            bytes
-        } else if sent_for < BEGUN {
-            0
-        } else {
-            mul_div(flow.bytes.saturating_sub(before), window.0, sent_for.0)
-        }
-    }
-
     /// Expected cut by a CNP to a flow that sends at this rate.
     pub(super) fn cut(&self, index: u32, rate: u64, now: Nanos) -> BitRate {
-        cut_of(rate, self.tracker.cut_share(index, now))
+        let flow = self.tracker.flows.get(index);
+        cut_of(rate, flow.map_or(0, |flow| flow.dcqcn.cut_share(now)))
     }
 
     /// Records a CNP to a sender in its model; returns the time until its effect shows.
     pub(super) fn record_cnp_sent(&mut self, index: u32, rate: u64, now: Nanos) -> Nanos {
-        let share = self.tracker.cut_share(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
-            flow.dcqcn.record_cnp_sent(rate, share, now);
+            flow.dcqcn.record_cnp_sent(rate, now);
         }
         self.tracker.feedback(index)
     }
 
-    /// Opens a measurement of the response of a flow just signalled with `cnps` CNPs, and starts counting the bytes that earn its next CNP.
-    pub(super) fn open_measurement(&mut self, (index, cnps): (u32, usize), bytes: u64, now: Nanos) {
-        let before = self.bytes_before(index, bytes, now);
-        let hidden_ratio = self.tracker.hidden_ratio(index, bytes, now);
-        self.tracker.remember_host(index);
-        let config = self.tracker.response_config(index);
+    /// Records that a flow was signalled with `cnps` CNPs, and starts counting the bytes that earn its next.
+    pub(super) fn note_cnps(&mut self, (index, cnps): (u32, usize), now: Nanos) {
+        self.tracker.note_signalled(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
             flow.cnps += cnps as u64;
             flow.last_cnp = now;
             flow.refused = None;
-            let points = &flow.dcqcn.points;
-            flow.response
-                .record_cnp_sent(now, before, points, hidden_ratio, &config);
         }
         self.tracker.spend_earned(index);
         self.tracker.flows.publish(index);

@@ -210,7 +210,7 @@ impl ControlCore {
         if self.is_too_soon(flow, dry, request) {
             return Verdict::TooSoon;
         }
-        match self.signal_sender((bytes, flow), dry, request, self.cnps_left(progress), out) {
+        match self.signal_sender(flow, dry, request, self.cnps_left(progress), out) {
             Ok(cnps) if dry && !request.dry => Verdict::Observed(cnps),
             Ok(cnps) => {
                 let shows = if dry {

@@ -8,12 +8,12 @@ pub use npcc_pipeline::egress::marking::EcnMode;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::action::Action;
+use crate::dcqcn::NIC_MIN_CNP_INTERVAL;
 use crate::detector::DetectorConfig;
 use crate::host_rules::HostRules;
 use crate::key::FlowKey;
 use crate::pair::Evidence;
 use crate::policy::PolicyKind;
-use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
 use crate::source_check::{ANYWHERE, Sides};
 
 /// Settings of one watched queue.

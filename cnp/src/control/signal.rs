@@ -26,7 +26,7 @@ impl ControlCore {
     /// would have been: a `dry` run makes every check and sends nothing.
     pub(super) fn signal_sender(
         &mut self,
-        (bytes, index): (u64, u32),
+        index: u32,
         dry: bool,
         cause: &Cause<'_>,
         most: usize,
@@ -54,7 +54,7 @@ impl ControlCore {
         if dry {
             self.tracker.record_would_send(index, cnps, cause.now);
         } else {
-            self.open_measurement((index, cnps), bytes, cause.now);
+            self.note_cnps((index, cnps), cause.now);
         }
         Ok(cnps)
     }

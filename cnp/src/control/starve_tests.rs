@@ -6,7 +6,7 @@ use crate::admission::{CnpRequest, CnpSink, Suppressed, Unpaired};
 use crate::control::config::Settings;
 use crate::table::FlowSnapshot;
 use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, with};
-use npcc_pipeline::units::BitRate;
+use npcc_pipeline::units::{BitRate, PortId};
 use std::collections::HashSet;
 use std::net::IpAddr;
 
@@ -141,9 +141,9 @@ fn more_refused_flows_than_a_call_may_try_delay_the_others_by_few_ticks() {
     assert_eq!(ticks, Some(5));
 }
 
-/// Law: flows of doubted hosts get no CNP of a policy, and the others get theirs, whatever part of the queue the doubted hosts fill.
+/// Law: flows of unresponsive hosts get no CNP of a policy, and the others get theirs, whatever part of the queue those fill.
 #[test]
-fn flows_of_doubted_hosts_cost_the_others_nothing() {
+fn flows_of_unresponsive_hosts_cost_the_others_nothing() {
     const UNRESPONSIVE: u32 = 16;
     let mut rig = flows(&setup(), UNRESPONSIVE, DC, Some(0));
     let is_unresponsive = |rig: &Rig, n| {

@@ -6,7 +6,7 @@ use npcc_pipeline::wire::bth::{RoceClass, Traits};
 use super::count::{ACK_REQ, PSN_MASK};
 use super::slot::{Slot, patience};
 use super::stamp;
-use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
+use crate::dcqcn::NIC_MIN_CNP_INTERVAL;
 
 /// Number of packets of any kind that are shown of a flow not yet paired.
 pub(super) const DETAILS_ANY: u8 = 8;

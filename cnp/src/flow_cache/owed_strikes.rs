@@ -27,9 +27,9 @@ pub struct OwedStrike {
 
 impl FlowCache {
     /// Owes a strike on a frame; see [`FlowTap::owe`](npcc_pipeline::tap::FlowTap::owe).
-    pub(super) fn owe_strike(&mut self, meta: &Meta, hard: bool) -> bool {
+    pub(super) fn owe_strike(&mut self, meta: &Meta) -> bool {
         let shared = self.shared.slots.get(meta.slot.0 as usize);
-        let Some(shared) = shared.filter(|slot| slot.owes(hard)) else {
+        let Some(shared) = shared.filter(|slot| slot.owes()) else {
             return false;
         };
         let slot = SlotRef {

@@ -18,8 +18,6 @@ const GENERATION_SHIFT: u32 = 1;
 const GENERATION_MASK: u64 = 0x7ff;
 /// Bit 12 of the control word: [`SlotControl::owes`].
 const OWES: u64 = 1 << 12;
-/// Bit 13 of the control word: [`SlotControl::responds`].
-const RESPONDS: u64 = 1 << 13;
 /// Bits 14..=21 of the control word: [`SlotControl::returned`].
 const RETURNED_SHIFT: u32 = 14;
 /// Bits 22.. of the control word: [`SlotControl::owes_from`] in units of 64 bytes.
@@ -35,8 +33,6 @@ pub struct SlotControl {
     pub paired: bool,
     /// True if strikes on the flow become near CNPs.
     pub owes: bool,
-    /// True if strikes at `hard` become near CNPs too: its sender's host is not doubted.
-    pub responds: bool,
     /// Number of strikes returned so far, modulo 256.
     pub returned: u8,
     /// Byte count of the slot from which the next strike can be owed.
@@ -55,10 +51,8 @@ impl SlotControl {
 
     const fn to_word(self, generation: u32) -> u64 {
         let owes = if self.owes { OWES } else { 0 };
-        let responds = if self.responds { RESPONDS } else { 0 };
         self.owes_from.div_ceil(1 << FROM_UNIT) << FROM_SHIFT
             | (self.returned as u64) << RETURNED_SHIFT
-            | responds
             | owes
             | tag_of(generation) << GENERATION_SHIFT
             | self.paired as u64
@@ -362,13 +356,12 @@ impl Slot {
         self.control_for(self.generation()) & PAIRED != 0
     }
 
-    /// Returns true if a strike on the present flow can be owed to its sender, at `hard` or below.
-    pub(super) fn owes(&self, hard: bool) -> bool {
+    /// Returns true if a strike on the present flow can be owed to its sender.
+    pub(super) fn owes(&self) -> bool {
         let word = self.control_for(self.generation());
-        let wanted = if hard { OWES | RESPONDS } else { OWES };
         let bytes = self.bytes.load(Ordering::Relaxed) >> FROM_UNIT;
         let since = bytes.wrapping_sub(word >> FROM_SHIFT) & (2 * HALF - 1);
-        word & wanted == wanted && since < HALF
+        word & OWES != 0 && since < HALF
     }
 
     /// Number of strikes on the present flow that were returned so far, modulo 256.
@@ -428,7 +421,7 @@ mod loom_tests {
             let thread = loom::thread::spawn(move || {
                 let early = worker.is_paired();
                 worker.renew([3, 4], QueueKey(0), 0, 0);
-                assert!(!worker.is_paired() && !worker.owes(false));
+                assert!(!worker.is_paired() && !worker.owes());
                 (early, worker.generation())
             });
             let control = SlotControl {
@@ -438,9 +431,9 @@ mod loom_tests {
             };
             slot.set_control(first, control);
             let (_, second) = thread.join().unwrap();
-            assert!(!slot.is_paired() && !slot.owes(false));
+            assert!(!slot.is_paired() && !slot.owes());
             slot.set_control(second, control);
-            assert!(slot.is_paired() && slot.owes(false));
+            assert!(slot.is_paired() && slot.owes());
         });
     }
 

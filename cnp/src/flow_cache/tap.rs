@@ -272,8 +272,8 @@ impl FlowTap for FlowCache {
     }
 
     #[inline]
-    fn owe(&mut self, meta: &Meta, hard: bool) -> bool {
-        self.owe_strike(meta, hard)
+    fn owe(&mut self, meta: &Meta) -> bool {
+        self.owe_strike(meta)
     }
 
     #[inline]

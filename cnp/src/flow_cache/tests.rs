@@ -411,20 +411,17 @@ fn a_strike_is_owed_by_the_word_and_its_successor_owes_nothing() {
         slot,
         ..Meta::of(64, DC, WAN, Priority::new(3))
     };
-    assert!(!cache.owe(&meta, false) && !cache.may_owe(), "no word yet");
-    let word = |responds, owes_from| SlotControl {
+    assert!(!cache.owe(&meta) && !cache.may_owe(), "no word yet");
+    let word = |owes_from| SlotControl {
         owes: true,
-        responds,
         owes_from,
         ..SlotControl::default()
     };
-    reader.set_control(reference, word(false, 0));
-    assert!(cache.owe(&meta, false) && !cache.owe(&meta, true));
-    reader.set_control(reference, word(true, 0));
-    assert!(cache.owe(&meta, true));
+    reader.set_control(reference, word(0));
+    assert!(cache.owe(&meta) && cache.owe(&meta));
     let bytes = reader.read(reference).unwrap().bytes;
-    reader.set_control(reference, word(true, bytes + 64));
-    assert!(!cache.owe(&meta, false), "not earned");
+    reader.set_control(reference, word(bytes + 64));
+    assert!(!cache.owe(&meta), "not earned");
     let strike = OwedStrike {
         slot: reference,
         egress: WAN,
@@ -432,15 +429,15 @@ fn a_strike_is_owed_by_the_word_and_its_successor_owes_nothing() {
     };
     assert_eq!([reader.pop_owed(), reader.pop_owed()], [Some(strike); 2]);
     assert_eq!(reader.pop_owed(), None);
-    assert!(!cache.owe(&Meta::of(64, DC, WAN, Priority::new(3)), false));
+    assert!(!cache.owe(&Meta::of(64, DC, WAN, Priority::new(3))));
     // A ring that is full owes no more: the frame is marked.
-    reader.set_control(reference, word(true, 0));
-    reader.set_control(reference, word(true, 0));
+    reader.set_control(reference, word(0));
+    reader.set_control(reference, word(0));
     assert!(cache.may_owe());
     reader.set_control(reference, SlotControl::default());
     assert!(!cache.may_owe());
-    reader.set_control(reference, word(true, 0));
-    let owed = (0..10_000).filter(|_| cache.owe(&meta, false)).count();
+    reader.set_control(reference, word(0));
+    let owed = (0..10_000).filter(|_| cache.owe(&meta)).count();
     assert_eq!(owed, 4_096);
     (0..owed).for_each(|_| assert_eq!(reader.pop_owed(), Some(strike)));
     (1..=8).for_each(|qpn| {
@@ -450,7 +447,7 @@ fn a_strike_is_owed_by_the_word_and_its_successor_owes_nothing() {
         };
         show(&mut cache, &other, DC, WAN, Nanos::from_millis(20));
     });
-    assert!(!cache.owe(&meta, false));
+    assert!(!cache.owe(&meta));
 }
 
 /// Each returned strike is written on one frame.

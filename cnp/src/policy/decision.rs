@@ -50,6 +50,8 @@ named! {
         Mark = "mark",
         /// NPCC is off for the queue: nothing is decided.
         Off = "off",
+        /// A trial of the host's responsiveness; no policy decided it.
+        Trial = "trial",
     }
 }
 
@@ -97,11 +99,12 @@ impl Decision {
 }
 
 impl Decision {
-    /// Decision to send one CNP for a mark of the ECN curve, which no policy made. The caller sets the spacing.
-    pub(crate) const fn of_mark() -> Decision {
+    /// Decision to send one CNP that no policy made: for a mark of the ECN curve, or in a trial.
+    pub(crate) const fn of_one(reason: Reason, spacing: Nanos) -> Decision {
         Decision {
             amount: Amount::Few,
-            ..Decision::none(Amount::Few, Reason::Mark)
+            spacing,
+            ..Decision::none(Amount::Few, reason)
         }
     }
 }

@@ -22,7 +22,7 @@ pub mod settings;
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
-pub use crate::reaction_point::NIC_MIN_CNP_INTERVAL;
+pub use crate::dcqcn::NIC_MIN_CNP_INTERVAL;
 pub use decision::{Amount, Choice, Decision, QueueContext, Reason, RoundOutcome};
 pub use parameter::{BadParameter, PARAMETERS, Parameter, Parameters, Unit};
 pub use settings::{Mode, PolicyInputs};

@@ -9,7 +9,6 @@ use crate::holdings::Holder;
 use crate::key::Qpn;
 use crate::pair::Evidence;
 use crate::pair::connections::EndpointId;
-use crate::response::ResponseWatch;
 use crate::sample::SlotRef;
 use crate::window::Window;
 
@@ -34,10 +33,6 @@ pub(crate) struct Flow {
     pub(crate) bytes_at_cnp: u64,
 
     pub(crate) first_seen: Nanos,
-    /// A time soon after it last began to send after a pause, and its bytes until then.
-    pub(crate) resumed: (Nanos, u64),
-    /// Bytes per window at the rate of the latest reading, if that was long enough to measure one; else 0.
-    pub(crate) lately: u64,
     pub(crate) cnps: u64,
     pub(crate) last_cnp: Nanos,
     pub(crate) ingress: PortId,
@@ -53,7 +48,6 @@ pub(crate) struct Flow {
     pub(crate) sender: Qpn,
     pub(super) places: Places,
 
-    pub(crate) response: ResponseWatch,
     /// Place of its host in the table of responsiveness.
     pub(crate) host: u32,
     /// Time until which it is not tried again, and the reason (`backoff_reason`).
@@ -94,8 +88,6 @@ impl Flow {
             sender: Qpn::default(),
             evidence: Evidence::None,
             first_seen: now,
-            resumed: (now, 0),
-            lately: 0,
             last_seen: now,
             pairing_checked: Nanos::ZERO,
             bytes_at_cnp: 0,
@@ -106,7 +98,6 @@ impl Flow {
             cnps: 0,
             last_cnp: Nanos::ZERO,
             window: Window::starting(now),
-            response: ResponseWatch::default(),
             host: u32::MAX,
             backoff_until: Nanos::ZERO,
             backoff_reason: Suppressed::Cold,

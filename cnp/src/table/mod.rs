@@ -57,9 +57,8 @@ impl FlowTable {
 
     /// Prefetches the fields of these flows that a record needs.
     pub(crate) fn prefetch_listed(&self, found: &[u32]) {
-        let look = |flow: &Flow| {
-            flow.pairing_checked.0 ^ flow.cnps ^ u64::from(flow.response.last() as u8)
-        };
+        let look =
+            |flow: &Flow| flow.pairing_checked.0 ^ flow.cnps ^ u64::from(flow.dcqcn.response as u8);
         self.flows.prefetch_found(found, look);
         self.prefetch_shown(found);
     }
@@ -159,7 +158,7 @@ impl FlowTable {
             flow: key,
             sender_qpn: flow.sender,
             evidence: flow.evidence,
-            response: flow.response.last(),
+            response: flow.dcqcn.response,
             ingress: flow.ingress,
             bytes: flow.bytes,
             cnps: flow.cnps,

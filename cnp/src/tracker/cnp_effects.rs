@@ -7,8 +7,8 @@ use crate::action::Action;
 use crate::admission::Suppressed;
 use crate::control::settings::EcnMode;
 use crate::flow_cache::SlotControl;
-use crate::host_response::Responsiveness;
-use crate::response::{Outcome, ResponseConfig};
+use crate::key::FlowKey;
+use crate::responsiveness::{Outcome, Responsiveness};
 
 /// Time after which a refusal for the same reason is logged again.
 const AGAIN: Nanos = Nanos::from_millis(10);
@@ -59,32 +59,44 @@ impl FlowTracker {
         let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
             return Responsiveness::Unknown;
         };
-        self.responses.responsiveness(&key, flow.host)
+        self.verdicts.responsiveness(&key, flow.host)
     }
 
-    /// Adds a contributor's bytes to those of its host; returns the host's class.
-    pub(crate) fn add_to_host(&mut self, index: u32, bytes: u64, now: Nanos) -> Responsiveness {
-        self.remember_host(index);
-        let host = self.flows.get(index).map_or(u32::MAX, |flow| flow.host);
-        self.responses.add(host, bytes, now)
-    }
-
-    /// Bytes that all contributors of a flow's host put into their queues, in 65,536ths of the flow's own `bytes`. The host may let the flow alone send
-    /// as much, once the others stop, and so hide a cut.
-    pub(crate) fn hidden_ratio(&self, index: u32, bytes: u64, now: Nanos) -> u32 {
-        let host = self.flows.get(index).map_or(u32::MAX, |flow| flow.host);
-        self.responses.hidden_ratio(host, bytes, now)
-    }
-
-    /// Share of its rate that a CNP at this moment costs a flow, in 65,536ths, with a card of the kind that its host showed to have.
-    pub(crate) fn cut_share(&self, index: u32, now: Nanos) -> u32 {
-        let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
-            return 0;
+    /// Keeps an entry for the host of a flow that may be signalled; returns its place.
+    pub(crate) fn remember_host(&mut self, index: u32) -> u32 {
+        let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get_mut(index))
+        else {
+            return u32::MAX;
         };
-        let cuts = flow.dcqcn.points.cuts(now);
-        cuts.get(self.responses.kind(&key, flow.host))
-            .copied()
-            .unwrap_or(0)
+        let is_listed = || self.settings.hosts.answering.holds(key.src());
+        let view = &self.status.verdicts;
+        flow.host = self.verdicts.remember(&key, flow.host, is_listed, view);
+        flow.host
+    }
+
+    /// Records that the host of a flow is signalled, or would be if it were not unresponsive: it may be due for a trial.
+    pub(crate) fn note_signalled(&mut self, index: u32, now: Nanos) {
+        let place = self.remember_host(index);
+        if self.verdicts.note_signalled(place, now) {
+            self.due_trial = Some(index);
+        }
+    }
+
+    /// Takes the outcome of a trial of a flow's host, in which the flow had this many CNPs: it earns none before it has paid for these.
+    pub(crate) fn end_trial(
+        &mut self,
+        (index, key): (u32, &FlowKey),
+        outcome: Outcome,
+        cnps: u64,
+        now: Nanos,
+    ) {
+        self.verdicts
+            .learn(key, outcome, now, &self.status.verdicts);
+        // The CNPs of this trial made the host due for another.
+        self.due_trial = None;
+        if self.flows.flow_key(index).as_ref() == Some(key) {
+            self.owe_for_cnps(index, cnps);
+        }
     }
 
     /// Sets if next to nothing of a queue goes to far receivers.
@@ -102,59 +114,20 @@ impl FlowTracker {
         flow.is_some_and(|flow| flow.gated) && near_only == Some(&true)
     }
 
-    /// Times over which a flow's response is measured.
-    pub(crate) fn response_config(&self, index: u32) -> ResponseConfig {
-        ResponseConfig {
-            feedback: self.feedback(index),
-            window: self.window,
-        }
-    }
-
-    /// Keeps an entry for the host of a flow that may be signalled.
-    pub(crate) fn remember_host(&mut self, index: u32) {
-        let Some(key) = self.flows.flow_key(index) else {
-            return;
-        };
-        if let Some(flow) = self.flows.get_mut(index) {
-            let prior = || self.settings.hosts.prior_of(key.src());
-            let view = &self.status.responses;
-            flow.host = self.responses.remember(&key, flow.host, prior, view);
-        }
-    }
-
-    /// Takes the outcome of a flow's measurement after its CNPs, or the reason why there is none.
-    pub(crate) fn learn_response(&mut self, index: u32, outcome: &Outcome, now: Nanos) {
-        let (Some(key), Some(flow)) = (self.flows.flow_key(index), self.flows.get(index)) else {
-            return;
-        };
-        let view = &self.status.responses;
-        self.responses.learn(&key, flow.host, outcome, now, view);
-        self.write_control(index);
-    }
-
-    /// Measures the flow's host until it is doubted.
+    /// Lets the flow's host fail trials until it is unresponsive.
     #[cfg(test)]
     pub(crate) fn doubt(&mut self, index: u32, now: Nanos) {
-        self.remember_host(index);
-        let mut measured = 0;
+        self.note_signalled(index, now);
+        let key = self.flows.flow_key(index).unwrap();
         while !self.responsiveness(index).is_unresponsive() {
-            measured += 1;
-            assert!(measured < 1_000);
-            let at = Nanos(now.0 + measured * 200_000);
-            self.learn_response(index, &Outcome::of_half(false), at);
+            self.end_trial((index, &key), Outcome::Failed, 0, now);
         }
-    }
-
-    /// Time over which contributions are counted.
-    pub(crate) const fn window(&self) -> Nanos {
-        self.window
     }
 
     pub(super) fn record_cnp_seen(&mut self, index: u32, now: Nanos) {
-        let share = self.cut_share(index, now);
         if let Some(flow) = self.flows.get_mut(index) {
             let rate = flow.dcqcn.predicted();
-            flow.dcqcn.record_cnp_sent(rate, share, now);
+            flow.dcqcn.record_cnp_sent(rate, now);
         }
     }
 
@@ -173,11 +146,7 @@ impl FlowTracker {
         let from = flow.slot_bytes + flow.bytes_at_cnp + self.earned(index);
         let control = SlotControl {
             paired,
-            owes: may_owe && self.responses.may_be_owed(&key, flow.host),
-            responds: !self
-                .responses
-                .responsiveness(&key, flow.host)
-                .is_unresponsive(),
+            owes: may_owe && !self.responsiveness(index).is_unresponsive(),
             returned: flow.returned,
             owes_from: from.saturating_sub(flow.bytes),
         };

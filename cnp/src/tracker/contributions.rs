@@ -16,10 +16,8 @@ use crate::deadline::Deadline;
 use crate::fixed_map::{Hints, TOGETHER};
 use crate::flow_cache::SlotReading;
 use crate::pair::connections::EndpointId;
-use crate::response::ResponseConfig;
 use crate::status::NpccStatus;
 use crate::table::{Flow, IDLE, QueueList};
-use crate::window::mul_div;
 
 /// Share of readings (1/8) that the slow sweep gets at least.
 const SWEEP: usize = 8;
@@ -36,11 +34,6 @@ enum Found {
     /// No bytes for so long that the flow contributes to nothing.
     Gone,
 }
-
-/// Number of bytes in one reading that shows at what rate a flow sends, whatever the order of packets.
-const SURE: u64 = 32 << 10;
-/// Time between two readings below which the order of packets is all there is.
-const SHORT: Nanos = Nanos::from_micros(2);
 
 impl FlowTracker {
     /// Adapts the readings of quiet queues after every full pass: if it came late by more than half a tick their number is halved, else it
@@ -191,7 +184,7 @@ impl FlowTracker {
         self.connections.prefetch_found(&endpoints);
     }
 
-    /// Drops the measurement of a flow whose senders we paused meanwhile: its rate fell by that, and not by a CNP.
+    /// Forgets the CNPs to a flow whose senders we paused meanwhile: its rate fell by that, and not by a CNP.
     fn forget_stopped(&mut self, index: u32) {
         let Some(priority) = self.flows.key(index).map(|key| key.priority) else {
             return;
@@ -199,9 +192,6 @@ impl FlowTracker {
         if let Some(flow) = self.flows.get_mut(index) {
             let at = self.xoffs.of(flow.ingress, priority);
             flow.dcqcn.forget(at);
-            if let Some(outcome) = flow.response.forget(at, self.window) {
-                self.learn_response(index, &outcome, at);
-            }
         }
     }
 
@@ -220,23 +210,10 @@ impl FlowTracker {
             let believed = self.settings.believes(flow.evidence);
             count_bytes(flow, reading, (now, self.window), believed, &self.status)
         });
-        // The flow's response, and its model, follow from the bytes read.
-        let config = ResponseConfig {
-            feedback: flow.dcqcn.feedback(self.settings.feedback),
-            window: self.window,
-        };
-        let (arrivals, port, points) = (&self.arrivals, flow.ingress, &flow.dcqcn.points);
-        let allowed = |bytes, time| arrivals.allowed(port, bytes, time);
-        let outcome = flow
-            .response
-            .observe(now, flow.bytes, points, &config, allowed);
         flow.dcqcn.observe(now, flow.bytes, &self.measure);
         flow.asleep = counted == 0 && falls_asleep(flow, reading.as_ref(), now);
         let (silent, asleep) = (now.since(flow.last_seen) >= IDLE, flow.asleep);
         let is_pairing_old = now.since(flow.pairing_checked) >= SLOW;
-        if let Some(outcome) = outcome {
-            self.learn_response(index, &outcome, now);
-        }
         if is_pairing_old {
             self.check_pairing(index, silent, now);
         }
@@ -258,7 +235,8 @@ impl FlowTracker {
         self.flows.publish(index);
     }
 
-    /// Fills `out` with the flows of a queue that put bytes in over the window, in any order.
+    /// Fills `out` with the flows of a queue that put bytes in over the window, in any order; without those of moved hosts, whose bytes are in
+    /// another queue.
     pub(crate) fn contributors(&mut self, queue: usize, now: Nanos, out: &mut Vec<(u64, u32)>) {
         out.clear();
         let Some(list) = self.lists.get(queue) else {
@@ -273,7 +251,7 @@ impl FlowTracker {
                 .flows
                 .get(index)
                 .map_or(0, |flow| flow.window.bytes(now, self.window));
-            if bytes > 0 {
+            if bytes > 0 && !self.is_moved(index) {
                 out.push((bytes, index));
             }
         }
@@ -293,21 +271,9 @@ fn count_bytes(
     let fresh = reading.bytes.saturating_sub(flow.slot_bytes);
     flow.slot_bytes = reading.bytes;
     flow.bytes = flow.bytes.saturating_add(fresh);
-    let last = flow.window.read_at();
-    let passed = now.since(last);
     if fresh > 0 {
         flow.last_seen = flow.last_seen.max(reading.last_seen);
-        // The time at which it began within this reading is not known; that of a new flow's first packet is.
-        let unread = passed > window;
-        if unread || flow.resumed.0 <= last && flow.window.bytes(last, window) == 0 {
-            flow.resumed = (now, flow.bytes);
-        }
     }
-    flow.lately = if fresh >= SURE && passed >= SHORT {
-        mul_div(fresh, window.0, passed.0)
-    } else {
-        0
-    };
     let counted = flow.window.add(now, window, fresh, reading.last_seen);
     status.data_bytes.add(fresh);
     if flow.cold {

@@ -36,7 +36,7 @@ impl FlowTracker {
         key.is_some() && key == self.connections.key(endpoint)
     }
 
-    pub(super) fn queue_index(&self, key: &QueueFlow) -> Option<usize> {
+    pub(crate) fn queue_index(&self, key: &QueueFlow) -> Option<usize> {
         let queue = *self
             .queue_of
             .get(key.egress.index())?
@@ -47,6 +47,30 @@ impl FlowTracker {
     /// Index of the watched queue that a flow is in.
     pub(super) fn queue_of_flow(&self, index: u32) -> Option<usize> {
         self.queue_index(&self.flows.key(index)?)
+    }
+
+    /// Returns true if a flow is of a moved host: it is listed with a watched queue, and its frames are in another.
+    pub(crate) fn is_moved(&self, index: u32) -> bool {
+        let moved = self.settings.hosts.unresponsive.priority();
+        moved.is_some_and(|moved| {
+            let key = self.flows.key(index);
+            key.is_some_and(|key| key.priority == moved)
+        })
+    }
+
+    /// Takes the flows of moved hosts off the lists of watched queues.
+    pub(super) fn unlist_moved(&mut self) {
+        for queue in 0..self.lists.len() {
+            for _ in 0..self.listed(queue) {
+                let list = self.lists.get_mut(queue);
+                let Some(index) = list.and_then(|list| self.flows.advance(list)) else {
+                    break;
+                };
+                if self.is_moved(index) {
+                    self.unlist(index);
+                }
+            }
+        }
     }
 
     pub(super) fn see_flow(

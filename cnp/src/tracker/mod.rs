@@ -1,7 +1,6 @@
 //! Tracker of flows: processes records, reads byte counts, keeps flows, endpoints and pairing together.
 
 mod active;
-mod arrivals;
 mod cnp_effects;
 mod contributions;
 mod export;
@@ -24,18 +23,17 @@ use crate::dcqcn::Measure;
 use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
 use crate::holdings::Holdings;
-use crate::host_response::HostResponses;
 use crate::host_rtt::HostRtt;
 use crate::hosts::Hosts;
 use crate::key::{FlowKey, Qpn, QueueFlow};
 use crate::pair::Evidence;
 use crate::pair::connections::ConnectionTable;
+use crate::responsiveness::HostVerdicts;
 use crate::source_check::{Routes, SourceCheck};
 use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
 use crate::table::{FlowTable, QueueList};
 use crate::uncounted::UncountedSlots;
-use arrivals::Arrivals;
 use xoffs::Xoffs;
 
 /// Maximum number of workers.
@@ -55,8 +53,6 @@ const PREFETCH_ABOVE: usize = 1_024;
 pub(crate) struct FlowTracker {
     /// Settings in force, also for the other parts of the control core.
     pub(crate) settings: Settings,
-    /// Arrivals by port.
-    pub(crate) arrivals: Arrivals,
     pub(crate) flows: FlowTable,
     pub(crate) connections: ConnectionTable,
     readers: ArrayVec<CacheReader, MAX_READERS>,
@@ -70,7 +66,9 @@ pub(crate) struct FlowTracker {
     unproven: Holdings,
     uncounted_slots: UncountedSlots,
     pub(crate) hosts: Hosts,
-    responses: HostResponses,
+    pub(crate) verdicts: HostVerdicts,
+    /// Flow whose host is due for a trial.
+    pub(crate) due_trial: Option<u32>,
     host_rtt: HostRtt,
     xoffs: Xoffs,
     pub(crate) status: Arc<NpccStatus>,
@@ -99,6 +97,29 @@ pub(crate) struct FlowTracker {
     shown_peer: u8,
 }
 
+/// Index of the watched queue by port and priority. Flows of moved hosts are listed with the first watched queue of their port: they share its
+/// weight, and came from it, or from the next.
+fn queue_of(settings: &Settings) -> [[u8; PRIORITIES]; MAX_PORTS] {
+    let mut all = [[UNWATCHED; PRIORITIES]; MAX_PORTS];
+    let mut set = |port: PortId, priority: Priority, index: u8| {
+        let port = all.get_mut(port.index());
+        let slot = port.and_then(|port| port.get_mut(priority.index()));
+        if let Some(slot) = slot.filter(|slot| **slot == UNWATCHED) {
+            *slot = index;
+        }
+    };
+    let queues = || (0..UNWATCHED).zip(&settings.queues);
+    for (index, queue) in queues() {
+        set(queue.port, queue.priority, index);
+    }
+    if let Some(moved) = settings.hosts.unresponsive.priority() {
+        for (index, queue) in queues() {
+            set(queue.port, moved, index);
+        }
+    }
+    all
+}
+
 impl FlowTracker {
     pub(crate) fn new(
         config: &ControlConfig,
@@ -106,13 +127,6 @@ impl FlowTracker {
         status: Arc<NpccStatus>,
     ) -> FlowTracker {
         let settings = config.settings.clone();
-        let mut queue_of = [[UNWATCHED; PRIORITIES]; MAX_PORTS];
-        for (index, queue) in (0..UNWATCHED).zip(&settings.queues) {
-            let port = queue_of.get_mut(queue.port.index());
-            if let Some(slot) = port.and_then(|port| port.get_mut(queue.priority.index())) {
-                *slot = index;
-            }
-        }
         FlowTracker {
             flows: FlowTable::new(config.flows, config.hash_seed),
             connections: ConnectionTable::new(config.ends, config.hash_seed),
@@ -128,16 +142,16 @@ impl FlowTracker {
             unproven: Holdings::new(config.hash_seed),
             uncounted_slots: UncountedSlots::new(),
             hosts: Hosts::new(config.hash_seed),
-            responses: HostResponses::new(config.hash_seed),
+            verdicts: HostVerdicts::new(config.hash_seed),
+            due_trial: None,
             host_rtt: HostRtt::new(config.hash_seed),
             xoffs: Xoffs::new(),
             status,
             lists: vec![QueueList::EMPTY; settings.queues.len()].into_boxed_slice(),
             near_only: vec![true; settings.queues.len()].into_boxed_slice(),
-            queue_of,
+            queue_of: queue_of(&settings),
             paired: [0; Evidence::COUNT],
             window: config.window(),
-            arrivals: Arrivals::new(&settings.port_rates),
             measure: Measure::new(settings.feedback, period),
             tick: config.tick,
             records_per_tick: config.records_per_tick,
@@ -156,10 +170,11 @@ impl FlowTracker {
     pub(crate) fn reconfigure(&mut self, settings: Settings, period: Nanos) {
         self.check.reconfigure(settings.source_sides);
         self.measure = Measure::new(settings.feedback, period);
-        if self.settings.port_rates != settings.port_rates {
-            self.arrivals = Arrivals::new(&settings.port_rates);
-        }
         self.watched = settings.watched_ports();
+        if self.settings.hosts.unresponsive != settings.hosts.unresponsive {
+            self.unlist_moved();
+            self.queue_of = queue_of(&settings);
+        }
         self.settings = settings;
     }
 
@@ -171,6 +186,11 @@ impl FlowTracker {
     /// Records that the senders behind these ports are paused in this priority now: nothing is learned from their flows' response.
     pub(crate) fn record_xoff(&mut self, ports: u32, priority: Priority, now: Nanos) {
         self.xoffs.note(ports, priority, now);
+    }
+
+    /// Time at which the senders behind this port were last paused in this priority.
+    pub(crate) fn paused(&self, port: PortId, priority: Priority) -> Nanos {
+        self.xoffs.of(port, priority)
     }
 
     /// Attaches a worker's cache; returns `false` if there are too many.

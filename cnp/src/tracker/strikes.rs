@@ -55,7 +55,7 @@ impl FlowTracker {
     }
 
     /// Wire bytes that a flow has put into its queue until this moment, including those not read yet.
-    fn bytes_now(&self, index: u32) -> u64 {
+    pub(crate) fn bytes_now(&self, index: u32) -> u64 {
         self.flows.get(index).map_or(0, |flow| {
             let reader = self.readers.get(flow.reader);
             let reading = reader.and_then(|reader| reader.read(flow.slot));
@@ -91,12 +91,17 @@ impl FlowTracker {
         is_enough(bytes) || is_enough(self.bytes_now(index))
     }
 
-    /// Restarts the count of bytes that earn a flow's next CNP, as one has just left.
-    pub(crate) fn spend_earned(&mut self, index: u32) {
-        let bytes = self.bytes_now(index);
+    /// Makes a flow pay for CNPs that it had beside those it earned: it earns the next once it has put [`LEAST_EARNED`] for each into its queue.
+    pub(crate) fn owe_for_cnps(&mut self, index: u32, cnps: u64) {
+        let paid = self.bytes_now(index) + cnps * LEAST_EARNED;
         if let Some(flow) = self.flows.get_mut(index) {
-            flow.bytes_at_cnp = bytes;
+            flow.bytes_at_cnp = paid;
         }
         self.write_control(index);
+    }
+
+    /// Restarts the count of bytes that earn a flow's next CNP, as one has just left.
+    pub(crate) fn spend_earned(&mut self, index: u32) {
+        self.owe_for_cnps(index, 0);
     }
 }

@@ -71,6 +71,8 @@ pub(crate) struct Rig {
     pub(crate) core: ControlCore,
     pub(crate) now: Nanos,
     pub(crate) sent: Vec<CnpRequest>,
+    /// Queue that packets enter.
+    pub(crate) queue: Priority,
     seen: Arc<CacheShared>,
 }
 
@@ -138,6 +140,7 @@ impl Rig {
             core,
             now: Nanos::from_millis(1),
             sent: Vec::new(),
+            queue: QUEUE,
             seen,
         }
     }
@@ -161,12 +164,12 @@ impl Rig {
     }
 
     /// Strikes a frame of this slot's flow; returns true if the strike is owed to its sender.
-    pub(crate) fn owes(&mut self, slot: FlowSlot, hard: bool) -> bool {
+    pub(crate) fn owes(&mut self, slot: FlowSlot) -> bool {
         let meta = Meta {
             slot,
-            ..Meta::of(1_082, DC, WAN, QUEUE)
+            ..Meta::of(1_082, DC, WAN, self.queue)
         };
-        self.cache.owe(&meta, hard)
+        self.cache.owe(&meta)
     }
 
     /// Returns true if the next frame of this slot's flow carries a returned strike.
@@ -196,7 +199,7 @@ impl Rig {
     ) -> FlowSlot {
         let parsed = parse(frame.data()).unwrap();
         let roce = parsed.roce.unwrap();
-        let meta = Meta::of(frame.data().len(), ingress, egress, QUEUE);
+        let meta = Meta::of(frame.data().len(), ingress, egress, self.queue);
         let sighting = Sighting {
             data: frame.data(),
             addresses: parsed.addresses_v4,

@@ -10,6 +10,7 @@ mod cores;
 mod general;
 mod linux;
 mod lossless;
+mod moved;
 mod neighbors;
 mod npcc;
 mod ports;
@@ -52,6 +53,7 @@ pub(crate) fn run(
     neighbors::check(&mut check);
     qos::check(&mut check);
     npcc::check(&mut check);
+    moved::check(&mut check);
     thresholds::check(&mut check);
     buffer::check(&mut check);
     lossless::check(&mut check);

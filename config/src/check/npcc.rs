@@ -101,8 +101,8 @@ fn hosts(check: &mut Check<'_>) {
         deny,
         observe,
         answering,
-        prior: _,
         cnp_intervals,
+        unresponsive: _,
     } = &check.file.npcc.hosts;
     let lists = [
         ("allow", allow),

@@ -16,6 +16,7 @@ mod routes;
 mod routing;
 mod sandbox;
 mod telemetry;
+mod unresponsive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,7 @@ pub use routes::{Route, Via};
 pub use routing::{EcmpSeed, Routing};
 pub use sandbox::Sandbox;
 pub use telemetry::{Telemetry, read_only_beside};
+pub use unresponsive::{MovedQueue, Unresponsive};
 
 use crate::units::Ranged;
 

@@ -12,7 +12,7 @@ pub use npcc_pipeline::egress::marking::{EcnMode, UpstreamCe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Dscp, PriorityId};
+use super::{Dscp, PriorityId, Unresponsive};
 use crate::units::{Bytes, Count, Nanos, Percent, Prefix, Ranged, Threshold};
 
 npcc_pipeline::defaults! {
@@ -102,14 +102,13 @@ npcc_pipeline::defaults! {
         pub deny: Vec<Prefix> = Vec::new(),
         /// Senders for which CNPs are decided, counted and logged, but not sent.
         pub observe: Vec<Prefix> = Vec::new(),
-        /// Senders whose NICs are known to slow down when signalled, and to stay slow: their prior odds are 1,000 to one. Unknown hosts need
-        /// no entry; senders that recover their rate within microseconds must not have one.
+        /// Senders whose NICs are known to slow down when signalled: they have no trials of it. Unknown hosts need no entry.
         pub answering: Vec<Prefix> = Vec::new(),
-        /// Prior odds, to one, that a host responds to CNPs while nothing has been measured; 1 to 1000. A higher value trusts an unknown host
-        /// longer, at the expense of the others if it does not respond.
-        pub prior: Ranged<1, 1000> = Ranged::fixed(1),
         /// Receivers whose NICs use another minimum time between two CNPs than `cnp.interval`: `10.0.2.0/24: 50us`. The longest prefix applies.
         pub cnp_intervals: BTreeMap<Prefix, Nanos> = BTreeMap::new(),
+        /// Treatment of hosts that do not respond to CNPs: `mark` leaves their flows in the watched queue; `{ queue: PRIORITY }` moves them to a lossy
+        /// queue that nothing else uses, where they have the share of their number.
+        pub unresponsive: Unresponsive = Unresponsive::Mark,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::drop::DropReason;
 use crate::frame::{FrameBuf, FrameVec, Meta};
 use crate::punt::PuntCandidate;
 use crate::stage::enqueue::{Taken, count_refused};
+use crate::stage::moved;
 use crate::stage::receive::{self, Received};
 use crate::tap::{FlowTap, watched};
 use crate::units::{BURST, Nanos, PortId};
@@ -80,7 +81,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let ingress_port = &self.ingress[port];
         let mut all = self.egress_side.spare_runs.take();
         std::mem::swap(&mut all.frames, frames);
-        let burst = receive::run(
+        let mut burst = receive::run(
             (ingress_port, self.vectors.as_deref()),
             (&self.fib, &self.mtus),
             &mut all.frames,
@@ -89,6 +90,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         );
         counters.rx.add(all.frames.len() as u64, burst.bytes);
         self.counters.bursts.received.add(1);
+        if let Some(view) = &self.moved
+            && !view.is_empty()
+        {
+            let (frames, records) = (&all.frames, &mut all.records);
+            let ports = &self.egress_side.ports;
+            burst.queue = moved::run(view, ports, (frames, records), burst.gone);
+        }
         let head = |key: QueueKey| key.head(ingress_port.worker, ingress_port.port);
         match burst.queue {
             Some(queue) if burst.gone.is_empty() => {

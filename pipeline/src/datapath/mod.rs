@@ -38,6 +38,7 @@ use crate::drop::DropReason;
 use crate::egress::port::{EcnConfig, EgressConfig, EgressQueueConfig};
 use crate::frame::{FlowSlot, FrameBuf, Meta, MetaFlags, Queued};
 use crate::handoff::Channels;
+use crate::moved_hosts::{MovedHosts, MovedView};
 use crate::parse::digest::AddressDigest;
 use crate::pause::{PauseConfig, PortPause};
 use crate::per::PerPort;
@@ -86,6 +87,8 @@ pub struct Datapath<B, T> {
     punt: Option<Box<Punt<B>>>,
     /// Reader of headers by vectors, if the processor has any.
     vectors: Option<Box<dyn VectorReader<B>>>,
+    /// Copy of the table of moved hosts, if there is one.
+    moved: Option<Box<MovedView>>,
     /// Captures of an operator, and the standing capture.
     capture: Capture,
     /// True if the other workers' use of the pool (`UsageLedger`) was read in this iteration, and no burst was received since.
@@ -153,6 +156,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             channels: None,
             punt: None,
             vectors: None,
+            moved: None,
             capture: Capture::default(),
             is_pool_view_fresh: false,
             config,
@@ -170,6 +174,13 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[must_use]
     pub fn with_vectors(mut self, vectors: Option<Box<dyn VectorReader<B>>>) -> Self {
         self.vectors = vectors;
+        self
+    }
+
+    /// Takes frames of the hosts in this table to their queue. The copy is renewed by [`Datapath::refresh`].
+    #[must_use]
+    pub fn with_moved_hosts(mut self, table: Arc<MovedHosts>) -> Self {
+        self.moved = Some(Box::new(MovedView::new(table)));
         self
     }
 
@@ -229,10 +240,18 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         self.egress_side.ports[port].depth(priority)
     }
 
-    /// Starts an iteration of the worker's loop: takes the newest routes, and reads what the other workers publish.
+    /// Starts an iteration of the worker's loop: takes the newest routes and moved hosts, and reads what the other workers publish.
     #[inline]
     pub fn refresh(&mut self) {
         self.fib.refresh();
+        if let Some(moved) = &mut self.moved
+            && moved.refresh()
+        {
+            let (queue, share) = (moved.priority(), moved.share());
+            for (_, port) in self.egress_side.ports.iter_mut() {
+                port.set_moved(queue, share);
+            }
+        }
         if self.capture.is_on() {
             self.capture.turn();
         }

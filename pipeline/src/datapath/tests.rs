@@ -32,6 +32,8 @@ mod icmp_tests;
 mod linux_tests;
 #[path = "malformed_tests.rs"]
 mod malformed_tests;
+#[path = "moved_tests.rs"]
+mod moved_tests;
 #[path = "punted_rig.rs"]
 mod punted_rig;
 #[path = "shares_tests.rs"]

@@ -192,7 +192,7 @@ impl EgressPort {
             let queue = &mut self.queues[priority];
             let bytes = i64::try_from(queue.amount.bytes).unwrap_or(i64::MAX);
             let records = runs[priority].as_deref().map_or(&[][..], Run::known);
-            let scope = marking.scope(queue.config.ecn.as_ref(), u64::MAX);
+            let scope = marking.scope(queue.config.ecn.as_ref());
             if scope.concerns_run(bytes, records) {
                 return None;
             }

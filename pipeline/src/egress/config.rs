@@ -29,6 +29,14 @@ crate::defaults! {
     }
 }
 
+impl EgressQueueConfig {
+    /// Returns true if NPCC watches the queue.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.watched_depths != [u64::MAX; 2]
+    }
+}
+
 /// Configuration of one port's egress side.
 #[derive(Debug, Clone)]
 pub struct EgressConfig {

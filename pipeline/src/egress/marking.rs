@@ -99,8 +99,6 @@ pub struct Marking<'a, T> {
 pub(super) struct Scope<'a> {
     /// RED curve of the queue.
     red: Option<&'a Red>,
-    /// Depth from which only senders that are believed to respond may be owed a CNP instead of a mark.
-    hard: u64,
     /// Depth up to which no frame is struck.
     kmin: i64,
     /// Flags of frames that arrive marked and may lose the mark.
@@ -150,14 +148,13 @@ impl Scope<'_> {
 }
 
 impl<T: FlowTap> Marking<'_, T> {
-    /// Returns the scope of a queue with this curve and this `hard` depth.
+    /// Returns the scope of a queue with this curve.
     #[inline]
-    pub(super) fn scope<'a>(&self, red: Option<&'a Red>, hard: u64) -> Scope<'a> {
+    pub(super) fn scope<'a>(&self, red: Option<&'a Red>) -> Scope<'a> {
         let marks = self.config.mode != EcnMode::Off;
         let owes = self.config.mode == EcnMode::Divert && self.tap.may_owe();
         Scope {
             red,
-            hard,
             kmin: red
                 .filter(|_| marks)
                 .and_then(|red| i64::try_from(red.kmin).ok())
@@ -184,12 +181,11 @@ impl<T: FlowTap> Marking<'_, T> {
         counters: &QueueCounters,
     ) {
         let flags = meta.flags;
-        let is_hard = depth.unsigned_abs() >= scope.hard;
         let change = if flags.has(MetaFlags::MARKABLE) {
             let struck = scope
                 .red
                 .is_some_and(|red| red.strikes(depth.unsigned_abs(), rng));
-            let diverted = struck && scope.owes && self.tap.owe(meta, is_hard);
+            let diverted = struck && scope.owes && self.tap.owe(meta);
             counters.ecn_struck.add(u64::from(struck));
             counters.ecn_diverted.add(u64::from(diverted));
             if !struck || diverted {
@@ -202,7 +198,7 @@ impl<T: FlowTap> Marking<'_, T> {
             counters.ecn_marked.add(1);
             ecn::set_ce
         } else {
-            if !self.tap.owe(meta, is_hard) {
+            if !self.tap.owe(meta) {
                 return;
             }
             counters.ecn_diverted.add(1);

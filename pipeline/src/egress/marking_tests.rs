@@ -7,7 +7,6 @@ use crate::egress::ecn::CERTAIN;
 use crate::frame::{FlowSlot, HeapFrame};
 use crate::units::{PortId, Priority};
 
-const HARD: u64 = 50_000;
 const RED: Red = Red {
     kmin: 10_000,
     kmax: 40_000,
@@ -18,7 +17,6 @@ const RED: Red = Red {
 #[derive(Debug, Default)]
 struct Scripted {
     owes: bool,
-    responds: bool,
     returned: u32,
     owed: u64,
     redeemed: u64,
@@ -27,10 +25,9 @@ struct Scripted {
 impl FlowTap for Scripted {
     fn enqueued<B: FrameBuf>(&mut self, _: &mut Run<B>, _: Nanos) {}
 
-    fn owe(&mut self, _: &Meta, hard: bool) -> bool {
-        let owes = self.owes && (!hard || self.responds);
-        self.owed += u64::from(owes);
-        owes
+    fn owe(&mut self, _: &Meta) -> bool {
+        self.owed += u64::from(self.owes);
+        self.owes
     }
 
     fn may_owe(&self) -> bool {
@@ -74,18 +71,18 @@ proptest! {
         mode in prop::sample::select(EcnMode::ALL.to_vec()),
         upstream_ce in prop::sample::select(UpstreamCe::ALL.to_vec()),
         seed: u64,
-        script in prop::collection::vec((0u8..4, 0u64..80_000, any::<[bool; 2]>(), 0u32..3), 1..200),
+        script in prop::collection::vec((0u8..4, 0u64..80_000, any::<bool>(), 0u32..3), 1..200),
     ) {
         let counters = QueueCounters::default();
         let (mut tap, mut rng) = (Scripted::default(), Xorshift::new(seed | 1));
         let config = EcnConfig { mode, upstream_ce };
         let (mut came_marked, mut left_marked, mut markable) = (0, 0, 0);
-        for (ecn, depth, [owes, responds], returned) in script {
-            (tap.owes, tap.responds) = (owes, responds);
+        for (ecn, depth, owes, returned) in script {
+            tap.owes = owes;
             tap.returned += returned;
             let (mut buf, meta) = frame(ecn);
             let mut marking = Marking { config, tap: &mut tap, now: Nanos(1) };
-            let scope = marking.scope(Some(&RED), HARD);
+            let scope = marking.scope(Some(&RED));
             let depth = i64::try_from(depth).unwrap();
             if scope.concerns_any(depth) && scope.concerns(depth, meta.flags) {
                 marking.apply(scope, &mut buf, &meta, depth, &mut rng, &counters);
@@ -110,36 +107,5 @@ proptest! {
         if upstream_ce == UpstreamCe::Leave {
             prop_assert_eq!(ce, 0);
         }
-    }
-}
-
-/// From `hard` on, a queue filled because of a wrong belief about its senders marks as any switch does.
-#[test]
-fn at_hard_only_senders_that_respond_are_owed() {
-    let counters = QueueCounters::default();
-    let config = EcnConfig {
-        mode: EcnMode::Divert,
-        upstream_ce: UpstreamCe::Answer,
-    };
-    let mut rng = Xorshift::new(1);
-    for (responds, depth, marks) in [
-        (false, 60_000, true),
-        (true, 60_000, false),
-        (false, 45_000, false),
-    ] {
-        let mut tap = Scripted {
-            owes: true,
-            responds,
-            ..Scripted::default()
-        };
-        let mut marking = Marking {
-            config,
-            tap: &mut tap,
-            now: Nanos(1),
-        };
-        let (mut buf, meta) = frame(2);
-        let scope = marking.scope(Some(&RED), HARD);
-        marking.apply(scope, &mut buf, &meta, depth, &mut rng, &counters);
-        assert_eq!(ecn_of(&buf) == 3, marks, "{responds} {depth}");
     }
 }

@@ -6,13 +6,14 @@ pub use super::marking::{EcnConfig, EcnMode, Marking, UpstreamCe};
 pub use super::queue::SHAPER_BURST;
 use super::queue::{EgressQueue, shaper};
 use super::rng::Xorshift;
-use super::scheduler::Scheduler;
+use super::scheduler::{Scheduler, WeightSplit};
 use super::shaper::Shaper;
 use crate::buffer::{Amount, ControlReserve, QueueAdmission};
 use crate::burst::Run;
 use crate::counters::PortCounters;
 use crate::drop::DropReason;
 use crate::frame::{FrameBuf, Meta, Queued};
+use crate::moved_hosts::HostShare;
 use crate::per::PerPriority;
 use crate::units::{BitRate, Nanos, Priority};
 
@@ -28,6 +29,10 @@ pub struct EgressPort {
     pub(super) has_min_rate: u8,
     /// Queues that may not send now: the peer has paused them, or their transmit queue takes no more frames.
     pub(super) blocked: u8,
+    /// Queues that NPCC watches, whose frames from moved hosts go to another.
+    watched: u8,
+    /// Queue of the moved hosts and their share, since a host was moved for the first time.
+    moved: Option<(Priority, Option<HostShare>)>,
     /// Queues under a storm: nothing enters them.
     dropping: u8,
     /// True if the link is down: nothing enters any queue.
@@ -53,8 +58,11 @@ impl EgressPort {
         let queues = config.queues.clone();
         let queues =
             PerPriority(queues.map(|queue| EgressQueue::new(queue, max_frame, max_absence)));
-        let (mut has_max_rate, mut has_min_rate) = (0, 0);
+        let (mut has_max_rate, mut has_min_rate, mut watched) = (0, 0, 0);
         for (priority, queue) in queues.iter() {
+            if queue.config.is_watched() {
+                watched |= priority.bit();
+            }
             if queue.shaper.is_limited() {
                 has_max_rate |= priority.bit();
             }
@@ -70,6 +78,8 @@ impl EgressPort {
             has_max_rate,
             has_min_rate,
             blocked: 0,
+            watched,
+            moved: None,
             dropping: 0,
             down: false,
             rng: Xorshift::new(seed),
@@ -116,10 +126,41 @@ impl EgressPort {
         (queue.amount.frames > 0).then_some(queue.nonempty_since)
     }
 
-    /// Sets the queues that may not send.
+    /// Sets the queues that may not send. Frames of moved hosts have the DSCP and PCP of a watched queue, by which the peer pauses them: their queue
+    /// waits with it.
     #[inline]
     pub const fn set_blocked(&mut self, queues: u8) {
         self.blocked = queues;
+        if queues & self.watched != 0
+            && let Some((moved, _)) = self.moved
+        {
+            self.blocked |= moved.bit();
+        }
+    }
+
+    /// Returns true if NPCC watches a queue.
+    #[inline]
+    #[must_use]
+    pub const fn is_watched(&self, priority: Priority) -> bool {
+        self.watched & priority.bit() != 0
+    }
+
+    /// Sets the queue of moved hosts, and the numbers of hosts by which it shares the weight of the watched queues; `None` while no host is moved.
+    pub fn set_moved(&mut self, queue: Priority, share: Option<HostShare>) {
+        if share.is_some() || self.moved.is_some() {
+            self.moved = Some((queue, share));
+        }
+        self.divide_weights();
+    }
+
+    fn divide_weights(&mut self) {
+        let shared = self.moved.and_then(|(queue, share)| Some((queue, share?)));
+        self.scheduler
+            .set_split(shared.map(|(moved, share)| WeightSplit {
+                moved,
+                others: self.watched & !moved.bit(),
+                share,
+            }));
     }
 
     /// Sets the queues that accept nothing.
@@ -178,7 +219,14 @@ impl EgressPort {
         ] {
             *set = *set & !priority.bit() | if limited { priority.bit() } else { 0 };
         }
+        let watched = if config.is_watched() {
+            priority.bit()
+        } else {
+            0
+        };
+        self.watched = self.watched & !priority.bit() | watched;
         self.scheduler.set(priority, config.discipline);
+        self.divide_weights();
     }
 
     /// Charges the port for a frame sent ahead of the queues.

@@ -4,10 +4,14 @@
 //! It knows queues only as bits and lengths. A queue that is empty, paused or over its rate is not offered to it.
 
 use crate::bits::low8;
+use crate::moved_hosts::HostShare;
 use crate::units::{PRIORITIES, Priority};
 
 /// Bytes that one unit of weight earns in a round.
 const QUANTUM: i64 = 256;
+
+/// Divisor of the weight that moved hosts share with others: their queue has this part at least, weight 1 of the default 50.
+pub const LEAST_PART: i64 = 50;
 
 /// Scheduling discipline of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,10 +22,23 @@ pub enum Discipline {
     Dwrr(u8),
 }
 
+/// Division of the weight of some queues between them and the queue of moved hosts, by the numbers of hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WeightSplit {
+    /// Queue of the moved hosts.
+    pub moved: Priority,
+    /// Queues of the others, as a mask.
+    pub others: u8,
+    /// Numbers of hosts.
+    pub share: HostShare,
+}
+
 /// Scheduler state of one port.
 #[derive(Debug, Clone)]
 pub struct Scheduler {
     strict: u8,
+    weights: [u8; PRIORITIES],
+    split: Option<WeightSplit>,
     quantum: [i64; PRIORITIES],
     deficit: [i64; PRIORITIES],
     /// DWRR queue that is being served.
@@ -34,6 +51,8 @@ impl Scheduler {
     pub fn new(disciplines: &[Discipline; PRIORITIES]) -> Scheduler {
         let mut scheduler = Scheduler {
             strict: 0,
+            weights: [1; PRIORITIES],
+            split: None,
             quantum: [0; PRIORITIES],
             deficit: [0; PRIORITIES],
             current: Priority::new(0),
@@ -46,8 +65,8 @@ impl Scheduler {
 
     /// Changes the discipline of a queue. Its deficit is cleared.
     pub fn set(&mut self, queue: Priority, discipline: Discipline) {
-        let (Some(quantum), Some(deficit)) = (
-            self.quantum.get_mut(queue.index()),
+        let (Some(own), Some(deficit)) = (
+            self.weights.get_mut(queue.index()),
             self.deficit.get_mut(queue.index()),
         ) else {
             return;
@@ -57,8 +76,40 @@ impl Scheduler {
             Discipline::Strict => self.strict |= queue.bit(),
             Discipline::Dwrr(weight) => {
                 self.strict &= !queue.bit();
-                *quantum = QUANTUM * i64::from(weight.max(1));
+                *own = weight.max(1);
             }
+        }
+        self.set_quanta();
+    }
+
+    /// Divides weights anew, or gives each queue its own back. Deficits are kept.
+    pub fn set_split(&mut self, split: Option<WeightSplit>) {
+        self.split = split;
+        self.set_quanta();
+    }
+
+    /// Computes the quanta from weights and split. The queues that share have the sum of the others' weights, so that all further queues keep
+    /// their part; if none of the others is a DWRR queue, nothing is divided.
+    fn set_quanta(&mut self) {
+        let dwrr = |mask: u8| {
+            each(mask & !self.strict).filter_map(|queue| self.weights.get(queue.index()))
+        };
+        let divided = self.split.and_then(|split| {
+            let shared: i64 = dwrr(split.others).map(|weight| i64::from(*weight)).sum();
+            (shared > 0).then(|| (split, QUANTUM * shared))
+        });
+        for (priority, (quantum, weight)) in
+            Priority::all().zip(self.quantum.iter_mut().zip(&self.weights))
+        {
+            let own = QUANTUM * i64::from(*weight);
+            *quantum = match divided {
+                Some((split, shared)) if priority == split.moved => moved_part(split.share, shared),
+                Some((split, shared)) if priority.bit() & split.others != 0 => {
+                    own * (shared - moved_part(split.share, shared)) / shared
+                }
+                _ => own,
+            }
+            .max(1);
         }
     }
 
@@ -179,6 +230,13 @@ impl Scheduler {
         let short = (i64::from(head(queue)) - deficit).max(0);
         (short + quantum - 1) / quantum
     }
+}
+
+/// Returns the part of `shared` that moved hosts have by their number, between the [least](LEAST_PART) and what leaves the others as much.
+fn moved_part(HostShare { moved, all }: HostShare, shared: i64) -> i64 {
+    let part = shared * i64::from(moved.min(all)) / i64::from(all.max(1));
+    let least = shared / LEAST_PART;
+    part.clamp(least, shared - least)
 }
 
 #[inline]

@@ -85,3 +85,50 @@ fn an_idle_queue_saves_nothing_up() {
     }
     share(&mut scheduler);
 }
+
+proptest! {
+    /// Law: moved hosts have their number's share of what the others' queues weigh together, at least [`LEAST_PART`] of it; the queues of the others
+    /// keep their proportions, and all further queues their part.
+    #[test]
+    fn a_split_divides_the_weight_of_the_others_and_nothing_else(
+        weights in prop::array::uniform8(1u8..=100), others in 1u8..=255, moved in 0u8..8, share in (0u32..100, 0u32..100),
+    ) {
+        let others = others & !(1 << moved);
+        prop_assume!(others != 0);
+        let disciplines = weights.map(Discipline::Dwrr);
+        let mut scheduler = Scheduler::new(&disciplines);
+        let plain = scheduler.quantum;
+        let share = HostShare { moved: share.0, all: share.1 };
+        scheduler.set_split(Some(WeightSplit { moved: Priority::new(moved), others, share }));
+        let split = scheduler.quantum;
+        let shared: i64 = each(others).map(|queue| plain[queue.index()]).sum();
+        let part = split[usize::from(moved)];
+        let fair = shared * i64::from(share.moved.min(share.all)) / i64::from(share.all.max(1));
+        prop_assert_eq!(part, fair.clamp(shared / 50, shared - shared / 50));
+        for queue in Priority::all().filter(|queue| queue.get() != moved) {
+            let (own, now) = (plain[queue.index()], split[queue.index()]);
+            let kept = if others & queue.bit() != 0 { own * (shared - part) / shared } else { own };
+            prop_assert_eq!(now, kept.max(1), "{}", queue.get());
+        }
+        // A weight that changes meanwhile is divided too, and everything is as before once no host is moved.
+        scheduler.set(Priority::new(moved), Discipline::Dwrr(77));
+        prop_assert_eq!(scheduler.quantum, split);
+        scheduler.set(Priority::new(moved), disciplines[usize::from(moved)]);
+        scheduler.set_split(None);
+        prop_assert_eq!(scheduler.quantum, plain);
+    }
+}
+
+#[test]
+fn strict_queues_have_no_weight_to_divide() {
+    let mut disciplines = [Discipline::Dwrr(10); 8];
+    disciplines[3] = Discipline::Strict;
+    let mut scheduler = Scheduler::new(&disciplines);
+    let plain = scheduler.quantum;
+    scheduler.set_split(Some(WeightSplit {
+        moved: Priority::new(5),
+        others: 1 << 3,
+        share: HostShare { moved: 1, all: 4 },
+    }));
+    assert_eq!(scheduler.quantum, plain);
+}

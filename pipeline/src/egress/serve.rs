@@ -271,8 +271,7 @@ impl EgressPort {
         };
         let limits = self.limits(grant, out);
         let queue = &mut self.queues[priority];
-        let [_, hard] = queue.config.watched_depths;
-        let scope = marking.scope(queue.config.ecn.as_ref(), hard);
+        let scope = marking.scope(queue.config.ecn.as_ref());
         let mut depth = i64::try_from(queue.amount.bytes).unwrap_or(i64::MAX);
         let concerned = scope.concerns_any(depth);
         let tx_queue = out.tx_queue(priority);

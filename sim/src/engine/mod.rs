@@ -301,3 +301,5 @@ impl Engine {
 
 #[cfg(test)]
 mod card_tests;
+#[cfg(test)]
+mod moved_tests;

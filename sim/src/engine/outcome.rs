@@ -1,5 +1,7 @@
 //! Outcome of a run, computed from the engine's final state.
 
+use npcc_cnp::control::ControlCore;
+use npcc_cnp::responsiveness::Responsiveness;
 use npcc_pipeline::frame::wire_len;
 use npcc_pipeline::units::Nanos;
 
@@ -41,6 +43,8 @@ pub struct Outcome {
     pub cnps_host: u64,
     /// CNPs that reached senders.
     pub cnps_received: u64,
+    /// Trials of hosts' responsiveness, over all switches.
+    pub trials: Trials,
     /// Frames that left the reported queue marked.
     pub marked: u64,
     /// Frames dropped by switches.
@@ -58,6 +62,19 @@ pub struct Outcome {
     pub applications: Vec<ApplicationOutcome>,
     /// Conservation audit: where every frame is.
     pub audit: Audit,
+}
+
+/// Trials of hosts' responsiveness, and the verdicts that follow from them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Trials {
+    /// Trials passed.
+    pub passed: u64,
+    /// Trials failed.
+    pub failed: u64,
+    /// Hosts that are unresponsive.
+    pub unresponsive: u64,
+    /// Hosts among them that are moved.
+    pub moved: u64,
 }
 
 /// Outcome of one flow group.
@@ -218,6 +235,7 @@ impl Engine {
             cnps_switch: self.switches.iter().map(|switch| switch.cnps).sum(),
             cnps_host: self.hosts.iter().map(|host| host.cnps_sent).sum(),
             cnps_received: self.hosts.iter().map(|host| host.cnps_received).sum(),
+            trials: self.trials(),
             marked: self.switches[watched as usize].ports[usize::from(port)].marked,
             dropped: audit.dropped,
             repeated: self.flows.iter().map(|flow| flow.tx.repeated).sum(),
@@ -227,6 +245,24 @@ impl Engine {
             applications: self.application_outcomes(),
             audit,
         }
+    }
+
+    fn trials(&self) -> Trials {
+        let cores = self
+            .switches
+            .iter()
+            .filter_map(|switch| switch.core.as_ref());
+        let status: Vec<_> = cores.map(ControlCore::status).collect();
+        let mut trials = Trials::default();
+        for host in status.iter().flat_map(|status| status.verdicts.hosts()) {
+            trials.passed += u64::from(host.passed);
+            trials.failed += u64::from(host.failed);
+            let moved = host.responsiveness == Responsiveness::Moved;
+            trials.moved += u64::from(moved);
+            trials.unresponsive +=
+                u64::from(moved || host.responsiveness == Responsiveness::Unresponsive);
+        }
+        trials
     }
 
     /// Returns Jain's index of the connections through the reported port, each as a share of its fair one.

@@ -248,7 +248,6 @@ impl Engine {
                 entered: Some(path.counters().of(port).queues[priority.index()].entered()),
             }
         };
-        core.count_arrivals(now, |port| path.counters().of(port).rx.bytes.get());
         core.run_call_within(now, &clock, level, &mut |order: CnpRequest| {
             let (port, frame) = build(fib, &order).ok_or(Suppressed::NoNeighbor)?;
             if making.len() >= RING {
@@ -261,6 +260,8 @@ impl Engine {
             }
             Ok(())
         });
+        // A worker does so in its next iteration.
+        path.refresh();
         let next = (now + core.period()).max(clock());
         if cost.is_zero() {
             self.cnps_made(index, usize::MAX);

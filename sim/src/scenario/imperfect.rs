@@ -15,6 +15,8 @@ pub struct Imperfections {
     pub tick_late_by: Nanos,
     /// Share of the CNPs that reach a sender's card and are lost there, from any source.
     pub cnp_loss: Percent,
+    /// True if NPCC puts hosts to trials of their responsiveness from their first CNP on: without, none comes in a run of less than half a second.
+    pub trials_at_once: bool,
     /// Number of frames that come or go between two updates of the depth that the control core sees; 0 and 1: always current.
     pub depth_every: u32,
     /// Links that their far end pauses.

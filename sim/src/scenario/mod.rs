@@ -14,6 +14,7 @@ mod target;
 
 use std::path::Path;
 
+use npcc_config::model::Unresponsive;
 use npcc_config::units::{BitRate, Bytes, Length, Nanos};
 use npcc_pipeline::units::Priority;
 use serde::Deserialize;
@@ -81,6 +82,9 @@ pub struct Scenario {
     /// Egress queues with NPCC or THEMIS: links or host groups. Default: `watch`.
     #[serde(default)]
     pub npcc: Vec<String>,
+    /// Treatment of hosts that do not respond to CNPs, as the switch's `npcc.hosts.unresponsive`.
+    #[serde(default)]
+    pub unresponsive: Unresponsive,
     /// Thresholds for marking and NPCC.
     #[serde(default)]
     pub thresholds: Thresholds,
@@ -414,6 +418,14 @@ impl Scenario {
                 flow.from, flow.priority
             ));
         }
+        let moved = self.unresponsive.queue().map(|queue| queue.byte());
+        if let Some(queue) =
+            moved.filter(|queue| [0, wire::CONTROL_TOS >> 5].contains(queue) || known(*queue))
+        {
+            return Err(format!(
+                "unresponsive: queue {queue} has other traffic; write 1, 2, 5 or 7"
+            ));
+        }
         let watched = self.watch_priority;
         if !self.sends(watched) {
             return Err(format!(
@@ -494,6 +506,12 @@ watch: to
                 "watch: to\noutstanding_reads: 0",
                 "outstanding_reads must",
             ),
+            (
+                "watch: to",
+                "watch: to\nunresponsive: { queue: 3 }",
+                "queue 3 has other traffic",
+            ),
+            ("watch: to", "watch: to\nunresponsive: drop", "line 9"),
         ] {
             let text = SMALL.replacen(from, to, 1);
             let error = Scenario::parse("small.yaml", &text)

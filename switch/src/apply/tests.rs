@@ -52,13 +52,14 @@ fn file(which: usize) -> String {
 }
 
 /// Keys with two values each; no key lies within another, and none depends on another.
-const KEYS: [(&str, [&str; 2]); 8] = [
+const KEYS: [(&str, [&str; 2]); 9] = [
     ("npcc.action", ["off", "observe"]),
     ("npcc.recovery", ["400us", "500us"]),
     ("ports.dc0.speed", ["2G", "5G"]),
     ("qos.priorities.3.weight", ["7", "8"]),
     ("qos.priorities.4.ecn.kmin", ["20KB", "30KB"]),
     ("npcc.hosts.observe", ["[10.0.1.0/24]", "[10.0.1.8/29]"]),
+    ("npcc.hosts.unresponsive", ["{ queue: 5 }", "{ queue: 2 }"]),
     ("npcc.wan0.3.action", ["off", "observe"]),
     ("npcc.wan0.4.policy", ["model", "npcc"]),
 ];

@@ -17,6 +17,8 @@ use npcc_cnp::pair::foreign::view::Reports;
 use npcc_pipeline::units::{Nanos, Priority};
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use super::inject::InjectorCommand;
+use super::order::CnpOrder;
 use super::pairs::ControlCommandError;
 
 /// Capacity of the ring: an operator's pace.
@@ -34,7 +36,7 @@ enum Instruction {
     Pairs(Arc<[ControlCommand]>),
     /// Reports of a peer.
     Reports(Arc<Reports>),
-    CnpHeader(CnpHeader, Priority),
+    Injector(InjectorCommand),
 }
 
 #[derive(Debug)]
@@ -107,7 +109,16 @@ impl ControlCommands {
         header: CnpHeader,
         priority: Priority,
     ) -> Result<Answer, ControlCommandError> {
-        self.push(Instruction::CnpHeader(header, priority))
+        let command = InjectorCommand::SetHeader(header, priority);
+        self.push(Instruction::Injector(command))
+    }
+
+    /// Sends one CNP that an operator requests, and waits until it is in the ring to its worker.
+    ///
+    /// # Errors
+    /// Fails with [`ControlCommandError::TimedOut`], or the reason why the CNP cannot leave.
+    pub fn send_cnp(&self, order: &CnpOrder) -> Result<(), ControlCommandError> {
+        self.instruct(Instruction::Injector(order.command()?))
     }
 
     fn instruct(&self, instruction: Instruction) -> Result<(), ControlCommandError> {
@@ -256,13 +267,13 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Carries out one waiting command, or a part of a list; `set_header` changes the header of CNPs.
+    /// Carries out one waiting command, or a part of a list; `inject` carries out those to the injector.
     #[inline]
     pub fn execute_next(
         &mut self,
         core: &mut ControlCore,
         now: Nanos,
-        set_header: impl FnOnce(CnpHeader, Priority),
+        inject: impl FnOnce(&InjectorCommand) -> Result<(), Refused>,
     ) {
         if self.work.is_some() {
             self.go_on(core, now);
@@ -295,10 +306,7 @@ impl Inbox {
                 self.go_on(core, now);
                 return;
             }
-            Instruction::CnpHeader(header, priority) => {
-                set_header(header, priority);
-                Ok(())
-            }
+            Instruction::Injector(command) => inject(&command),
         };
         // The giver may have stopped waiting.
         let _ = command.answer.try_send(done);
@@ -360,7 +368,7 @@ mod tests {
             ..ControlConfig::default()
         });
         while !thread.is_finished() {
-            inbox.execute_next(&mut core, Nanos(1), |_, _| {});
+            inbox.execute_next(&mut core, Nanos(1), |_| Ok(()));
         }
         let (add, unknown) = thread.join().unwrap();
         assert_eq!(add, Ok(()));
@@ -379,7 +387,7 @@ mod tests {
             Err(ControlCommandError::TimedOut)
         );
         let mut core = ControlCore::new(&ControlConfig::default());
-        inbox.execute_next(&mut core, Nanos(1), |_, _| {});
+        inbox.execute_next(&mut core, Nanos(1), |_| Ok(()));
         let ControlCommand::AddPair { flow, .. } = pair(0) else {
             unreachable!()
         };
@@ -414,7 +422,7 @@ mod tests {
                 while !given.is_finished() {
                     // A call without a list in progress is not counted.
                     ticks += u32::from(inbox.work.is_some());
-                    inbox.execute_next(&mut core, Nanos(1), |_, _| {});
+                    inbox.execute_next(&mut core, Nanos(1), |_| Ok(()));
                 }
                 given.join().unwrap()
             });

@@ -7,6 +7,8 @@ use std::net::IpAddr;
 
 use npcc_cnp::admission::{CnpRequest, Suppressed};
 use npcc_cnp::build::{CnpFrame, CnpHeader, CnpSpec, Vlan};
+use npcc_cnp::control::command::{NoPath, Refused};
+use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::units::{PortId, Priority};
@@ -28,6 +30,20 @@ pub struct Injection {
     pub frame: CnpFrame,
     /// Crossing that this CNP is the first to answer.
     pub answers: Option<ThresholdCrossing>,
+}
+
+/// Command to the injector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InjectorCommand {
+    /// Changes the header of CNPs and the queue they enter, from now on.
+    SetHeader(CnpHeader, Priority),
+    /// Sends one CNP that an operator requests.
+    Send {
+        /// Sender to be signalled, and the receiver in whose name; the queue pair of this key is not used.
+        hosts: FlowKey,
+        /// Queue pair at the sender.
+        queue_pair: Qpn,
+    },
 }
 
 /// Makes the ring to one worker.
@@ -65,10 +81,24 @@ impl Injector {
         }
     }
 
-    /// Changes the header of CNPs and the queue they enter, from now on.
-    pub const fn set_cnp_header(&mut self, header: CnpHeader, priority: Priority) {
-        self.header = header;
-        self.priority = priority;
+    /// Carries out a command.
+    ///
+    /// # Errors
+    /// Says why a CNP was not sent.
+    pub fn execute(&mut self, command: &InjectorCommand) -> Result<(), Refused> {
+        match *command {
+            InjectorCommand::SetHeader(header, priority) => {
+                self.header = header;
+                self.priority = priority;
+                Ok(())
+            }
+            InjectorCommand::Send { hosts, queue_pair } => {
+                let path = self.path_to(hosts.src(), None);
+                let path = path.ok_or_else(|| Refused::NoPath(self.no_path(hosts.src())))?;
+                let sent = self.enqueue_by(&path, hosts, queue_pair, None);
+                sent.map_err(|_| Refused::RingFull)
+            }
+        }
     }
 
     /// Adopts the newest routes; called in every turn of the control core.
@@ -86,15 +116,26 @@ impl Injector {
         answers: Option<ThresholdCrossing>,
     ) -> Result<(), Suppressed> {
         let path = self
-            .path_to(request.flow.src(), request.ingress)
+            .path_to(request.flow.src(), Some(request.ingress))
             .ok_or(Suppressed::NoNeighbor)?;
+        self.enqueue_by(&path, request.flow, request.sender_qpn, answers)
+    }
+
+    /// Builds a CNP to the source of `flow` and hands it to the worker of the path's port.
+    fn enqueue_by(
+        &mut self,
+        path: &Adjacency,
+        flow: FlowKey,
+        sender_qpn: Qpn,
+        answers: Option<ThresholdCrossing>,
+    ) -> Result<(), Suppressed> {
         let vlan = Vlan {
             id: path.vlan,
             pcp: self.priority,
         };
         let spec = CnpSpec {
-            flow: request.flow,
-            sender_qpn: request.sender_qpn,
+            flow,
+            sender_qpn,
             dst_mac: path.dst,
             src_mac: path.src,
             vlan: (path.vlan != UNTAGGED).then_some(vlan),
@@ -120,21 +161,30 @@ impl Injector {
     /// # Errors
     /// Fails with [`Suppressed::NoNeighbor`] if there is no path to the sender.
     pub fn leaves_by(&self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
-        let path = self.path_to(sender, ingress);
+        let path = self.path_to(sender, Some(ingress));
         path.map(|path| path.port).ok_or(Suppressed::NoNeighbor)
     }
 
-    /// Returns the path to the sender: by the flow's ingress port if that is among the equal ones.
-    fn path_to(&self, sender: IpAddr, ingress: PortId) -> Option<Adjacency> {
+    /// Returns the path to the sender: by the flow's ingress port, if one is known and is among the equal ones.
+    fn path_to(&self, sender: IpAddr, ingress: Option<PortId>) -> Option<Adjacency> {
         let mut paths = self
             .fib
             .paths(sender)
             .filter(|path| path.kind == Kind::Forward);
         let first = paths.next()?;
-        if first.port == ingress {
+        let Some(ingress) = ingress.filter(|ingress| *ingress != first.port) else {
             return Some(first);
-        }
+        };
         paths.find(|path| path.port == ingress).or(Some(first))
+    }
+
+    /// Returns why no path to this sender leads to a neighbor.
+    fn no_path(&self, sender: IpAddr) -> NoPath {
+        match self.fib.paths(sender).next().map(|path| path.kind) {
+            None | Some(Kind::NoRoute) => NoPath::NoRoute,
+            Some(Kind::Unresolved) => NoPath::Unresolved,
+            Some(_) => NoPath::NotForwarded,
+        }
     }
 }
 
@@ -175,5 +225,62 @@ mod tests {
         assert!(paths.iter().any(|path| path.port == any));
         let unknown = injector.leaves_by([10, 0, 1, 4].into(), PortId(1));
         assert_eq!(unknown, Err(Suppressed::NoNeighbor));
+    }
+
+    /// Law: an ordered CNP goes to the neighbor on the way to its host; where there is none, the order is refused and says why.
+    #[test]
+    fn an_ordered_cnp_leaves_or_its_refusal_says_what_is_missing() {
+        let capacity = RouteCapacity {
+            ipv4_routes: 8,
+            ipv6_routes: 4,
+            adjacencies: 8,
+            groups: 8,
+        };
+        let (mut routes, mut readers) = RouteWriter::new(capacity, 1);
+        let neighbor = Mac([2, 0, 0, 0, 9, 1]);
+        for (host, kind) in [
+            (3, Kind::Forward),
+            (4, Kind::Unresolved),
+            (5, Kind::Local),
+            (6, Kind::Blackhole),
+        ] {
+            let path = Adjacency {
+                port: PortId(1),
+                dst: neighbor,
+                ..Adjacency::unusable(kind)
+            };
+            let host = Prefix::host([10, 0, 1, host].into());
+            routes.insert(host, &[path]).unwrap();
+        }
+        routes.commit();
+        let (give, mut take) = RingBuffer::new(1);
+        let mut injector = Injector::new(
+            readers.remove(0),
+            CnpHeader::with_dscp(48),
+            Priority::new(6),
+            vec![give],
+            vec![0, 0],
+        );
+        injector.refresh();
+        let mut order = |host: u8| {
+            injector.execute(&InjectorCommand::Send {
+                hosts: FlowKey::new([10, 0, 1, host].into(), [10, 0, 2, 2].into(), Qpn::new(0)),
+                queue_pair: Qpn::new(0x18),
+            })
+        };
+        assert_eq!(order(3), Ok(()));
+        assert_eq!(order(3), Err(Refused::RingFull));
+        for (host, why) in [
+            (4, NoPath::Unresolved),
+            (5, NoPath::NotForwarded),
+            (6, NoPath::NotForwarded),
+            (7, NoPath::NoRoute),
+        ] {
+            assert_eq!(order(host), Err(Refused::NoPath(why)), "{host}");
+        }
+        let sent: Injection = take.pop().unwrap();
+        assert_eq!((sent.port, sent.priority), (PortId(1), Priority::new(6)));
+        assert_eq!(sent.frame.bytes()[..6], neighbor.0);
+        assert!(sent.answers.is_none() && take.pop().is_err());
     }
 }

@@ -3,6 +3,7 @@
 pub mod commands;
 pub mod crossing_timing;
 pub mod inject;
+pub mod order;
 pub mod pairs;
 pub mod sources;
 
@@ -22,7 +23,7 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 use crate::clock::{Clock, Now};
 use crate::control::commands::Inbox;
 use crate::control::crossing_timing::AnsweredCrossings;
-use crate::control::inject::Injector;
+use crate::control::inject::{Injector, InjectorCommand};
 use crate::sleep::ControlSleeper;
 
 counters! {
@@ -32,6 +33,8 @@ counters! {
         #[serde(rename = "ticks_late")] late: Counter => metric("npcc_late_ticks").kept("ticks_late"),
         /// Calls of the control core that came early because a queue had just risen to hard.
         #[serde(rename = "ticks_early")] early: Counter => metric("npcc_early_ticks").kept("ticks_early"),
+        /// CNPs given to a worker because an operator requested them (`npcc-switch cnp send`). NPCC's own counts, caps and flows know nothing of them.
+        #[serde(rename = "cnps_ordered")] ordered: Counter => metric("npcc_ordered_cnps").kept("cnps_ordered"),
     }
 }
 
@@ -164,20 +167,24 @@ impl<C: Now> ControlLoop<C> {
             inbox,
             sleeper,
             clock,
+            stats,
             ..
         } = self;
-        inbox.execute_next(core, now, |header, priority| {
-            injector.set_cnp_header(header, priority);
-        });
         injector.refresh();
-        core.count_arrivals(now, |port| received_bytes(counters, port));
+        let mut ordered = false;
+        inbox.execute_next(core, now, |command| {
+            injector.execute(command)?;
+            ordered = matches!(command, InjectorCommand::Send { .. });
+            Ok(())
+        });
+        stats.ordered.add(u64::from(ordered));
         let state_of =
             |port: PortId, priority: Priority| queue_state(counters, port, priority, now);
         let mut out = InjectorSink {
             injector,
             crossings,
             counters,
-            sent: false,
+            sent: ordered,
         };
         core.run_call_within(now, &|| clock.now(), state_of, &mut out);
         if let Some(sleeper) = sleeper.as_ref().filter(|_| out.sent) {
@@ -215,12 +222,6 @@ impl CnpSink for InjectorSink<'_> {
 fn sleep(time: Nanos, scale: f64) {
     let real = Duration::try_from_secs_f64(real(time.0) * scale / 1e9);
     std::thread::sleep(real.unwrap_or(Duration::from_millis(1)));
-}
-
-/// Returns the bytes received by a port, over all workers.
-fn received_bytes(workers: &[Arc<Counters>], port: PortId) -> u64 {
-    let ports = workers.iter().filter_map(|all| all.port(port.index()));
-    ports.map(|port| port.rx.bytes.get()).sum()
 }
 
 /// Returns the times at which a queue last rose to `shallow` and to `hard`.

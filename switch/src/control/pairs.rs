@@ -73,19 +73,31 @@ pub(crate) fn key_of_hosts(
     dst: IpAddr,
     dest_qp: u32,
 ) -> Result<FlowKey, ControlCommandError> {
+    hosts(src, dst)?;
+    key(src, dst, dest_qp)
+}
+
+/// Checks that these addresses may be the two ends of a connection.
+pub(crate) fn hosts(src: IpAddr, dst: IpAddr) -> Result<(), ControlCommandError> {
     for address in [src, dst] {
         if !is_one_host(address) {
             return Err(ControlCommandError::Address(address));
         }
     }
-    key(src, dst, dest_qp)
+    same_family(src, dst)
+}
+
+/// Checks that two addresses are of one family.
+fn same_family(src: IpAddr, dst: IpAddr) -> Result<(), ControlCommandError> {
+    if src.is_ipv4() != dst.is_ipv4() {
+        return Err(ControlCommandError::Families(src, dst));
+    }
+    Ok(())
 }
 
 /// Returns the key of packets between two addresses to a queue pair.
 fn key(src: IpAddr, dst: IpAddr, dest_qp: u32) -> Result<FlowKey, ControlCommandError> {
-    if src.is_ipv4() != dst.is_ipv4() {
-        return Err(ControlCommandError::Families(src, dst));
-    }
+    same_family(src, dst)?;
     Ok(FlowKey::new(src, dst, qpn(dest_qp)?))
 }
 

@@ -17,6 +17,7 @@ use crate::apply::derived::ObservedLink;
 use crate::apply::outcome::{ApplyError, Outcome};
 use crate::apply::running::RunningConfig;
 use crate::control::commands::ControlCommands;
+use crate::control::order::{self, CnpOrder};
 use crate::control::pairs::{ControlCommandError, ListedPair, PairRequest};
 use crate::wiring::kernel::Kernel;
 use crate::worker::command::{Unresponsive, WorkerCommand, WorkerCommands};
@@ -163,6 +164,25 @@ impl Management {
         let command = request.command();
         let given = command.and_then(|command| self.npcc.send_and_wait(command));
         given.map_err(|error| error.to_string())
+    }
+
+    /// Has the control core send the CNPs of an order, [`order::GAP`] apart.
+    ///
+    /// # Errors
+    /// Says what is wrong with the order, or why a CNP cannot leave and how many have left.
+    pub fn send_cnps(&self, order: &CnpOrder) -> Result<(), String> {
+        order.check_count()?;
+        for sent in 0..order.count {
+            if sent > 0 {
+                std::thread::sleep(order::GAP);
+            }
+            let given = self.npcc.send_cnp(order);
+            given.map_err(|error| match sent {
+                0 => error.to_string(),
+                _ => format!("{error}; {sent} of {} CNPs have left", order.count),
+            })?;
+        }
+        Ok(())
     }
 
     /// Shows a port's counters to a user relative to now.

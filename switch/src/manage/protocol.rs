@@ -10,6 +10,7 @@ use super::ends::names::PeerName;
 use super::ends::peers::{Suggested, Suggestion};
 use super::query::Query;
 use crate::apply::outcome::Outcome;
+use crate::control::order::CnpOrder;
 use crate::control::pairs::{ListedPair, PairRequest};
 use crate::report::model::Snapshot;
 
@@ -85,6 +86,8 @@ pub enum Request {
     Stop,
     /// Add or forget a pair.
     Npcc(PairRequest),
+    /// Send CNPs to a queue pair.
+    SendCnps(CnpOrder),
     /// Capture frames. The answer is a [`Reply::Capturing`], then frames, then how it ended: see [`super::capture`].
     Capture(Box<CaptureRequest>),
     /// Export ends. The answer is an [`EndRow`](super::ends::row::EndRow) a line.
@@ -163,6 +166,7 @@ impl Request {
             Request::Drain { on: false } => "undrain".to_owned(),
             Request::Stop => "stop".to_owned(),
             Request::Pairs { .. } => "pair import".to_owned(),
+            Request::SendCnps(order) => order.name(),
             Request::Npcc(request) => match request {
                 PairRequest::AddPair(_) => "pair add".to_owned(),
                 PairRequest::DeletePair { .. } => "pair del".to_owned(),

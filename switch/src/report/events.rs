@@ -3,8 +3,11 @@
 //! No worker pays for this: the management thread reads the counters every few milliseconds. Storms have the worker's own time; an event
 //! that is only counted has the time at which the count was read.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::net::IpAddr;
 
+use npcc_cnp::responsiveness::{HostVerdict, Responsiveness};
 use npcc_pipeline::counters::PortCount;
 use npcc_pipeline::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -39,6 +42,14 @@ npcc_pipeline::named! {
         MarkingLate = "marking-late",
         /// Frames wait, and the device takes none, though its link is up and not paused.
         TxStalled = "tx-stalled",
+        /// A host that ignores CNPs was found: it failed its latest trials.
+        HostUnresponsive = "host-unresponsive",
+        /// Frames of an unresponsive host go into the queue for such hosts.
+        HostMoved = "host-moved",
+        /// They go into their own again.
+        HostMovedBack = "host-moved-back",
+        /// A host that was unresponsive passed a trial.
+        HostAnswers = "host-answers",
     }
 }
 
@@ -70,7 +81,10 @@ pub struct Event {
     pub port: String,
     /// Priority of the event, where it concerns one priority.
     pub priority: Option<u8>,
-    /// Number of occurrences; length in us of a slow turn; speed in Mb/s of a link that came up.
+    /// Address of the host, where it concerns one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<IpAddr>,
+    /// Number of occurrences; length in us of a slow turn; speed in Mb/s of a link that came up; trials that a host failed or passed.
     pub count: u64,
 }
 
@@ -125,11 +139,31 @@ impl fmt::Display for Event {
                  device, and whether the peer pauses the whole link; restart the switch if it does not send again",
                 count.saturating_mul(10)
             ),
+            Kind::HostUnresponsive => write!(
+                f,
+                "{}: ignores CNPs, {count} trials failed: see `show hosts`",
+                self.host_text()
+            ),
+            Kind::HostMoved => write!(
+                f,
+                "{}: ignores CNPs for ten seconds, {count} trials failed: its frames are in the queue of `npcc.hosts.unresponsive`",
+                self.host_text()
+            ),
+            Kind::HostMovedBack => write!(
+                f,
+                "{}: its frames are in their own queue again, until it fails trials for ten seconds more",
+                self.host_text()
+            ),
+            Kind::HostAnswers => write!(f, "{}: answers CNPs again", self.host_text()),
         }
     }
 }
 
 impl Event {
+    fn host_text(&self) -> String {
+        self.host.map(|host| host.to_string()).unwrap_or_default()
+    }
+
     /// Returns the event of a port whose link changed; `mbps` is its speed.
     #[must_use]
     pub fn link(name: &str, kind: Kind, mbps: u64, now: Nanos) -> Event {
@@ -148,9 +182,10 @@ impl Event {
             kind,
             port,
             priority,
+            host,
             ..
         } = self;
-        (kind, port, priority) == (&other.kind, &other.port, &other.priority)
+        (kind, port, priority, host) == (&other.kind, &other.port, &other.priority, &other.host)
     }
 
     /// Adds the count of another such event. For slow turns the latest length replaces the earlier one.
@@ -169,7 +204,10 @@ impl Event {
         let priority = self.priority.map(u64::from);
         let kind = self.kind.name();
         // Fields that are absent are left out.
-        if matches!(self.kind, Kind::StormEnded | Kind::LinkUp) {
+        if matches!(
+            self.kind,
+            Kind::StormEnded | Kind::LinkUp | Kind::HostAnswers | Kind::HostMovedBack
+        ) {
             tracing::info!(kind, port, priority, count, "{self}");
         } else {
             tracing::warn!(kind, port, priority, count, "{self}");
@@ -183,9 +221,51 @@ pub struct Watch {
     /// Counters of each port at the last poll.
     seen: Vec<PortCount>,
     slowest: u64,
+    /// Changes of verdicts on hosts until the last poll, and the hosts that were unresponsive or moved then.
+    verdicts: u64,
+    unresponsive: HashSet<IpAddr>,
+    moved: HashSet<IpAddr>,
 }
 
 impl Watch {
+    /// Returns the events of hosts that became unresponsive, or answer again, since the last poll. `changes` is the number of such changes until now.
+    pub fn hosts(
+        &mut self,
+        changes: u64,
+        hosts: impl Iterator<Item = HostVerdict>,
+        now: Nanos,
+    ) -> Vec<Event> {
+        if changes == std::mem::replace(&mut self.verdicts, changes) {
+            return Vec::new();
+        }
+        let event = |kind, host, count: u32| Event {
+            time_us: now.0 / 1_000,
+            kind,
+            host: Some(host),
+            count: count.into(),
+            ..Event::default()
+        };
+        let mut found = Vec::new();
+        for host in hosts {
+            let is_moved = host.responsiveness == Responsiveness::Moved;
+            if is_moved && self.moved.insert(host.address) {
+                found.push(event(Kind::HostMoved, host.address, host.failed));
+            } else if !is_moved && self.moved.remove(&host.address) {
+                found.push(event(Kind::HostMovedBack, host.address, host.failed));
+            }
+            match host.responsiveness {
+                Responsiveness::Unresponsive if self.unresponsive.insert(host.address) => {
+                    found.push(event(Kind::HostUnresponsive, host.address, host.failed));
+                }
+                Responsiveness::Responsive if self.unresponsive.remove(&host.address) => {
+                    found.push(event(Kind::HostAnswers, host.address, host.passed));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
     /// Returns the events of port number `index` since the last poll; `counts` are its counters over all workers.
     pub fn port(
         &mut self,
@@ -362,5 +442,41 @@ mod tests {
             event.map(|event| event.count)
         });
         assert_eq!(news, [None, Some(300), None, None, Some(200)]);
+    }
+
+    /// Law: a verdict on a host is one event when it comes and one when it is taken back.
+    #[test]
+    fn a_host_that_ignores_cnps_is_an_event_and_so_is_its_answer() {
+        let mut watch = Watch::default();
+        let mut found = |changes, responsiveness, passed| {
+            let host = HostVerdict {
+                address: "10.0.1.3".parse().unwrap(),
+                responsiveness,
+                passed,
+                failed: 5,
+                failing_since: ms(1),
+                unmeasured: [0; 5],
+            };
+            let events = watch.hosts(changes, [host].into_iter(), ms(7)).into_iter();
+            events.map(|event| event.to_string()).collect::<Vec<_>>()
+        };
+        assert!(found(0, Responsiveness::Unknown, 0).is_empty());
+        assert_eq!(
+            found(1, Responsiveness::Unresponsive, 0),
+            ["7000 us: 10.0.1.3: ignores CNPs, 5 trials failed: see `show hosts`"]
+        );
+        assert!(found(1, Responsiveness::Unresponsive, 0).is_empty());
+        for (changes, class, text) in [
+            (2, Responsiveness::Moved, "ignores CNPs for ten seconds"),
+            (3, Responsiveness::Unresponsive, "in their own queue again"),
+        ] {
+            let events = found(changes, class, 0);
+            assert!(events.len() == 1 && events[0].contains(text), "{events:?}");
+        }
+        assert_eq!(
+            found(4, Responsiveness::Responsive, 1),
+            ["7000 us: 10.0.1.3: answers CNPs again"]
+        );
+        assert!(found(4, Responsiveness::Responsive, 1).is_empty());
     }
 }

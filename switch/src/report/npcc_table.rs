@@ -41,15 +41,14 @@ pub fn hosts(hosts: &[Host]) -> String {
         vec![
             word("HOST", &host.address),
             word("ACTION", &host.action),
-            word("CARD", &host.standing),
-            ("ODDS (ln)", odds(host.odds)),
+            word("RESPONDS", &host.responsiveness),
             count("FLOWS", host.flows),
             count("PAIRED", host.paired),
             count("HALVED", host.halved),
             count("WEAK", host.weak),
             count("NONE", host.unresponsive),
-            count("WORKED", host.worked),
-            count("VAIN", host.vain),
+            count("PASSED", host.passed),
+            count("FAILED", host.failed),
             ("UNMEASURED", list(&host.unmeasured)),
         ]
     });
@@ -65,13 +64,6 @@ pub fn hosts(hosts: &[Host]) -> String {
         ]
     });
     format!("{cards}\n{signals}")
-}
-
-/// Formats a logarithm given in tenths.
-fn odds(tenths: i64) -> String {
-    let sign = if tenths < 0 { "-" } else { "" };
-    let tenths = tenths.unsigned_abs();
-    format!("{sign}{}.{}", tenths / 10, tenths % 10)
 }
 
 /// Renders `show npcc`.
@@ -171,6 +163,7 @@ fn sent(npcc: &Npcc) -> Vec<Total> {
     vec![
         ("CNPs sent", cnps),
         ("suppressed", list(npcc.cnps_suppressed.each_named())),
+        ("ordered", thousands(npcc.control.ordered)),
         ("reaction", reaction("shallow", npcc.reaction_us)),
         ("", reaction("hard", npcc.reaction_hard_us)),
     ]
@@ -249,14 +242,19 @@ mod tests {
     fn what_was_learned_of_a_card_is_shown_with_its_host() {
         let text = hosts(&[Host {
             address: "10.0.1.3".to_owned(),
-            standing: "doubted".to_owned(),
-            worked: 1_234,
-            vain: 77,
-            odds: -43,
-            unmeasured: [("late".to_owned(), 31), ("grew".to_owned(), 5)].into(),
+            responsiveness: "unresponsive".to_owned(),
+            passed: 1_234,
+            failed: 77,
+            unmeasured: [("late".to_owned(), 31), ("paused".to_owned(), 5)].into(),
             ..Host::default()
         }]);
-        for part in ["CARD", "doubted", "-4.3", "grew 5, late 31", "1,234", "77"] {
+        for part in [
+            "RESPONDS",
+            "unresponsive",
+            "late 31, paused 5",
+            "1,234",
+            "77",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
@@ -289,7 +287,7 @@ mod tests {
         let mut host = Host {
             address: "10.100.101.102".to_owned(),
             action: "observe".to_owned(),
-            standing: "unknown".to_owned(),
+            responsiveness: "unknown".to_owned(),
             ..Host::default()
         };
         host.cnps_sent = 1_234_567;

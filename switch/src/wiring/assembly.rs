@@ -123,6 +123,7 @@ pub fn worker<P: Probe, I: Io>(
     let (capture, frames, captures) = capture::ends(parts.links.worker());
     let mut path = Datapath::new(shared.settings.clone(), pool, parts.fib, cache, parts.seed)
         .with_vectors(npcc_simd::detected())
+        .with_moved_hosts(Arc::clone(core.moved_hosts()))
         .with_lossless(shared.lossless.clone())
         .with_links(parts.links)
         .with_capture(capture);

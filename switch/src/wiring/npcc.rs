@@ -4,7 +4,7 @@ use npcc_cnp::action::{Action, HostSet};
 use npcc_cnp::build::CnpHeader;
 use npcc_cnp::control::config::{ControlConfig, Settings, WatchedQueueConfig};
 use npcc_cnp::detector::DetectorConfig;
-use npcc_cnp::host_rules::HostRules;
+use npcc_cnp::host_rules::{HostRules, Unresponsive};
 use npcc_cnp::policy::{PolicyInputs, PolicyKind};
 use npcc_cnp::source_check::Sides;
 use npcc_config::resolved::ResolvedPortNpcc;
@@ -111,8 +111,8 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
         deny,
         observe,
         answering,
-        prior,
         cnp_intervals,
+        unresponsive: _,
     } = hosts;
     // The longest prefix comes first: the first that contains a receiver counts.
     let mut intervals: Vec<_> = cnp_intervals.iter().collect();
@@ -123,9 +123,16 @@ pub fn host_rules(hosts: &model::Hosts) -> HostRules {
         deny: set(deny),
         observe: set(observe),
         answering: set(answering),
-        prior: prior.short(),
         cnp_intervals: intervals.into_iter().map(interval).collect(),
+        unresponsive: moved_priority(hosts).map_or(Unresponsive::Mark, Unresponsive::Queue),
     }
+}
+
+/// Returns the priority of hosts that do not respond, if they are moved.
+#[must_use]
+pub fn moved_priority(hosts: &model::Hosts) -> Option<Priority> {
+    let queue = hosts.unresponsive.queue();
+    queue.map(|queue| Priority::new(queue.byte()))
 }
 
 /// Returns the action for decisions about a port's queue: the weakest of those configured for the switch, the port and the queue.
@@ -404,6 +411,41 @@ mod tests {
             queue
                 .ecn
                 .is_some_and(|red| detector.shallow <= red.kmin && detector.deep <= red.kmax)
+        );
+    }
+
+    /// Without marks nothing would be known any more of a host that was moved.
+    #[test]
+    fn the_queue_of_moved_hosts_has_the_marks_of_the_watched_queue_unless_it_has_its_own() {
+        let marks = |treatment: &str, qos: &str| {
+            let text = format!(
+                "version: 1\nqos: {{ profile: lossy, priorities: {{ 2: {{ ecn: {{ kmin: 10us, kmax: 20us }} }} {qos} }} }}\n\
+                npcc: {{ hosts: {{ unresponsive: {treatment} }} }}\nports:\n  - {{ name: p0, device: net_null0, speed: 100G, npcc: {{}} }}\n"
+            );
+            let config = npcc_config::parse("test.yaml", &text).unwrap().config;
+            let rate = Some(BitRate(100_000_000_000));
+            let moved = settings(&config, &[rate]).hosts.unresponsive.priority();
+            let mac = npcc_pipeline::units::Mac([2, 0, 0, 0, 0, 1]);
+            let queues = super::super::path::port(&config, &config.ports[0], mac, rate)
+                .egress
+                .queues;
+            assert!(!queues[5].is_watched() && queues[3].is_watched());
+            (
+                moved,
+                queues[3].ecn.is_some(),
+                [2, 5].map(|queue: usize| queues[queue].ecn == queues[3].ecn),
+            )
+        };
+        let none = (None, true, [false, false]);
+        assert_eq!(marks("mark", ""), none);
+        let five = Some(Priority::new(5));
+        assert_eq!(marks("{ queue: 5 }", ""), (five, true, [false, true]));
+        let two = Some(Priority::new(2));
+        assert_eq!(marks("{ queue: 2 }", ""), (two, true, [false, false]));
+        // Where nothing is marked, nothing is marked there either.
+        assert_eq!(
+            marks("{ queue: 5 }", ", 3: { ecn: off }"),
+            (five, false, [false, true])
         );
     }
 }

@@ -59,6 +59,9 @@ pub fn port(config: &Config, port: &resolved::Port, mac: Mac, rate: Option<BitRa
             queue.watched_depths = [shallow, hard];
         }
     }
+    if let Some(moved) = super::npcc::moved_priority(&config.npcc.hosts) {
+        give_marks(&mut queues, watched, moved);
+    }
     PortConfig {
         intake: IngressConfig {
             mac,
@@ -80,6 +83,17 @@ pub fn port(config: &Config, port: &resolved::Port, mac: Mac, rate: Option<BitRa
             },
             _ => EcnConfig::MARK,
         },
+    }
+}
+
+/// Gives the queue of moved hosts the marks of the first watched queue, unless it has its own: by its CNPs a host can show that it responds after
+/// all.
+fn give_marks(queues: &mut [EgressQueueConfig], watched: u8, moved: Priority) {
+    let mut others = Priority::all_of(watched).filter_map(|queue| queues.get(queue.index())?.ecn);
+    let marks = others.next();
+    drop(others);
+    if let Some(queue) = queues.get_mut(moved.index()) {
+        queue.ecn = queue.ecn.or(marks);
     }
 }
 

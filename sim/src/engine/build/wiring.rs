@@ -1,11 +1,13 @@
 //! Settings of one switch, as `npcc-switch run` derives them from its configuration with the profile `roce-lossless`.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, Gate, Settings, WatchedQueueConfig as Watched};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
+use npcc_cnp::host_rules::{HostRules, Unresponsive};
 use npcc_pipeline::buffer::{BufferConfig, ControlReserve, GroupConfig, PoolConfig};
 use npcc_pipeline::classify::{Classifier, Trust};
 use npcc_pipeline::datapath::{Datapath, LosslessConfig, PortConfig};
@@ -60,6 +62,9 @@ pub(super) fn switch(
         let (cache, reader) = FlowCache::new(16_384, watched, 65_536, seed);
         let mut core = ControlCore::new(&control(scenario, case, ports, watched, seed));
         core.attach(reader);
+        if scenario.imperfections.trials_at_once {
+            core.try_hosts_at_once();
+        }
         if matches!(case.start, Start::Reported(_)) {
             core.know_routes(Box::new(Anywhere));
         }
@@ -79,6 +84,9 @@ pub(super) fn switch(
         port_config(scenario, case, (index, port), place, here)
     });
     let mut path = Datapath::new(configs.collect(), pool, forwarding, cache, seed);
+    if let Some(core) = &core {
+        path = path.with_moved_hosts(Arc::clone(core.moved_hosts()));
+    }
     if scenario.pauses() {
         path = path.with_lossless(lossless(scenario, ports, pool));
     }
@@ -210,6 +218,9 @@ fn port_config(
         }
     }
     queues[usize::from(CONTROL)].discipline = Discipline::Strict;
+    if let Some(queue) = moved(scenario) {
+        queues[queue.index()].ecn = marks.then_some(red);
+    }
     let mut dscp = [Priority::new(0); 64];
     for class in wire::DATA {
         dscp[usize::from(class.dscp)] = Priority::new(class.priority);
@@ -247,6 +258,12 @@ fn port_config(
             EcnMode::Mark | EcnMode::Divert => EcnConfig::MARK,
         },
     }
+}
+
+/// Returns the priority of hosts that do not respond, if they are moved.
+fn moved(scenario: &Scenario) -> Option<Priority> {
+    let queue = scenario.unresponsive.queue();
+    queue.map(|queue| Priority::new(queue.byte()))
 }
 
 fn control(
@@ -291,6 +308,10 @@ fn control(
         settings: Settings {
             queues,
             port_rates: ports.iter().map(|plan| plan.rate).collect(),
+            hosts: HostRules {
+                unresponsive: moved(scenario).map_or(Unresponsive::Mark, Unresponsive::Queue),
+                ..HostRules::default()
+            },
             ecn: case.scheme.ecn,
             evidence: case.start.evidence(),
             gate: if case.scheme.near {

@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime};
 
 use npcc_cnp::action::Action;
 use npcc_cnp::admission::Suppressed;
-use npcc_cnp::host_response::Responsiveness;
 use npcc_cnp::log::{Entry, KEPT, Outcome};
 use npcc_cnp::pair::Evidence;
-use npcc_cnp::response::{Response, Unmeasured};
+use npcc_cnp::response::Response;
+use npcc_cnp::responsiveness::{Responsiveness, Unmeasured};
 use npcc_cnp::table::FlowSnapshot;
 use npcc_pipeline::units::{Nanos, PortId};
 
@@ -115,12 +115,11 @@ impl View {
                 add(hosts.entry(host).or_default(), &flow);
             }
         }
-        for card in self.npcc.responses.hosts() {
-            if let Some(host) = hosts.get_mut(&card.address) {
-                host.standing = card.responsiveness.name().to_owned();
-                (host.worked, host.vain) = (card.worked.into(), card.ineffective.into());
-                host.odds = i64::from(card.odds) / 100;
-                let unmeasured = Unmeasured::ALL.iter().zip(card.unmeasured);
+        for verdict in self.npcc.verdicts.hosts() {
+            if let Some(host) = hosts.get_mut(&verdict.address) {
+                host.responsiveness = verdict.responsiveness.name().to_owned();
+                (host.passed, host.failed) = (verdict.passed.into(), verdict.failed.into());
+                let unmeasured = Unmeasured::ALL.iter().zip(verdict.unmeasured);
                 host.unmeasured = unmeasured
                     .filter(|(_, count)| *count > 0)
                     .map(|(reason, count)| (reason.name().to_owned(), count.into()))
@@ -137,7 +136,7 @@ impl View {
     }
 
     fn host(&self, address: IpAddr, host: &Host) -> Host {
-        let standing = match host.standing.as_str() {
+        let responsiveness = match host.responsiveness.as_str() {
             "" => Responsiveness::default().name(),
             known => known,
         };
@@ -152,7 +151,7 @@ impl View {
         Host {
             address: address.to_string(),
             action: action.to_owned(),
-            standing: standing.to_owned(),
+            responsiveness: responsiveness.to_owned(),
             ..host.clone()
         }
     }

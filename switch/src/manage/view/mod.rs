@@ -229,6 +229,9 @@ impl View {
         }
         let slow = watch.turn(Nanos(self.longest_turn()), self.buffer.turn, now);
         new.extend(slow.and_then(|event| journal.event(event)));
+        let verdicts = &self.npcc.verdicts;
+        let hosts = watch.hosts(verdicts.changes(), verdicts.hosts(), now);
+        new.extend(hosts.into_iter().filter_map(|event| journal.event(event)));
         drop((watch, journal));
         new.iter().for_each(Event::log);
     }

@@ -237,19 +237,16 @@ pub struct Host {
     /// Flows whose last CNPs had no effect.
     #[serde(default)]
     pub unresponsive: u64,
-    /// Responsiveness of the host's network card as believed: `unknown`, `answers` or `doubted`.
+    /// Responsiveness of the host to CNPs: `unknown`, `answers` or `unresponsive`.
     #[serde(default)]
-    pub standing: String,
-    /// Measurements for the host: a flow of it slowed down when signalled and stayed slow.
+    pub responsiveness: String,
+    /// Trials that the host passed: its flow slowed down to less than half.
     #[serde(default)]
-    pub worked: u64,
-    /// Measurements against the host: none of its flows slowed down, or not for long.
+    pub passed: u64,
+    /// Trials that the host failed.
     #[serde(default)]
-    pub vain: u64,
-    /// Natural logarithm of the odds that the host responds, in tenths: 0 is even, 22 is nine to one.
-    #[serde(default)]
-    pub odds: i64,
-    /// Measurements that say nothing about the host, by reason.
+    pub failed: u64,
+    /// Trials without a result, by reason.
     #[serde(default)]
     pub unmeasured: BTreeMap<String, u64>,
 }

@@ -10,7 +10,7 @@
 //! Equal and even: the words are of one write. A reader that keeps meeting the writer gives up after [`TRIES`] and says so;
 //! the writer never notices. Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012).
 
-use npcc_pipeline::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// Maximum number of tries of a reader.
 const TRIES: usize = 64;
@@ -18,13 +18,21 @@ const TRIES: usize = 64;
 /// Cell of `N` words, aligned to a cache line: a write must not touch one more than it needs to.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(crate) struct SeqCell<const N: usize> {
+pub struct SeqCell<const N: usize> {
     sequence: AtomicU64,
     words: [AtomicU64; N],
 }
 
+impl<const N: usize> Default for SeqCell<N> {
+    fn default() -> SeqCell<N> {
+        SeqCell::new()
+    }
+}
+
 impl<const N: usize> SeqCell<N> {
-    pub(crate) fn new() -> SeqCell<N> {
+    /// Makes a cell of zeros.
+    #[must_use]
+    pub fn new() -> SeqCell<N> {
         SeqCell {
             sequence: AtomicU64::new(0),
             words: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -32,13 +40,14 @@ impl<const N: usize> SeqCell<N> {
     }
 
     /// Reads a word of each of its lines, for the writer to bring them into the cache.
-    pub(crate) fn look(&self) -> u64 {
+    #[must_use]
+    pub fn look(&self) -> u64 {
         let last = self.words.last();
         self.sequence.load(Ordering::Relaxed) ^ last.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
     /// Replaces the words. One thread only.
-    pub(crate) fn write(&self, words: &[u64; N]) {
+    pub fn write(&self, words: &[u64; N]) {
         let sequence = self.sequence.load(Ordering::Relaxed);
         self.sequence
             .store(sequence.wrapping_add(1), Ordering::Relaxed);
@@ -51,11 +60,21 @@ impl<const N: usize> SeqCell<N> {
     }
 
     /// Reads the words of one write; `None` if every try met the writer.
-    pub(crate) fn read(&self) -> Option<[u64; N]> {
+    #[must_use]
+    pub fn read(&self) -> Option<[u64; N]> {
         (0..TRIES).find_map(|_| self.try_read())
     }
 
-    fn try_read(&self) -> Option<[u64; N]> {
+    /// Returns a number that differs after each write from that before it.
+    #[inline]
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.sequence.load(Ordering::Relaxed)
+    }
+
+    /// Reads the words of one write, with the [version](SeqCell::version) after it; `None` if it met the writer.
+    #[must_use]
+    pub fn try_read_versioned(&self) -> Option<(u64, [u64; N])> {
         let before = self.sequence.load(Ordering::Acquire);
         if before & 1 == 1 {
             std::hint::spin_loop();
@@ -67,7 +86,11 @@ impl<const N: usize> SeqCell<N> {
                 .map_or(0, |cell| cell.load(Ordering::Relaxed))
         });
         fence(Ordering::Acquire);
-        (self.sequence.load(Ordering::Relaxed) == before).then_some(words)
+        (self.sequence.load(Ordering::Relaxed) == before).then_some((before, words))
+    }
+
+    fn try_read(&self) -> Option<[u64; N]> {
+        self.try_read_versioned().map(|(_, words)| words)
     }
 }
 
