@@ -9,7 +9,7 @@ use crate::admission::{CnpSink, Suppressed};
 use crate::host_rules::Unresponsive;
 use crate::key::QueueFlow;
 use crate::policy::{Decision, QueueContext, Reason};
-use crate::responsiveness::trial::{SPACING, Step, Trial};
+use crate::responsiveness::trial::{LONGEST_SPACING, SPACING, Step, Trial};
 use crate::responsiveness::{Outcome, Unmeasured};
 
 impl ControlCore {
@@ -62,10 +62,19 @@ impl ControlCore {
         }
     }
 
-    /// Begins the trial that is due, if the flow may be signalled.
+    /// Begins the trial that is due, if the flow may be signalled, by its own queue pair and as often as a trial does.
     fn due_trial(&mut self, now: Nanos) -> Option<(QueueFlow, Trial)> {
         let index = self.tracker.due_trial.take()?;
         let key = self.tracker.flows.key(index)?;
+        let settings = &self.tracker.settings;
+        let evidence = self.tracker.flows.get(index)?.evidence;
+        let is_possible =
+            settings.believes(evidence) && settings.cnp_interval_of(&key.key) <= LONGEST_SPACING;
+        if !is_possible {
+            let outcome = Outcome::Unmeasured(Unmeasured::Refused);
+            self.tracker.end_trial((index, &key.key), outcome, 0, now);
+            return None;
+        }
         let may_be_sent = self.tracker.action(index) == Action::Send;
         may_be_sent.then(|| (key, Trial::new(index, now, self.tracker.bytes_now(index))))
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::action::HostSet;
 use crate::control::tests::{data, warm};
 use crate::host_rules::HostRules;
 use crate::policy::{PolicyName, Reason};
@@ -79,6 +80,16 @@ fn an_obedient_host_has_one_trial_in_ten_seconds_and_a_listed_one_none() {
         (host.responsiveness, host.passed, host.failed),
         (Responsiveness::Responsive, 0, 0)
     );
+}
+
+/// Law: no trial is made by CNPs so far apart that a card that obeys keeps its rate.
+#[test]
+fn no_host_has_a_trial_where_cnps_are_a_millisecond_apart() {
+    let every = vec![(HostSet::all(), Nanos::from_millis(1))];
+    let (_, host, _) = signalled(2, false, |hosts| hosts.cnp_intervals = every.clone());
+    let host = host.unwrap();
+    let refused = host.unmeasured[Unmeasured::Refused.index()];
+    assert!(host.failed == 0 && refused > 0, "{host:?}");
 }
 
 /// Law: an unresponsive host that begins to obey passes the trial it is put to then, and is signalled again.

@@ -20,6 +20,8 @@ const ENOUGH: u64 = 16 << 10;
 const DRIVE: Nanos = Nanos::from_millis(15);
 /// Shortest time between two CNPs: less than a tick, so that none is left out where one comes early.
 pub(crate) const SPACING: Nanos = Nanos::from_micros(16);
+/// Longest interval of CNPs, as configured, at which a trial tells something: cards with NVIDIA's defaults still lose nine tenths of their rate.
+pub(crate) const LONGEST_SPACING: Nanos = Nanos::from_micros(60);
 /// Longest time between two calls: cards increase their rate 300 us after a CNP.
 const LATE: Nanos = Nanos::from_micros(250);
 
