@@ -241,10 +241,10 @@ fn nothing_is_sent_while_the_action_is_observe() {
     );
     assert!(switch.done(&["show", "log"]).contains("would have got CNP"));
 
-    // The operator says so; nothing was measured.
-    assert_eq!(hosts[0]["standing"], "answers");
+    // The operator says so; there was no trial.
+    assert_eq!(hosts[0]["responsiveness"], "answers");
     assert_eq!(
-        (&hosts[0]["worked"], &hosts[0]["vain"]),
+        (&hosts[0]["passed"], &hosts[0]["failed"]),
         (&0.into(), &0.into())
     );
 
