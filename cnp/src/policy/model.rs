@@ -15,7 +15,7 @@
 //! by more than a quarter of the drain rate.
 //!
 //! A flow gives up its rate times half of its DCQCN alpha (`dcqcn.rs`): one half at the first CNP, little when it was
-//! signalled long ago, by the kind of network card that its host showed to have. No flow is signalled that would give up more than twice the rate that
+//! signalled long ago. No flow is signalled that would give up more than twice the rate that
 //! is left to cut, so that the sum lands near the drain rate from either side. The choice goes by max-min fair rate: flows whose rate lies above
 //! the level that is left to each when all above it give up the excess together, heaviest (by bytes) first. The level is that of the 256 heaviest.
 //!

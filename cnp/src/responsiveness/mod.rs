@@ -14,7 +14,7 @@
 pub(crate) mod trial;
 mod view;
 
-use npcc_pipeline::moved_hosts::{HostAddress, MovedHosts};
+use npcc_pipeline::moved_hosts::MovedHosts;
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
@@ -350,7 +350,7 @@ impl HostVerdicts {
         else {
             return;
         };
-        if !moved.add(address(host)) {
+        if !moved.add(flow.sender()) {
             return;
         }
         let doubled = Nanos(state.moved_for.0.saturating_mul(2));
@@ -415,10 +415,6 @@ impl HostVerdicts {
 
 fn host(flow: &FlowKey) -> (Bits, bool) {
     (flow.src, flow.is_ipv6())
-}
-
-const fn address((words, ipv6): (Bits, bool)) -> HostAddress {
-    HostAddress::of_words(words, ipv6)
 }
 
 #[cfg(test)]
