@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{assert_success, root, switch};
-use npcc_cnp::policy::{Mode, PolicyInputs, PolicyName, Unit};
+use npcc_cnp::policy::{PolicyInputs, PolicyName, Unit};
 use npcc_pipeline::drop::DropReason as Reason;
 use npcc_pipeline::punt::PuntClass;
 use npcc_pipeline::units::{BitRate, Nanos};
@@ -60,7 +60,7 @@ fn the_operators_guide_lists_every_punt_class_and_its_rate() {
 #[test]
 fn the_guide_to_npcc_lists_every_key_and_its_default() {
     let guide = read("docs/npcc.md");
-    let of = |header: &str, section: Value| {
+    let of = |headers: &[&str], section: Value| {
         let mut known = BTreeMap::new();
         for (key, value) in section.as_object().unwrap() {
             let nested = value.as_object().filter(|map| !map.is_empty());
@@ -75,7 +75,7 @@ fn the_guide_to_npcc_lists_every_key_and_its_default() {
             }
         }
         let mut listed = BTreeSet::new();
-        for row in table(&guide, header) {
+        for row in headers.iter().flat_map(|header| table(&guide, header)) {
             let cells: Vec<&str> = row.split('|').map(str::trim).collect();
             for key in cells[1].split('`').skip(1).step_by(2) {
                 listed.insert(key.to_owned());
@@ -91,15 +91,57 @@ fn the_guide_to_npcc_lists_every_key_and_its_default() {
             }
         }
         let known: BTreeSet<String> = known.into_keys().collect();
-        assert_eq!(listed, known, "below `{header}`");
+        assert_eq!(listed, known, "below {headers:?}");
+        listed.len()
     };
     let npcc = serde_json::to_value(npcc_config::model::Npcc::default()).unwrap();
-    of(
-        "| YAML, under `npcc` | default | unit, range | what it does |",
-        npcc,
-    );
+    let main = table(&guide, NPCC_KEYS[0]).count();
+    assert!(main <= 20, "{main} keys in the main table");
+    let general = of(&NPCC_KEYS, npcc);
     let port = serde_json::to_value(npcc_config::model::PortNpcc::default()).unwrap();
-    of("| YAML | default | range | |", port);
+    let of_port = of(&["| YAML | default | range | |"], port);
+    let parameters = table(&guide, "| policy | parameter | default | unit, range | |").count();
+    let all = general + of_port + parameters;
+    assert!(all <= 40, "{all} keys of NPCC");
+}
+
+/// Headers of the two tables of keys under `npcc`.
+const NPCC_KEYS: [&str; 2] = [
+    "| YAML, under `npcc` | default | unit, range | what it does |",
+    "| YAML, under `npcc` | default | unit, range | purpose |",
+];
+
+/// Each constant of the law stands in the guide's table or in its list of limits, and the table has at most 40.
+#[test]
+fn the_guide_to_npcc_gives_a_reason_for_every_constant_of_the_law() {
+    let script = std::process::Command::new(root().join("scripts/constants")).output();
+    let script = script.unwrap();
+    assert_success(&script);
+    let text = String::from_utf8(script.stdout).unwrap();
+    let known: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("law\t")?.split('\t').nth(1))
+        .collect();
+    let guide = read("docs/npcc.md");
+    let code = |text: &str| -> Vec<String> {
+        text.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
+    };
+    let header = "| constant | value | reason | at other values |";
+    let mut listed: Vec<String> = table(&guide, header)
+        .flat_map(|row| code(row.split('|').nth(1).unwrap()))
+        .collect();
+    assert!(listed.len() <= 40, "{} constants", listed.len());
+    let limits = guide
+        .lines()
+        .find(|line| line.starts_with("Other numbers are limits"));
+    listed.extend(code(limits.unwrap()));
+    let names = |all: &mut dyn Iterator<Item = String>| all.collect::<BTreeSet<String>>();
+    let known = names(&mut known.into_iter().map(str::to_owned));
+    assert_eq!(names(&mut listed.into_iter()), known);
 }
 
 /// Ranges in the guide are those of the program: both ends are accepted, and what lies beyond is refused.
@@ -117,10 +159,7 @@ fn the_guide_to_npcc_has_the_ranges_of_its_keys() {
         npcc_config::parse("range.yaml", &text).is_ok()
     };
     let mut tried = 0;
-    for row in table(
-        &guide,
-        "| YAML, under `npcc` | default | unit, range | what it does |",
-    ) {
+    for row in NPCC_KEYS.iter().flat_map(|header| table(&guide, header)) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let (key, range) = (cells[1].replace('`', ""), cells[3]);
         // The queue of CNPs has other conditions besides.
@@ -146,13 +185,12 @@ fn the_guide_to_npcc_has_the_ranges_of_its_keys() {
             assert!(!is_accepted(&key, &outside), "{key}: {outside} is accepted");
         }
     }
-    assert_eq!(tried, 9, "keys with a range from one value to another");
+    assert_eq!(tried, 6, "keys with a range from one value to another");
 }
 
 /// Inputs from which the parameters of policies follow, all unlike the defaults.
 fn other_inputs() -> PolicyInputs {
     PolicyInputs {
-        mode: Mode::LowLatency,
         tick: Nanos::from_micros(40),
         recovery: Nanos::from_micros(700),
         min_cnp_interval: Nanos::from_micros(90),
@@ -177,18 +215,7 @@ fn described(cell: &str, inputs: &PolicyInputs) -> u64 {
             inputs.pool.map_or(without, of_pool)
         }
         "`npcc.recovery`" => inputs.recovery.0,
-        "`npcc.min_cnp_interval`" => inputs.min_cnp_interval.0,
-        "`npcc.feedback`" => inputs.feedback.0,
-        _ => {
-            let one = match cell.split_once(", or ") {
-                Some((_, other)) if inputs.mode == Mode::LowLatency => {
-                    other.strip_suffix(" in `low-latency`").unwrap()
-                }
-                Some((usual, _)) => usual,
-                None => cell,
-            };
-            one.parse().unwrap()
-        }
+        number => number.parse().unwrap(),
     }
 }
 
@@ -216,7 +243,6 @@ fn the_guide_to_npcc_lists_every_policy_and_its_parameters() {
             };
             let end = |text: &str| match text {
                 "" => 0,
-                "a tick" => inputs.tick.0,
                 _ => unit.parse(text).unwrap(),
             };
             // `to 1s` begins at 0.
@@ -326,10 +352,8 @@ fn every_key_of_the_configuration_is_in_a_guide_or_in_the_example() {
     }
     let guide = read("docs/npcc.md");
     for (header, section) in [
-        (
-            "| YAML, under `npcc` | default | unit, range | what it does |",
-            "npcc",
-        ),
+        (NPCC_KEYS[0], "npcc"),
+        (NPCC_KEYS[1], "npcc"),
         ("| YAML | default | range | |", "ports.npcc"),
     ] {
         for row in table(&guide, header) {

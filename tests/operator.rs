@@ -427,8 +427,8 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
             &["out of range", "1000"],
         ),
         (
-            ["set", "npcc.wan0.3.horizon", "1ms"],
-            &["no parameter `horizon`"],
+            ["set", "npcc.wan0.3.set_point", "1ms"],
+            &["no parameter `set_point`"],
         ),
         (
             ["set", "qos.priorities.6.weight", "5"],
@@ -445,8 +445,8 @@ fn settings_change_while_running_or_are_refused_with_a_reason() {
     }
     switch.done(&["set", "npcc.wan0.3.policy", "model"]);
     assert_eq!(switch.queue()["policy"], "model");
-    switch.done(&["set", "npcc.wan0.3.horizon", "500us"]);
-    assert_eq!(switch.parameter("horizon"), 500_000);
+    switch.done(&["set", "npcc.wan0.3.set_point", "500us"]);
+    assert_eq!(switch.parameter("set_point"), 500_000);
     switch.done(&["set", "npcc.wan0.3.policy", "npcc"]);
     assert_eq!(switch.queue()["policy"], "npcc");
     switch.done(&["set", "qos.priorities.3.weight", "7"]);
@@ -565,7 +565,6 @@ fn a_link_that_flaps_keeps_what_was_set() {
     let mut switch = start();
     for (key, value) in [
         ("npcc.wan0.3.policy", "model"),
-        ("npcc.wan0.3.dead_band", "77"),
         ("npcc.wan0.3.set_point", "250us"),
         ("npcc.wan0.3.action", "observe"),
         ("qos.priorities.3.weight", "7"),
@@ -581,10 +580,7 @@ fn a_link_that_flaps_keeps_what_was_set() {
     };
     let before = held();
     assert_eq!(before.0, "model");
-    assert_eq!(
-        (switch.parameter("dead_band"), switch.parameter("set_point")),
-        (77, 250_000)
-    );
+    assert_eq!(switch.parameter("set_point"), 250_000);
     let up = |up: bool| switch.show("ports")[1]["up"] == up;
     switch.done(&["port", "wan0", "down"]);
     wait::until("the link is down", wait::LONG, || up(false));

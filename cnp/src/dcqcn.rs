@@ -47,11 +47,10 @@ impl Measure {
     }
 }
 
-/// Multiple of the default feedback delay for which a first effect is waited for.
-const UNSEEN: u64 = 10;
-/// Multiple of the default feedback delay up to which replies can raise the delay. A reply can be made up: at 5 ms nobody would be signalled
-/// while a queue grows by 14 MB, at 2 us everybody twice, and a third of the link lost. So replies only lengthen it, and up to this limit.
-const FORGED: u64 = 10;
+/// Multiple of the default feedback delay for which a first effect is waited for, and up to which replies can raise the delay. A reply can be made
+/// up: at 5 ms nobody would be signalled while a queue grows by 14 MB, at 2 us everybody twice, and a third of the link lost. So replies only
+/// lengthen it, and up to this limit.
+const UNLEARNED: u64 = 10;
 /// Limits of a feedback delay, in ns.
 const DELAYS: (u64, u64) = (2_000, 10_000_000);
 
@@ -182,7 +181,7 @@ impl DcqcnModel {
             self.feedback(measure.feedback).0
         } else {
             // The delay that replies show may be forged: it lengthens the wait, and does not shorten it.
-            let default = measure.feedback.0.saturating_mul(UNSEEN);
+            let default = measure.feedback.0.saturating_mul(UNLEARNED);
             default.max(self.sender_rtt.saturating_mul(2))
         };
         if now.since(last).0 >= patience + 2 * measure.step.0 {
@@ -223,7 +222,7 @@ impl DcqcnModel {
     pub(crate) fn bounded_rtt(&self, default: Nanos) -> Nanos {
         Nanos(
             self.sender_rtt
-                .clamp(default.0, default.0.saturating_mul(FORGED)),
+                .clamp(default.0, default.0.saturating_mul(UNLEARNED)),
         )
     }
 

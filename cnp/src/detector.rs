@@ -80,6 +80,11 @@ impl Reading {
     }
 }
 
+/// Number of frames up to which a depth, or its growth, shows the order of packets and no congestion.
+pub(crate) const ORDER: u64 = 4;
+/// Share of a threshold by which the depth must fall below it to leave the zone, in percent.
+const HYSTERESIS: u128 = 20;
+
 /// Configuration of one queue's detector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DetectorConfig {
@@ -89,8 +94,6 @@ pub struct DetectorConfig {
     pub deep: u64,
     /// Bytes from which no filter applies; not below `deep`.
     pub hard: u64,
-    /// Share of a threshold by which the depth must fall below it to leave the zone, in hundredths of a percent, 0..=9999.
-    pub hysteresis: u16,
     /// Number of evaluations that a rise must last to count, over the time of as many ticks; 0 and 1 mean no filter.
     pub filter: u32,
     /// Time between observations.
@@ -199,7 +202,7 @@ impl Detector {
             .previous
             .unwrap_or_else(|| (Nanos(now.0.saturating_sub(self.config.tick.0)), 0));
         let half_drain = self.config.drain.bytes_in(now.since(at)) / 2;
-        let fast = half_drain.max(self.config.mtu.saturating_mul(4));
+        let fast = half_drain.max(self.config.mtu.saturating_mul(ORDER));
         depth.saturating_sub(before) > fast
     }
 
@@ -218,8 +221,8 @@ impl Detector {
 
     /// Threshold in bytes below which a zone is left downward.
     fn exit_threshold(&self, zone: Zone) -> u64 {
-        let kept = 10_000u16.saturating_sub(self.config.hysteresis);
-        let edge = u128::from(self.threshold(zone)) * u128::from(kept) / 10_000;
+        let kept = 100 - HYSTERESIS;
+        let edge = u128::from(self.threshold(zone)) * kept / 100;
         u64::try_from(edge).unwrap_or(u64::MAX)
     }
 

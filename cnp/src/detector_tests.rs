@@ -11,7 +11,6 @@ fn config() -> DetectorConfig {
         shallow: 100_000,
         deep: 400_000,
         hard: 800_000,
-        hysteresis: 2_000,
         filter: 2,
         tick: Nanos::from_micros(20),
         drain: BitRate(100_000_000_000),

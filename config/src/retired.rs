@@ -1,4 +1,4 @@
-//! Retired values of the previous release: each is read for one release as its successor, with a warning.
+//! Retired keys and values of the previous release. For one release a value is read as its successor, and a key is left out, each with a warning.
 
 use crate::diag::Problem;
 use crate::tree::{Entry, Node, NodeKind, Path, Scalar};
@@ -47,8 +47,79 @@ const POLICY: Retired = Retired {
     hint: "write model, the default; parameters of `pi` are left out",
 };
 
-/// Replaces each retired value by its successor.
+/// Key of a mapping that is no longer read, and the hint: what serves instead.
+type RetiredKey = (&'static str, &'static str);
+
+const OF_NPCC: [RetiredKey; 2] = [
+    (
+        "hard",
+        "leave it out: from twice `deep` on no filter applies",
+    ),
+    ("hysteresis", "leave it out: it is 20%"),
+];
+
+const OF_CNP: [RetiredKey; 3] = [
+    (
+        "udp_source_port",
+        "leave it out: it is 0, as network cards send",
+    ),
+    ("ttl", "leave it out: it is 64"),
+    (
+        "via",
+        "leave it out: CNPs are routed, and prefer the flow's ingress port among equal paths",
+    ),
+];
+
+const OF_PORT: [RetiredKey; 2] = [
+    (
+        "mode",
+        "leave it out; for shorter queues write `shallow: 15us, deep: 60us`, with policy npcc also `parameters: { 3: { few: 20% } }`",
+    ),
+    (
+        "hard",
+        "leave it out: from twice `deep` on no filter applies",
+    ),
+];
+
+const PARAMETERS: [RetiredKey; 4] = [
+    (
+        "horizon",
+        "write `npcc.recovery`, which holds for all queues",
+    ),
+    ("dead_band", "leave it out: it is 20/1000 of the drain rate"),
+    (
+        "min_cnp_interval",
+        "write `npcc.min_cnp_interval`, which holds for all queues",
+    ),
+    (
+        "feedback",
+        "write `npcc.feedback`, which holds for all queues",
+    ),
+];
+
+/// Leaves out the retired keys of a mapping.
+fn leave_out(node: &mut Node, keys: &[RetiredKey], warnings: &mut Vec<Problem>) {
+    let NodeKind::Map { entries, .. } = &mut node.kind else {
+        return;
+    };
+    entries.retain(|entry| {
+        let Some((key, hint)) = keys.iter().find(|(key, _)| entry.key.text == *key) else {
+            return true;
+        };
+        let message = format!("`{key}` is no longer a key, and is left out");
+        warnings.push(Problem::new(entry.key_span, message, *hint));
+        false
+    });
+}
+
+/// Replaces each retired value by its successor, and leaves out the retired keys.
 pub(crate) fn replace(root: &mut Node, warnings: &mut Vec<Problem>) {
+    if let Some(npcc) = root.get_mut(Path::root("npcc").segs()) {
+        leave_out(npcc, &OF_NPCC, warnings);
+        if let Some(cnp) = npcc.get_mut(Path::root("cnp").segs()) {
+            leave_out(cnp, &OF_CNP, warnings);
+        }
+    }
     for retired in RETIRED {
         let [section, key] = retired.path;
         if let Some(node) = root.get_mut(Path::root(section).key(key).segs()) {
@@ -63,6 +134,10 @@ pub(crate) fn replace(root: &mut Node, warnings: &mut Vec<Problem>) {
         for port in items {
             if let Some(npcc) = port.get_mut(Path::root("npcc").segs()) {
                 policies(npcc, warnings);
+                leave_out(npcc, &OF_PORT, warnings);
+                for queue in entries(npcc, "parameters").into_iter().flatten() {
+                    leave_out(&mut queue.value, &PARAMETERS, warnings);
+                }
             }
         }
     }

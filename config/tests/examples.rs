@@ -80,7 +80,6 @@ fn the_edge_is_as_designed() {
     assert_eq!(config.ports[0].vlans[0].id, 100);
     assert_eq!(config.lossless_mask(), 0b1000);
     assert_eq!(config.max_mtu(), 9100);
-    assert_eq!(config.npcc.cnp.udp_source_port.get(), 0);
 }
 
 #[test]

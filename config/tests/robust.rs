@@ -200,14 +200,14 @@ proptest! {
 /// A value of the previous release is read as its successor.
 #[test]
 fn evidence_only_is_read_as_port_with_a_warning() {
-    let text = "ports: [{ name: a, device: net_null0 }]\nnpcc: { evidence: only }\n";
+    let text = "ports: [{ name: a, device: net_null0, speed: 10G, npcc: {} }]\nqos: { profile: lossy }\nnpcc: { evidence: only }\n";
     let loaded = parse("t", text).unwrap();
     assert_eq!(loaded.config.npcc.evidence, Evidence::Port);
     let [warning] = &loaded.warnings[..] else {
         panic!("{:?}", loaded.warnings);
     };
     assert!(warning.message().contains("read as `port`"), "{warning}");
-    assert_eq!((warning.line(), warning.column()), (2, 19));
+    assert_eq!((warning.line(), warning.column()), (3, 19));
     for evidence in ["port", "psn", "port-hash", "cm"] {
         let text = text.replace("only", evidence);
         assert_eq!(parse("t", &text).unwrap().warnings.len(), 0, "{evidence}");
@@ -263,4 +263,85 @@ fn a_retired_policy_is_read_as_model_without_its_parameters() {
         let npcc = port.npcc.as_ref().unwrap();
         assert_eq!(npcc.parameters.len(), kept, "{npcc:?}");
     }
+}
+
+/// Keys of the previous release are left out with a warning that says what serves instead.
+#[test]
+fn retired_keys_are_left_out_with_a_warning() {
+    let text = "npcc: { hard: 1ms, hysteresis: 5%, cnp: { ttl: 3, via: ingress-port, udp_source_port: 9 } }\n\
+        ports: [{ name: a, device: net_null0, speed: 10G, npcc: { mode: low-latency, hard: 2ms, parameters: { 3: { horizon: 1ms, dead_band: 3 } } } }]\n\
+        qos: { profile: lossy }\n";
+    let loaded = parse("t", text).unwrap();
+    let retired = loaded.warnings.iter();
+    let retired: Vec<&str> = retired
+        .map(|one| one.message())
+        .filter_map(|text| text.strip_suffix(" is no longer a key, and is left out"))
+        .collect();
+    assert_eq!(
+        retired,
+        [
+            "`hard`",
+            "`hysteresis`",
+            "`ttl`",
+            "`via`",
+            "`udp_source_port`",
+            "`mode`",
+            "`hard`",
+            "`horizon`",
+            "`dead_band`"
+        ]
+    );
+    let plain = text
+        .split_once('\n')
+        .unwrap()
+        .1
+        .replacen("ports:", "npcc: { cnp: {} }\nports:", 1);
+    let plain = plain.replace(
+        "mode: low-latency, hard: 2ms, parameters: { 3: { horizon: 1ms, dead_band: 3 } }",
+        "parameters: { 3: {} }",
+    );
+    assert_eq!(loaded.config, parse("t", &plain).unwrap().config);
+}
+
+/// A key that has no effect under the policies and modes in force is a warning, and the same key where it has one is none.
+#[test]
+fn keys_without_effect_are_warnings() {
+    let warned = |npcc: &str, port: &str| {
+        let text = format!(
+            "npcc: {{ {npcc} }}\nports: [{{ name: a, device: net_null0, speed: 10G, npcc: {{ {port} }} }}]\nqos: {{ profile: lossy }}\n"
+        );
+        let warnings = parse("t", &text).unwrap().warnings;
+        warnings
+            .iter()
+            .filter(|one| one.message().contains("no effect"))
+            .count()
+    };
+    for (npcc, port, without) in [
+        ("shallow: 40us", "policy: npcc", "policy: model"),
+        ("", "policy: npcc, shallow: 40us", "shallow: 40us"),
+        ("cnp: { interval: 50us }", "", ""),
+        ("hosts: { cnp_intervals: { 10.0.0.0/8: 50us } }", "", ""),
+        ("", "upstream_ce: leave", "upstream_ce: leave"),
+    ] {
+        let off = if port == without { ", ecn: mark" } else { "" };
+        assert_eq!(warned(npcc, port), 0, "{npcc} {port}");
+        let npcc = format!("{npcc}{off}");
+        assert_eq!(
+            warned(npcc.trim_start_matches(", "), without),
+            1,
+            "{npcc} {without}"
+        );
+    }
+    assert_eq!(warned("gate: off, ecn: mark", ""), 0);
+    assert_eq!(warned("gate: off, ecn: off", ""), 1);
+    assert_eq!(warned("min_cnp_interval: 90us, ecn: mark", ""), 1);
+    assert_eq!(
+        warned("min_cnp_interval: 90us, ecn: mark, unpaired: all-qps", ""),
+        0
+    );
+    assert_eq!(
+        warned("min_cnp_interval: 90us", "enable: false"),
+        1,
+        "no port has NPCC"
+    );
 }

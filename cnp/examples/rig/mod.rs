@@ -38,7 +38,6 @@ pub(crate) fn config(flows: u32) -> ControlConfig {
                     shallow: 375_000,
                     deep: 1_500_000,
                     hard: HARD,
-                    hysteresis: 2_000,
                     filter: 2,
                     tick: TICK,
                     drain: RATE,

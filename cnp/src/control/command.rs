@@ -290,11 +290,15 @@ mod tests {
     #[test]
     fn policies_and_parameters_change_while_running() {
         let mut rig = Rig::new(&config(TICK));
-        put(&mut rig, MODEL, &[("horizon", 500_000)]);
+        put(&mut rig, MODEL, &[("set_point", 500_000)]);
         assert_eq!(rig.core.status().queues()[0].policy_now().name(), "model");
-        assert_eq!(shown(&rig, "horizon"), 500_000);
+        assert_eq!(shown(&rig, "set_point"), 500_000);
         put(&mut rig, MODEL, &[]);
-        assert_eq!(shown(&rig, "horizon"), 300_000, "that of the configuration");
+        assert_eq!(
+            shown(&rig, "set_point"),
+            40_000,
+            "that of the configuration"
+        );
         let elsewhere = rig.configure(|settings| {
             settings.cap = 7;
             let other = settings.queues[0];

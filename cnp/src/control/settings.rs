@@ -25,7 +25,7 @@ pub struct WatchedQueueConfig {
     pub priority: Priority,
     /// Action for decisions about this queue; [`Settings::action`] can only hold back more.
     pub action: Action,
-    /// Thresholds, filter, tick; for `low-latency` already halved ([`crate::policy::Mode::thresholds`]).
+    /// Thresholds, filter, tick.
     pub detector: DetectorConfig,
     /// Policy of the queue, with its parameters.
     pub policy: PolicyKind,

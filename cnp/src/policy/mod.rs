@@ -25,7 +25,7 @@ use npcc_pipeline::units::Nanos;
 pub use crate::dcqcn::NIC_MIN_CNP_INTERVAL;
 pub use decision::{Amount, Choice, Decision, QueueContext, Reason, RoundOutcome};
 pub use parameter::{BadParameter, PARAMETERS, Parameter, Parameters, Unit};
-pub use settings::{Mode, PolicyInputs};
+pub use settings::PolicyInputs;
 
 macro_rules! policies {
     ($( $(#[doc = $doc:literal])+ $Name:ident($law:ty, $config:ty) = $text:literal, )+) => {

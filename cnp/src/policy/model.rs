@@ -26,11 +26,12 @@ use npcc_pipeline::units::{BitRate, Nanos};
 
 use super::in_flight::{InFlight, SHORTEST, per_second};
 use super::npcc::{Npcc, NpccConfig};
-use super::parameter::{self, Declared, per_mille, time};
+use super::parameter::{self, Declared, time};
 use super::{
     Amount, BadParameter, Choice, Decision, NIC_MIN_CNP_INTERVAL, Parameters, Policy, PolicyInputs,
     QueueContext, Reason, RoundOutcome,
 };
+use crate::detector::ORDER;
 
 /// Number of evaluations remembered; they cover more than [`LONGEST`] at the default interval.
 const LOOKS: usize = 40;
@@ -44,15 +45,15 @@ const LONGEST: Nanos = Nanos::from_micros(128);
 /// Divisor of the drain rate that limits the pull on a deep queue (1/4): senders cut further are not back when it is empty, as their timers need
 /// milliseconds for that. With 1/2 near and far senders in one queue shared it 65 to 35, with 1/10 no better than with 1/4.
 const PULLS: u64 = 4;
-/// Number of frames below which a queue is as good as empty.
-const EMPTY: u64 = 4;
+/// Divisor of the drain rate that gives the tolerated excess (1/50).
+const DEAD_BAND: u64 = 50;
 
 /// Target depth of a queue with a pool, as a time of the drain rate. Over the closed applications of the acceptance rows the steps' geometric mean
 /// beside the best baseline is 0.998 with 40 us, 0.993 with 100, 0.991 with 200, 1.001 with 400, 1.030 with 800; the mice's 99th percentile
 /// of slowdown 1.2, 1.2, 1.4, 1.8, 2.7.
 const SET_POINT: Nanos = Nanos::from_micros(200);
 
-/// Parameters of the policy `model`.
+/// Settings of the policy `model`; `set_point` is a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelConfig {
     /// Time between two evaluations of the queue (default 4 us, the shortest time between two CNPs that count).
@@ -64,8 +65,6 @@ pub struct ModelConfig {
     pub filter: Nanos,
     /// Time in which a depth off the set-point is to be corrected (default 300 us: the NIC's rate-increase timer).
     pub horizon: Nanos,
-    /// Excess that is tolerated, in thousandths of the drain rate (default 20).
-    pub dead_band: u16,
     /// Parameters of the table that decides when rates are not known.
     pub fallback: NpccConfig,
 }
@@ -80,17 +79,14 @@ impl From<&PolicyInputs> for ModelConfig {
             ),
             filter: settings.filter,
             horizon: settings.recovery,
-            dead_band: 20,
             fallback: settings.into(),
         }
     }
 }
 
-const PARAMETERS: &[Declared<ModelConfig>] = &[
-    time("set_point", |_| 0, |config| &mut config.set_point),
-    time("horizon", |_| 1_000, |config| &mut config.horizon),
-    per_mille("dead_band", |_| 0, 500, |config| &mut config.dead_band),
-];
+const PARAMETERS: &[Declared<ModelConfig>] = &[time("set_point", Nanos::ZERO, |config| {
+    &mut config.set_point
+})];
 
 #[derive(Debug, Clone, Copy)]
 struct Look {
@@ -136,7 +132,7 @@ impl Model {
 
     fn remember(&mut self, depth: u64, mtu: u64, now: Nanos) {
         // The depth before says nothing about when it began to grow.
-        if depth < EMPTY * mtu {
+        if depth < ORDER * mtu {
             self.looks.clear();
             return;
         }
@@ -194,7 +190,7 @@ impl Policy for Model {
         if self.fell_back {
             return self.fallback.decide(context, now);
         }
-        if context.depth < EMPTY * context.mtu {
+        if context.depth < ORDER * context.mtu {
             return Decision::none(Amount::None, Reason::Idle);
         }
         if context.depth < context.deep && self.is_new(now) {
@@ -210,7 +206,7 @@ impl Policy for Model {
         let pull = per_second(context.depth, set_point, self.config.horizon).min(most);
         let wanted = growth.rate.saturating_add(pull);
         let excess = wanted.saturating_sub(on_the_way);
-        let band = context.drain.0 / 1_000 * u64::from(self.config.dead_band);
+        let band = context.drain.0 / DEAD_BAND;
         let falling = u64::try_from(beyond).unwrap_or(0) > context.drain.0 / 4;
         match u64::try_from(excess) {
             Ok(excess) if excess > band && !falling => Decision {

@@ -376,7 +376,6 @@ fn without_known_rates_the_table_decides() {
             shallow: 375_000,
             deep: 1_500_000,
             hard: 3_000_000,
-            hysteresis: 2_000,
             filter: 2,
             tick: Nanos::from_micros(20),
             drain: BitRate(100 * G),

@@ -17,9 +17,6 @@
 //!
 //! Never two CNPs to a flow within 4 us: network cards ignore the second. After a round in the shallow zone
 //! the next waits one feedback delay, so that the effect shows before more is cut; the hard zone does not wait.
-//!
-//! Mode `low-latency` halves `shallow` and `deep` ([`super::Mode::thresholds`]) and makes `few` 20 %: shorter queues, bought with
-//! some utilisation. Mode `high-throughput` is the table as it stands.
 
 use npcc_pipeline::units::Nanos;
 
@@ -31,7 +28,10 @@ use super::{
 };
 use crate::detector::{Reading, Trend, Zone};
 
-/// Parameters of the policy `npcc`.
+/// Default share of the contributors that counts as few, in thousandths: Huawei's 5 %.
+const FEW: u16 = 50;
+
+/// Settings of the policy `npcc`; `recovery` and `few` are parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NpccConfig {
     /// Time between ticks (default 20 us).
@@ -53,24 +53,17 @@ impl From<&PolicyInputs> for NpccConfig {
             recovery: settings.recovery,
             min_cnp_interval: settings.min_cnp_interval,
             feedback: settings.feedback,
-            few: settings.mode.few(),
+            few: FEW,
         }
     }
 }
 
 const PARAMETERS: &[Declared<NpccConfig>] = &[
-    time(
-        "recovery",
-        |config| config.tick.0,
-        |config| &mut config.recovery,
-    ),
-    time(
-        "min_cnp_interval",
-        |_| NIC_MIN_CNP_INTERVAL.0,
-        |config| &mut config.min_cnp_interval,
-    ),
-    time("feedback", |_| 1, |config| &mut config.feedback),
-    per_mille("few", |_| 1, 1_000, |config| &mut config.few),
+    // With 0 the excess would have no bound.
+    time("recovery", NIC_MIN_CNP_INTERVAL, |config| {
+        &mut config.recovery
+    }),
+    per_mille("few", (1, 1_000), |config| &mut config.few),
 ];
 
 /// Decision of the table for a reading: a pure function, monotone in depth.

@@ -100,43 +100,38 @@ enum Field<C> {
 pub(super) struct Declared<C> {
     name: &'static str,
     field: Field<C>,
-    least: fn(&C) -> u64,
-    most: u64,
+    range: (u64, u64),
 }
 
-/// Declares a time of at most a second; `least` in ns.
+/// Declares a time of `least` to a second.
 pub(super) const fn time<C>(
     name: &'static str,
-    least: fn(&C) -> u64,
+    least: Nanos,
     field: fn(&mut C) -> &mut Nanos,
 ) -> Declared<C> {
     Declared {
         name,
         field: Field::Time(field),
-        least,
-        most: 1_000_000_000,
+        range: (least.0, 1_000_000_000),
     }
 }
 
 /// Declares a number of thousandths.
 pub(super) const fn per_mille<C>(
     name: &'static str,
-    least: fn(&C) -> u64,
-    most: u16,
+    (least, most): (u16, u16),
     field: fn(&mut C) -> &mut u16,
 ) -> Declared<C> {
     Declared {
         name,
         field: Field::PerMille(field),
-        least,
-        most: most as u64,
+        range: (least as u64, most as u64),
     }
 }
 
 impl<C: Copy> Declared<C> {
     fn parameter(&self, settings: &C) -> Parameter {
         let mut settings = *settings;
-        let range = ((self.least)(&settings), self.most);
         let (unit, value) = match self.field {
             Field::Time(field) => (Unit::Nanos, field(&mut settings).0),
             Field::PerMille(field) => (Unit::PerMille, u64::from(*field(&mut settings))),
@@ -145,7 +140,7 @@ impl<C: Copy> Declared<C> {
             name: self.name,
             unit,
             value,
-            range,
+            range: self.range,
         }
     }
 }

@@ -2,49 +2,10 @@
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
-/// Eagerness with which flows are signalled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(
-    feature = "config",
-    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
-)]
-#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
-pub enum Mode {
-    /// Keeps the queue from running empty.
-    #[default]
-    HighThroughput,
-    /// Keeps the queue short.
-    LowLatency,
-}
-
-impl Mode {
-    /// Thresholds `(shallow, deep)` in bytes as this mode uses them. None is halved to less than four frames of `mtu` bytes: below that a
-    /// depth shows packet sizes, not congestion.
-    #[must_use]
-    pub fn thresholds(self, shallow: u64, deep: u64, mtu: u64) -> (u64, u64) {
-        let half = |depth: u64| (depth / 2).max(depth.min(mtu.saturating_mul(4)));
-        match self {
-            Mode::HighThroughput => (shallow, deep),
-            Mode::LowLatency => (half(shallow), half(deep)),
-        }
-    }
-
-    /// Share of the contributors that counts as few, in thousandths.
-    #[must_use]
-    pub const fn few(self) -> u16 {
-        match self {
-            Mode::HighThroughput => 50,
-            Mode::LowLatency => 200,
-        }
-    }
-}
-
 npcc_pipeline::defaults! {
     /// Settings of one watched queue that policies share; the defaults are those of a queue of 100G.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct PolicyInputs {
-        /// Mode of the queue's port.
-        pub mode: Mode = Mode::HighThroughput,
         /// Time between ticks.
         pub tick: Nanos = Nanos::from_micros(20),
         /// Time of the network card's rate-increase timer.
@@ -57,7 +18,7 @@ npcc_pipeline::defaults! {
         pub filter: Nanos = Nanos::from_micros(60),
         /// Bytes of the pool from which the queue takes its buffers, if it is limited.
         pub pool: Option<u64> = None,
-        /// Wire bytes from which the queue is shallow, as the mode uses them.
+        /// Wire bytes from which the queue is shallow.
         pub shallow: u64 = 375_000,
         /// The queue's drain rate.
         pub drain: BitRate = BitRate(100_000_000_000),

@@ -26,10 +26,8 @@ pub use view::{HostVerdict, HostVerdictView};
 const HOSTS: usize = 4_096;
 /// Time for which a host must have been signalled before its first trial.
 const SUSPECTED: Nanos = Nanos::from_millis(500);
-/// Time over which the bytes of hosts are compared.
+/// Time over which the bytes of hosts are compared, and longest pause between two CNPs to a host that is signalled all the time.
 const PERIOD: Nanos = Nanos::from_millis(100);
-/// Longest pause between two CNPs to a host that is signalled all the time.
-const PAUSE: Nanos = Nanos::from_millis(100);
 /// Number of failed trials in a row from which a host is unresponsive.
 const FAILURES: u32 = 5;
 /// Time from the end of a trial that was failed, or without a result, to the next.
@@ -95,7 +93,7 @@ pub(crate) enum Outcome {
 struct HostState {
     /// True if the operator says that it answers.
     is_listed: bool,
-    /// Times of the first and the latest CNP of those with no longer pause than [`PAUSE`].
+    /// Times of the first and the latest CNP of those with no longer pause than [`PERIOD`].
     signalled: Option<(Nanos, Nanos)>,
     /// Earliest time of the next trial.
     next: Nanos,
@@ -132,7 +130,7 @@ impl HostState {
 
     /// Records that the host is signalled, or would be if it were not unresponsive; returns true if a trial is due.
     fn note_signalled(&mut self, times: Times, now: Nanos) -> bool {
-        let fresh = |(_, last): &(Nanos, Nanos)| now.since(*last) <= PAUSE;
+        let fresh = |(_, last): &(Nanos, Nanos)| now.since(*last) <= PERIOD;
         let since = self.signalled.filter(fresh).map_or(now, |(since, _)| since);
         self.signalled = Some((since, now));
         // A host that failed its latest trial is suspected already.

@@ -82,7 +82,6 @@ pub(crate) fn queue(tick: Nanos) -> WatchedQueueConfig {
         shallow: 100_000,
         deep: 400_000,
         hard: 800_000,
-        hysteresis: 2_000,
         filter: 2,
         tick,
         drain: RATE,

@@ -8,6 +8,7 @@ mod addresses;
 mod buffer;
 mod cores;
 mod general;
+mod ineffective;
 mod linux;
 mod lossless;
 mod moved;
@@ -17,7 +18,6 @@ mod ports;
 mod qos;
 mod routes;
 mod thresholds;
-mod unavailable;
 
 use std::cmp::Ordering;
 use std::fmt::Display;
@@ -55,10 +55,10 @@ pub(crate) fn run(
     npcc::check(&mut check);
     moved::check(&mut check);
     thresholds::check(&mut check);
+    ineffective::check(&mut check);
     buffer::check(&mut check);
     lossless::check(&mut check);
     linux::check(&mut check);
-    unavailable::check(&mut check);
 }
 
 /// State of the checks: the model, the places of its values, and the findings.

@@ -78,10 +78,6 @@ fn sizes(check: &mut Check<'_>) {
         let message = format!("a flow table of {flows} entries cannot be");
         check.error(&path("flows"), message, "write 64 to 16M; 65536 is usual");
     }
-    if npcc.hysteresis.basis_points() >= 10_000 {
-        let hint = "write less than 100%, such as 20%";
-        check.error(&path("hysteresis"), "with 100% a zone is never left", hint);
-    }
 }
 
 fn trusted(check: &mut Check<'_>) {
@@ -233,7 +229,7 @@ fn parameters(check: &mut Check<'_>, i: usize, npcc: &PortNpcc) {
     let at = port_path(i).key("npcc");
     for (queue, written) in &npcc.parameters {
         let policy = npcc.policy_of(queue.index());
-        let mut kind = policy.new_policy(&check.file.npcc.queue(npcc.mode));
+        let mut kind = policy.new_policy(&check.file.npcc.queue());
         let (policy, declared) = (policy.name(), kind.parameters());
         let at_queue = at.key("parameters").key(queue);
         if !npcc.queues.contains(queue) && check.certain(&at.key("queues")) {

@@ -8,17 +8,13 @@ use crate::resolved::Thresholds;
 use crate::tree::Path;
 use crate::units::{BitRate, Threshold};
 
-const KEYS: [&str; 3] = ["shallow", "deep", "hard"];
+const KEYS: [&str; 2] = ["shallow", "deep"];
 
 pub(super) fn check(check: &mut Check<'_>) {
     let file = check.file;
     let general = Thresholds::merge(&file.npcc, None);
-    let zero = [
-        Some(file.npcc.shallow),
-        Some(file.npcc.deep),
-        file.npcc.hard,
-    ];
-    not_zero(check, &Path::root("npcc"), zero);
+    let both = [file.npcc.shallow, file.npcc.deep].map(Some);
+    not_zero(check, &Path::root("npcc"), both);
     order(check, general, None, |key| Path::root("npcc").key(key));
     for (i, port) in file.ports.iter().enumerate() {
         if port.npcc.as_ref().is_some_and(|n| n.enable) {
@@ -27,7 +23,7 @@ pub(super) fn check(check: &mut Check<'_>) {
     }
 }
 
-fn not_zero(check: &mut Check<'_>, path: &Path, values: [Option<Threshold>; 3]) {
+fn not_zero(check: &mut Check<'_>, path: &Path, values: [Option<Threshold>; 2]) {
     for (key, value) in KEYS.into_iter().zip(values) {
         if value.is_some_and(|v| v.bytes(BitRate(u64::MAX)) == 0) {
             let hint = "write a size, such as 20KB, or a time, such as 30us";
@@ -39,13 +35,12 @@ fn not_zero(check: &mut Check<'_>, path: &Path, values: [Option<Threshold>; 3]) 
 fn on_port(check: &mut Check<'_>, i: usize, port: &Port) {
     let Some(own) = &port.npcc else { return };
     let path = port_path(i).key("npcc");
-    not_zero(check, &path, [own.shallow, own.deep, own.hard]);
+    not_zero(check, &path, [own.shallow, own.deep]);
     let thresholds = Thresholds::merge(&check.file.npcc, Some(own));
     let place = |key: &str| {
         let written = match key {
             "shallow" => own.shallow.is_some(),
-            "deep" => own.deep.is_some(),
-            _ => own.hard.is_some(),
+            _ => own.deep.is_some(),
         };
         if written {
             path.key(key)
@@ -73,9 +68,7 @@ fn on_port(check: &mut Check<'_>, i: usize, port: &Port) {
 
 /// Returns true if the depths are in order; `None` if that cannot be determined.
 fn in_order(t: Thresholds, drain: Option<(BitRate, u16)>) -> Option<bool> {
-    let low = compare(t.shallow, t.deep, drain)? == Ordering::Less;
-    let high = compare(t.deep, t.hard, drain)? != Ordering::Greater;
-    Some(low && high)
+    Some(compare(t.shallow, t.deep, drain)? == Ordering::Less)
 }
 
 fn order(
@@ -84,32 +77,23 @@ fn order(
     drain: Option<(BitRate, u16)>,
     place: impl Fn(&str) -> Path,
 ) {
-    let [shallow, deep, hard] = KEYS.map(&place);
+    let [shallow, deep] = KEYS.map(&place);
     let at = drain.map_or_else(String::new, |(speed, _)| format!(" at {speed}"));
-    let known = |check: &Check<'_>, a: &Path, b: &Path| check.certain(a) && check.certain(b);
+    let known = check.certain(&shallow) && check.certain(&deep);
     let floor = if drain.is_some() {
         "; as a time each is at least 4 mtu"
     } else {
         ""
     };
     let low = compare(t.shallow, t.deep, drain);
-    if matches!(low, Some(Ordering::Greater | Ordering::Equal)) && known(check, &shallow, &deep) {
+    if matches!(low, Some(Ordering::Greater | Ordering::Equal)) && known {
         let message = format!("deep ({}) is not above shallow ({}){at}", t.deep, t.shallow);
         let path = if check.written(&deep) {
             &deep
         } else {
             &shallow
         };
-        check.error(path, message, format!("shallow < deep <= hard{floor}"));
-    }
-    if compare(t.deep, t.hard, drain) == Some(Ordering::Greater) && known(check, &deep, &hard) {
-        let message = format!("hard ({}) is below deep ({}){at}", t.hard, t.deep);
-        let path = if check.written(&hard) { &hard } else { &deep };
-        check.error(
-            path,
-            message,
-            "shallow < deep <= hard; leave hard out for twice deep",
-        );
+        check.error(path, message, format!("write shallow < deep{floor}"));
     }
 }
 

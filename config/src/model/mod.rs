@@ -27,8 +27,8 @@ pub use dpdk::{Dpdk, Hugepages};
 pub use linux::{FrameRate, Linux, Punt};
 pub use neighbors::Neighbor;
 pub use npcc::{
-    Action, Cnp, CnpVia, EcnMode, Evidence, Gate, Hosts, Mode, Npcc, PolicyName, SourceCheck,
-    Unpaired, UpstreamCe,
+    Action, Cnp, EcnMode, Evidence, Gate, Hosts, Npcc, PolicyName, SourceCheck, Unpaired,
+    UpstreamCe,
 };
 pub use pfc::{Pfc, PfcBackend, Watchdog, WatchdogAction};
 pub use ports::{PeerResponse, Port, PortNpcc, PortPfc, Vlan};

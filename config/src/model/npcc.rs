@@ -7,7 +7,7 @@ pub use npcc_cnp::admission::Unpaired;
 pub use npcc_cnp::control::settings::Gate;
 pub use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::PolicyInputs;
-pub use npcc_cnp::policy::{Mode, PolicyName};
+pub use npcc_cnp::policy::PolicyName;
 pub use npcc_pipeline::egress::marking::{EcnMode, UpstreamCe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,10 +39,6 @@ npcc_pipeline::defaults! {
         pub shallow: Threshold = Threshold::from_micros(30),
         /// Queue depth from which policy `npcc` signals many flows in a round.
         pub deep: Threshold = Threshold::from_micros(120),
-        /// Queue depth from which no filter applies; default twice `deep`.
-        pub hard: Option<Threshold> = None,
-        /// Hysteresis: how far below a threshold the depth must fall to leave its zone, as a share of the threshold.
-        pub hysteresis: Percent = Percent::of_whole(20),
         /// Number of ticks that a rise in depth must last so as not to count as a microburst.
         pub filter: Ranged<1, 1000> = Ranged::fixed(3),
         /// Rate-increase timer of the senders' NICs: minimum time between two rounds of few CNPs of policy `npcc`, time in which policy `model`
@@ -64,11 +60,10 @@ npcc_pipeline::defaults! {
 }
 
 impl Npcc {
-    /// Returns the settings that all policies of a queue share in this mode. Its depths and its drain rate are those of a queue of 100G.
+    /// Returns the settings that all policies of a queue share. Its depths and its drain rate are those of a queue of 100G.
     #[must_use]
-    pub fn queue(&self, mode: Mode) -> PolicyInputs {
+    pub fn queue(&self) -> PolicyInputs {
         PolicyInputs {
-            mode,
             tick: self.tick,
             recovery: self.recovery,
             min_cnp_interval: self.min_cnp_interval,
@@ -121,12 +116,6 @@ npcc_pipeline::defaults! {
         pub priority: PriorityId = PriorityId::fixed(6),
         /// DSCP of the CNPs.
         pub dscp: Dscp = Dscp::fixed(48),
-        /// UDP source port of the CNPs; NICs send 0.
-        pub udp_source_port: Ranged<0, 65535> = Ranged::fixed(0),
-        /// TTL or hop limit of the CNPs.
-        pub ttl: Ranged<1, 255> = Ranged::fixed(64),
-        /// Selection of the egress port of a CNP.
-        pub via: CnpVia = CnpVia::Route,
         /// Wire bytes that a flow must put into a queue between two CNPs to its sender, whether for marks or by a policy; 0 to 16 MiB.
         pub earned: Bytes = Bytes(16 << 10),
         /// Minimum time between two CNPs sent instead of marks, as the receiver's NIC keeps it; `hosts.cnp_intervals` has exceptions; 1us to 10ms.
@@ -136,14 +125,4 @@ npcc_pipeline::defaults! {
         /// Maximum number of CNPs per second of all ports together.
         pub per_second: Ranged<1, 1_000_000_000> = Ranged::fixed(1_000_000),
     }
-}
-
-/// Selection of the egress port of a CNP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CnpVia {
-    /// The port that the routing table gives for the sender's address.
-    Route,
-    /// The port on which the flow arrived.
-    IngressPort,
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cores::Core;
-use super::npcc::{Action, Mode, PolicyName, UpstreamCe};
+use super::npcc::{Action, PolicyName, UpstreamCe};
 use super::{Descriptors, Mtu, PriorityId, VlanId};
 use crate::units::{Auto, BitRate, Interface, Length, Mac, Nanos, Threshold, Written, word_or};
 
@@ -114,18 +114,14 @@ npcc_pipeline::defaults! {
         pub policy: PolicyName = PolicyName::default(),
         /// Policy for single queues, by priority; each must be one of `queues`.
         pub queue_policies: BTreeMap<PriorityId, PolicyName> = BTreeMap::new(),
-        /// Parameters of the policy, by priority and name, each with its unit: `3: { horizon: 300us }`; `show npcc` lists them.
+        /// Parameters of the policy, by priority and name, each with its unit: `3: { set_point: 30us }`; `show npcc` lists them.
         pub parameters: BTreeMap<PriorityId, BTreeMap<String, Written>> = BTreeMap::new(),
         /// Treatment of frames to this port that an upstream switch has marked CE.
         pub upstream_ce: UpstreamCe = UpstreamCe::Answer,
-        /// Trade-off between throughput and queueing delay.
-        pub mode: Mode = Mode::default(),
         /// Overrides `npcc.shallow` on this port.
         pub shallow: Option<Threshold> = None,
         /// Overrides `npcc.deep` on this port.
         pub deep: Option<Threshold> = None,
-        /// Overrides `npcc.hard` on this port.
-        pub hard: Option<Threshold> = None,
     }
 }
 

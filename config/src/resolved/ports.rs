@@ -4,7 +4,7 @@ use std::fmt;
 
 use ipnet::IpNet;
 
-use crate::model::{Action, Mode, PeerResponse, PolicyName, PortPfc, UpstreamCe};
+use crate::model::{Action, PeerResponse, PolicyName, PortPfc, UpstreamCe};
 use crate::resolved::{EffectiveQos, Thresholds};
 use crate::units::{BitRate, Length, Mac, Threshold};
 
@@ -98,8 +98,6 @@ pub struct ResolvedPortNpcc {
     pub parameters: [Vec<(&'static str, u64)>; 8],
     /// Treatment of frames that an upstream switch has marked CE.
     pub upstream_ce: UpstreamCe,
-    /// Trade-off between throughput and queueing delay.
-    pub mode: Mode,
     /// Thresholds of this port, the general ones where it has none of its own.
     pub thresholds: Thresholds,
 }

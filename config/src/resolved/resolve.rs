@@ -92,7 +92,7 @@ fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
                     return Vec::new();
                 };
                 let policy = own.policy_of(priority);
-                let declared = policy.new_policy(&general.queue(own.mode)).parameters();
+                let declared = policy.new_policy(&general.queue()).parameters();
                 let value = |one: &Parameter| {
                     let text = &written.get(one.name)?.0;
                     Some((one.name, one.unit.parse(text).ok()?))
@@ -100,7 +100,6 @@ fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
                 declared.iter().filter_map(value).collect()
             }),
             upstream_ce: own.upstream_ce,
-            mode: own.mode,
             thresholds: Thresholds::merge(general, Some(own)),
         });
     Some(Port {

@@ -16,7 +16,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use npcc_cnp::control::config::EcnMode;
-use npcc_cnp::policy::{Mode, PolicyInputs, PolicyKind, PolicyName};
+use npcc_cnp::policy::{PolicyInputs, PolicyKind, PolicyName};
 use serde::{Deserialize, Deserializer};
 
 use super::Curve;
@@ -85,24 +85,27 @@ impl Scheme {
         }
     }
 
-    /// Returns the policy, if any, with the default parameters of this scheme's mode and of a pool of so many bytes.
+    /// Returns the policy, if any, with its parameters for a pool of so many bytes. In Huawei's low-latency mode few are 20 % of the contributors.
     #[must_use]
     pub fn policy_kind(&self, pool: Option<u64>) -> Option<PolicyKind> {
         let settings = PolicyInputs {
-            mode: self.mode(),
             pool,
             ..PolicyInputs::default()
         };
-        self.policy.map(|policy| policy.new_policy(&settings))
+        let mut kind = self.policy?.new_policy(&settings);
+        if self.low_latency {
+            let _ = kind.set("few", 200);
+        }
+        Some(kind)
     }
 
-    /// Returns Huawei's mode of this scheme.
+    /// Returns the depth of a zone in bytes: half of it in Huawei's low-latency mode, and there not below four frames of `mtu` bytes.
     #[must_use]
-    pub const fn mode(&self) -> Mode {
+    pub fn zone(&self, depth: u64, mtu: u64) -> u64 {
         if self.low_latency {
-            Mode::LowLatency
+            (depth / 2).max(depth.min(mtu.saturating_mul(4)))
         } else {
-            Mode::HighThroughput
+            depth
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | part | taken |
 //! |---|---|
-//! | `npcc`, a port's policy, parameters, mode, actions, thresholds and `upstream_ce` | yes, but for the keys that [`take_live_keys`] leaves as they are |
+//! | `npcc`, a port's policy, parameters, actions, thresholds and `upstream_ce` | yes, but for the keys that [`take_live_keys`] leaves as they are |
 //! | `routes`, `neighbors`, ports' `addresses` and `speed` | yes |
 //! | `qos` | yes, unless `profile` or `lossless` changes: the buffer is laid out for them |
 //! | all else | at a restart |
@@ -227,8 +227,6 @@ pub(super) fn take_live_keys(started: &File, new: &File) -> File {
         gate: npcc.gate,
         shallow: npcc.shallow,
         deep: npcc.deep,
-        hard: npcc.hard,
-        hysteresis: npcc.hysteresis,
         filter: npcc.filter,
         recovery: npcc.recovery,
         min_cnp_interval: npcc.min_cnp_interval,
@@ -266,10 +264,8 @@ pub(super) fn take_live_keys(started: &File, new: &File) -> File {
             queue_policies: old.queue_policies,
             parameters: old.parameters,
             upstream_ce: old.upstream_ce,
-            mode: old.mode,
             shallow: old.shallow,
             deep: old.deep,
-            hard: old.hard,
         } = fresh.clone();
         old.enable &= enable;
     }

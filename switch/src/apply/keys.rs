@@ -123,7 +123,7 @@ ports: [ { name: wan0, device: net_null0, speed: 10G, npcc: { queues: [3], polic
         assert_eq!(of("npcc.wan0.3.recovery", "500000"), "500us");
         assert_eq!(of("npcc.wan0.3.recovery", "500us"), "500us");
         assert_eq!(of("npcc.wan0.3.few", "70"), "70/1000");
-        assert_eq!(of("npcc.wan0.3.horizon", "70"), "70");
+        assert_eq!(of("npcc.wan0.3.set_point", "70"), "70");
         assert_eq!(of("npcc.filter", "3"), "3");
     }
 }

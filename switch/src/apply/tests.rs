@@ -262,7 +262,7 @@ impl Case {
             }
             Step::Parameter(queue, name) => {
                 let (name, value) =
-                    [("few", "70"), ("dead_band", "300"), ("horizon", "900us")][name];
+                    [("few", "70"), ("recovery", "300us"), ("set_point", "900us")][name];
                 let key = format!("npcc.wan0.{queue}.{name}");
                 running.set((&key, value), links, fakes)?;
             }

@@ -30,11 +30,7 @@ pub fn ports(config: &Config) -> u32 {
 #[must_use]
 pub fn cnp_header(config: &Config) -> (CnpHeader, Priority) {
     let cnp = &config.npcc.cnp;
-    let header = CnpHeader {
-        ttl: cnp.ttl.byte(),
-        udp_source_port: cnp.udp_source_port.short(),
-        ..CnpHeader::with_dscp(cnp.dscp.byte())
-    };
+    let header = CnpHeader::with_dscp(cnp.dscp.byte());
     (header, Priority::new(cnp.priority.byte()))
 }
 
@@ -199,25 +195,16 @@ fn detector(
     mtu: u16,
     drain: BitRate,
 ) -> DetectorConfig {
-    let [shallow, deep, hard] = thresholds(port_npcc, mtu, drain);
+    let [shallow, deep, hard] = port_npcc.thresholds.bytes(drain, mtu);
     DetectorConfig {
         shallow,
         deep,
         hard,
-        hysteresis: config.npcc.hysteresis.basis_points(),
         filter: config.npcc.filter.get(),
         tick: config.npcc.tick,
         drain,
         mtu: u64::from(mtu) + FRAME,
     }
-}
-
-/// Returns the depths from which a watched queue is shallow, deep and hard, in bytes, as the port's mode uses them.
-#[must_use]
-pub fn thresholds(port_npcc: &ResolvedPortNpcc, mtu: u16, drain: BitRate) -> [u64; 3] {
-    let [shallow, deep, hard] = port_npcc.thresholds.bytes(drain, mtu);
-    let (shallow, deep) = port_npcc.mode.thresholds(shallow, deep, mtu.into());
-    [shallow, deep, hard]
 }
 
 /// Returns the policy of a watched queue, with the parameters configured for it.
@@ -227,14 +214,14 @@ fn policy(
     mtu: u16,
     (priority, drain): (u8, BitRate),
 ) -> PolicyKind {
-    let [shallow, _, _] = thresholds(port_npcc, mtu, drain);
+    let [shallow, _, _] = port_npcc.thresholds.bytes(drain, mtu);
     let at = usize::from(priority);
     let which = port_npcc.policies.get(at).copied().unwrap_or_default();
     let mut kind = which.new_policy(&PolicyInputs {
         shallow,
         drain,
         pool: Some(config.buffer.pool.0),
-        ..config.npcc.queue(port_npcc.mode)
+        ..config.npcc.queue()
     });
     for (name, value) in port_npcc.parameters.get(at).into_iter().flatten() {
         // The configuration has checked the value.
@@ -358,39 +345,16 @@ mod tests {
     #[test]
     fn a_parameter_of_the_file_reaches_the_policy_of_its_queue_and_no_other() {
         let text = "version: 1\nports:\n  - { name: p0, device: net_null0, speed: 100G, npcc: { queues: [3, 4], policy: npcc,\n\
-            \x20     parameters: { 3: { recovery: 500us, few: 7% } } } }\n";
+            \x20     parameters: { 3: { few: 7% } } } }\n";
         let config = npcc_config::parse("test.yaml", text).unwrap().config;
         let rates = [Some(BitRate(100_000_000_000))];
-        let values = |kind: &PolicyKind| {
+        let value = |kind: &PolicyKind| {
             let all = kind.slot().parameters();
-            let of = |name| all.iter().find(|one| one.name == name).unwrap().value;
-            (of("recovery"), of("few"))
+            all.iter().find(|one| one.name == "few").unwrap().value
         };
         let queues = settings(&config, &rates).queues;
-        assert_eq!(values(&queues[0].policy), (500_000, 70));
-        assert_eq!(values(&queues[1].policy), (300_000, 50));
-    }
-
-    /// On a slow link half of four frames was once two: a depth that any sender's burst reaches.
-    #[test]
-    fn low_latency_halves_no_threshold_below_four_frames() {
-        let text = "version: 1\nnpcc: {}\n\
-            ports:\n  - { name: p0, device: net_null0, mtu: 1500, speed: 1G, npcc: { mode: low-latency } }\n";
-        let config = npcc_config::parse("test.yaml", text).unwrap().config;
-        let settings = settings(&config, &[Some(BitRate(1_000_000_000))]);
-        let detector = &settings.queues[0].detector;
-        // 30 us of 1G are 3,750 bytes, and 120 us 15,000.
-        assert_eq!((detector.shallow, detector.deep), (6_000, 7_500));
-    }
-
-    /// 0.5% was once kept as 0.
-    #[test]
-    fn hysteresis_keeps_its_decimals() {
-        let text = "version: 1\nnpcc: { hysteresis: 0.5% }\n\
-            ports:\n  - { name: p0, device: net_null0, speed: 100G, npcc: {} }\n";
-        let config = npcc_config::parse("test.yaml", text).unwrap().config;
-        let queues = settings(&config, &[Some(BitRate(100_000_000_000))]).queues;
-        assert_eq!(queues[0].detector.hysteresis, 50);
+        assert_eq!(value(&queues[0].policy), 70);
+        assert_eq!(value(&queues[1].policy), 50);
     }
 
     /// A queue limited to 10G of a 100G port was once watched as if it had all of it: shallow above the depth at which ECN begins.

@@ -55,7 +55,7 @@ pub fn port(config: &Config, port: &resolved::Port, mac: Mac, rate: Option<BitRa
             queue.ecn = None;
         }
         if let (Some(npcc), Some(drain)) = (&port.npcc, resolved.drain(rate)) {
-            let [shallow, _, hard] = super::npcc::thresholds(npcc, port.mtu, drain);
+            let [shallow, _, hard] = npcc.thresholds.bytes(drain, port.mtu);
             queue.watched_depths = [shallow, hard];
         }
     }

@@ -27,7 +27,6 @@ pub fn settings(depths: [u64; 3], drain: BitRate, policy: PolicyKind) -> Setting
         shallow,
         deep,
         hard,
-        hysteresis: 2_000,
         filter: 2,
         tick: TICK,
         drain,

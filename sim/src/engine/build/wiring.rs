@@ -273,23 +273,17 @@ fn control(
     watched: u32,
     seed: u64,
 ) -> ControlConfig {
-    let mode = case.scheme.mode();
     let thresholds = &scenario.thresholds;
     let queue = |plan: &PortPlan, place: (PortId, Priority)| {
         let rate: BitRate = plan.rate;
         let bytes =
             |threshold: npcc_config::units::Threshold| threshold.bytes_floored(rate, scenario.mtu);
-        let (shallow, deep) = mode.thresholds(
-            bytes(thresholds.shallow),
-            bytes(thresholds.deep),
-            scenario.mtu.into(),
-        );
+        let zone = |depth| case.scheme.zone(bytes(depth), scenario.mtu.into());
         let policy = case.scheme.policy_kind(scenario.pool.map(|pool| pool.0))?;
         let detector = DetectorConfig {
-            shallow,
-            deep,
+            shallow: zone(thresholds.shallow),
+            deep: zone(thresholds.deep),
             hard: bytes(thresholds.hard),
-            hysteresis: 2_000,
             filter: 3,
             tick: Nanos::from_micros(20),
             drain: rate,
