@@ -33,6 +33,9 @@ pub use model::{Failure, FlowGroup, HostGroup, LinkSpec, Thresholds, Verb};
 pub use scheme::Scheme;
 pub use target::Target;
 
+/// Suffix of a link's name that stands for its queue at its `to` end.
+pub(crate) const BACK: &str = "/back";
+
 /// Contents of a scenario file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,7 +82,7 @@ pub struct Scenario {
     /// Priority of the queue that is reported.
     #[serde(default = "model::three")]
     pub watch_priority: u8,
-    /// Egress queues with NPCC or THEMIS: links or host groups. Default: `watch`.
+    /// Egress queues with NPCC or THEMIS: links (`NAME/back`: the queue at the link's `to` end) or host groups. Default: `watch`.
     #[serde(default)]
     pub npcc: Vec<String>,
     /// Treatment of hosts that do not respond to CNPs, as the switch's `npcc.hosts.unresponsive`.
@@ -324,8 +327,12 @@ impl Scenario {
         if let Some(name) = ends.find(|name| !group(name)) {
             return Err(format!("flows name `{name}`, which is not in hosts"));
         }
-        let queues = self.npcc.iter().chain([&self.watch]);
-        if let Some(name) = queues.into_iter().find(|name| !group(name) && !link(name)) {
+        let ends = self
+            .npcc
+            .iter()
+            .map(|name| name.strip_suffix(BACK).unwrap_or(name));
+        let mut queues = ends.chain([self.watch.as_str()]);
+        if let Some(name) = queues.find(|name| !group(name) && !link(name)) {
             return Err(format!("`{name}` is neither a link nor a host group"));
         }
         if let Some(failure) = self.failures.iter().find(|failure| !link(&failure.link)) {
@@ -449,6 +456,24 @@ hosts: [{ name: from, count: 2, switch: a }, { name: to, count: 1, switch: a }]
 flows: [{ from: from, to: to }]
 watch: to
 ";
+
+    #[test]
+    fn a_links_other_end_is_a_queue_of_npcc_and_not_one_to_watch() {
+        let with = |keys: &str| {
+            let links = "links: [{ name: dci, from: a, to: b, rate: 100G, length: 1km }]";
+            let text = SMALL.replace("[a]", "[a, b]") + links + "\n" + keys + "\n";
+            Scenario::parse("small.yaml", &text)
+        };
+        let both = with("npcc: [dci, dci/back]").unwrap();
+        let both: Vec<_> = both.npcc_queues().collect();
+        assert_eq!(both, ["dci", "dci/back"]);
+        for wrong in ["npcc: [ice/back]", "npcc: [dci/forth]"] {
+            let error = with(wrong).unwrap_err().to_string();
+            assert!(error.contains("neither a link nor a host group"), "{error}");
+        }
+        let watched = SMALL.replace("watch: to", "watch: to/back");
+        assert!(Scenario::parse("small.yaml", &watched).is_err());
+    }
 
     #[test]
     fn defaults_fill_what_is_not_written() {

@@ -9,7 +9,7 @@ use crate::engine::host::Host;
 use crate::engine::link::{End, Link, Tally};
 use crate::host::pause::PauseState;
 use crate::num::small;
-use crate::scenario::{Case, HostGroup, Scenario};
+use crate::scenario::{BACK, Case, HostGroup, Scenario};
 
 /// A link between two switches.
 #[derive(Debug)]
@@ -151,10 +151,12 @@ impl Topology {
         });
     }
 
-    /// Resolves a name to a queue, as (switch, port): that of a link at its `from` end, or the one toward a group's first host.
+    /// Resolves a name to a queue, as (switch, port): that of a link at its `from` end, with `/back` at its `to` end, or the one toward a group's first
+    /// host.
     pub(super) fn queue(&self, scenario: &Scenario, name: &str) -> (u32, u8) {
-        if let Some(trunk) = self.trunks.iter().find(|trunk| trunk.name == name) {
-            return trunk.ends[0];
+        let (link, end) = name.strip_suffix(BACK).map_or((name, 0), |link| (link, 1));
+        if let Some(trunk) = self.trunks.iter().find(|trunk| trunk.name == link) {
+            return trunk.ends[end];
         }
         let group = scenario.hosts.iter().position(|group| group.name == name);
         let host = group.and_then(|group| self.members[group].first());
