@@ -7,6 +7,7 @@
 mod addresses;
 mod buffer;
 mod cores;
+mod depths;
 mod general;
 mod linux;
 mod lossless;
@@ -57,6 +58,7 @@ pub(crate) fn run(
     thresholds::check(&mut check);
     buffer::check(&mut check);
     lossless::check(&mut check);
+    depths::check(&mut check);
     linux::check(&mut check);
     unavailable::check(&mut check);
 }
