@@ -52,8 +52,10 @@ pub const EAL_MARGIN: u64 = 64 << 20;
 /// Memory of the queues for each packet buffer: eight bytes of pointer and eight of bookkeeping.
 const QUEUE_SLOT: u64 = 16;
 /// Memory of one flow, at most: its entry and index slots, the ends of both directions, a peer's end, and its share of a worker's cache. It is
-/// the difference in `VmSize` between switches with 65,536 and 1,048,576 flows; 0.8 KB of it are resident from the start.
+/// the difference in `VmSize` between switches with 65,536 and 1,048,576 flows.
 const FLOW_ENTRY: u64 = 2_700;
+/// Part of [`FLOW_ENTRY`] that is resident from the start.
+const FLOW_RESIDENT: u64 = 800;
 /// Memory of one flow in each further worker's cache.
 const CACHE_ENTRY: u64 = 144;
 /// Memory of one route in the RIB and in both images of the lookup structure.
@@ -161,6 +163,12 @@ impl Sizing {
     #[must_use]
     pub fn hugepages(&self) -> u64 {
         self.hugepage_bytes().div_ceil(HUGEPAGE)
+    }
+
+    /// Returns the bytes that tables and queues have in memory from the start, whatever the traffic; without packet memory.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.flow_bytes / FLOW_ENTRY * FLOW_RESIDENT + self.queue_bytes
     }
 
     /// Returns the bytes of ordinary pages that a start without hugepages needs for packets and DPDK.
