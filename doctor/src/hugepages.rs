@@ -180,7 +180,7 @@ fn leftover(host: &Host, mounted: &[&str]) -> (Vec<String>, u64) {
                 continue;
             };
             // Closing the file ends the lock.
-            if name.contains("map_") && metadata.is_file() && file.try_lock().is_ok() {
+            if name.contains("map_") && metadata.is_file() && file.try_lock_shared().is_ok() {
                 bytes += metadata.blocks() * BLOCK;
                 files.push(path);
             }

@@ -63,7 +63,7 @@ impl Tap {
         let device = device.map_err(|error| match (error.kind(), holder(&settings.name)) {
             (io::ErrorKind::ResourceBusy, Some(who)) => of(
                 "making it",
-                io::Error::new(error.kind(), format!("{who} has it")),
+                io::Error::new(error.kind(), format!("{who} has a TAP of this name")),
             ),
             _ => of("making it", error),
         })?;

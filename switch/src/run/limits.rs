@@ -18,6 +18,16 @@ const THREADS: u64 = 32;
 /// Limit that is too low for this configuration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(super) enum LimitError {
+    /// A core that the host does not have.
+    #[error(
+        "core {core} is not online, cores {online} are: change cores.control, cores.workers or cores.housekeeping"
+    )]
+    Core {
+        /// Configured core.
+        core: usize,
+        /// Cores of the host, as the kernel writes them.
+        online: String,
+    },
     /// Open files.
     #[error(
         "{limit} files may be open and {needed} are needed: LimitNOFILE= of the unit, or ulimit -n {needed}"
@@ -76,11 +86,38 @@ pub(super) enum LimitError {
 /// # Errors
 /// Names the limit that is too low, and both figures.
 pub(super) fn check(config: &Config) -> Result<(), LimitError> {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    cores(config, online.trim())?;
     files(config)?;
     let groups = Groups::of_this_process();
     groups.threads(config)?;
     groups.hugetlb(config)?;
     groups.memory(config)
+}
+
+/// Checks that all configured cores are among those online, as the kernel writes them: `0-3,8`. EAL's message for one that is not says
+/// that its arguments are invalid.
+fn cores(config: &Config, online: &str) -> Result<(), LimitError> {
+    let span = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
+    };
+    let Some(spans) = online.split(',').map(span).collect::<Option<Vec<_>>>() else {
+        return Ok(());
+    };
+    let cores = &config.cores;
+    let mut all = cores
+        .workers
+        .iter()
+        .chain([&cores.control])
+        .chain(&cores.housekeeping);
+    match all.find(|core| !spans.iter().any(|span| span.contains(core))) {
+        Some(core) => Err(LimitError::Core {
+            core: *core,
+            online: online.to_owned(),
+        }),
+        None => Ok(()),
+    }
 }
 
 fn files(config: &Config) -> Result<(), LimitError> {
@@ -192,6 +229,19 @@ mod tests {
             "ports: [{{ name: a, device: net_null0 }}]\nqos: {{ profile: lossy }}\ndpdk: {{ hugepages: {hugepages} }}\n"
         );
         npcc_config::parse("t", &text).unwrap().config
+    }
+
+    #[test]
+    fn a_core_that_is_not_online_is_named_before_eal_starts() {
+        let text = "ports: [{ name: a, device: net_null0 }]\nqos: { profile: lossy }\ncores: { control: 1, workers: [0, 6] }\n";
+        let config = npcc_config::parse("t", text).unwrap().config;
+        for online in ["0-7", "0,1,4-6", "", "rubbish"] {
+            assert_eq!(cores(&config, online), Ok(()), "{online}");
+        }
+        for (online, missing) in [("0-5", "core 6"), ("1-7", "core 0"), ("0,6", "core 1")] {
+            let error = cores(&config, online).unwrap_err().to_string();
+            assert!(error.contains(missing) && error.contains(online), "{error}");
+        }
     }
 
     /// Builds the control groups `unit` below `system`, with these files and contents.
