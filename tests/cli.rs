@@ -211,7 +211,7 @@ fn a_file_where_the_socket_should_be_is_left_alone() {
 #[test]
 fn a_second_switch_on_the_same_device_is_refused_with_the_process_of_the_first() {
     let _alone = alone();
-    let tap = NULL_PORTS.replace("net_null0", "'net_tap0,iface=npcc-lock0'");
+    let tap = NULL_PORTS.replace("net_null0", "'net_tap0,iface=npcc-lock0', mtu: 1500");
     let mut first = Switch::start(Lab::with(&tap));
     std::fs::remove_file(first.path("switch.sock")).unwrap();
     let other = tap.replace("net_tap0", "net_tap7");

@@ -106,7 +106,7 @@ fn frr_restarts_without_an_outage() {
     pings
         .args(["-I", "10.101.0.1", "10.102.0.1"])
         .stdout(Stdio::piped());
-    let pings = pings.spawn().unwrap();
+    let pings = Running::of(pings.spawn().unwrap());
     // SIGKILL, as SONiC does before a warm start: at SIGTERM bgpd withdraws its routes and takes leave of its neighbours.
     for daemon in ["zebra", "bgpd", "bfdd"] {
         own.signal(daemon, "KILL");
