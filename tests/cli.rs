@@ -148,6 +148,13 @@ fn a_signal_stops_gracefully_and_prints_totals() {
         let lab = Lab::with(NULL_PORTS);
         let child = lab.start(&[]);
         lab.answers();
+        // Those that a daemon is sent by mistake change nothing.
+        for mistake in [
+            "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "PWR", "XFSZ",
+        ] {
+            child.signal(mistake);
+            lab.answers();
+        }
         child.signal(signal);
         let output = child.wait_with_output().unwrap();
         assert_success(&output);
@@ -198,6 +205,65 @@ fn a_file_where_the_socket_should_be_is_left_alone() {
         std::fs::read_to_string(lab.path("switch.sock")).unwrap(),
         "precious"
     );
+}
+
+/// Law: a device has one switch, whose files somebody may have removed meanwhile.
+#[test]
+fn a_second_switch_on_the_same_device_is_refused_with_the_process_of_the_first() {
+    let _alone = alone();
+    let tap = NULL_PORTS.replace("net_null0", "'net_tap0,iface=npcc-lock0', mtu: 1500");
+    let mut first = Switch::start(Lab::with(&tap));
+    std::fs::remove_file(first.path("switch.sock")).unwrap();
+    let other = tap.replace("net_tap0", "net_tap7");
+    let second = short_run(&Lab::with(&other));
+    let said = stderr(&second);
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    let process = format!(
+        "npcc-lock0 belongs to the switch that runs as process {}",
+        first.child.id()
+    );
+    assert!(
+        said.contains("port dc0") && said.contains(&process),
+        "{said}"
+    );
+    first.signal("TERM");
+    assert!(first.ended(npcc_testkit::wait::LONG).success());
+    assert_success(&short_run(&Lab::with(&other)));
+}
+
+/// Law: small limits and odd paths are messages that name what to do, and no abort.
+#[test]
+fn limits_and_paths_that_do_not_do_are_named() {
+    let _alone = alone();
+    let lab = Lab::with(NULL_PORTS);
+    let run = lab.command(&["run", "-c", "switch.yaml", "--for", "100ms"]);
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "ulimit -n 40; exec \"$@\"", "sh"]);
+    limited.arg(run.get_program()).args(run.get_args());
+    limited.current_dir(run.get_current_dir().unwrap());
+    let output = limited.stdin(Stdio::null()).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("40 files may be open and 160 are needed"),
+        "{said}"
+    );
+
+    std::os::unix::fs::symlink("nowhere", lab.path("switch.sock")).unwrap();
+    let output = short_run(&lab);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("is a symbolic link to a file that does not exist"),
+        "{said}"
+    );
+
+    let lab =
+        Lab::with(&NULL_PORTS.replace("buffer:", "cores: { control: 700, workers: [1] }\nbuffer:"));
+    let output = short_run(&lab);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("core 700 is not online"), "{said}");
 }
 
 #[test]

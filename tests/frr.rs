@@ -29,6 +29,118 @@ const SWITCH: &str = "router bgp 65000
  exit-address-family
 ";
 
+/// BGP configuration for a restart of FRR itself, as docs/linux.md has it.
+const GRACEFUL: &str = "router bgp 65000
+ bgp router-id 10.0.1.1
+ no bgp ebgp-requires-policy
+ bgp graceful-restart
+ bgp graceful-restart preserve-fw-state
+ timers bgp 1 3
+ neighbor 10.0.1.3 remote-as 65101
+ neighbor 10.0.1.3 timers connect 1
+ neighbor 10.0.1.3 advertisement-interval 0
+ neighbor wan0 interface remote-as external
+ neighbor wan0 timers connect 1
+ neighbor wan0 advertisement-interval 0
+ address-family ipv6 unicast
+  neighbor wan0 activate
+  neighbor 10.0.1.3 activate
+ exit-address-family
+";
+
+/// Law: with zebra's `-r -K` and BGP's graceful restart, a restart of FRR costs no frame and no route.
+#[test]
+fn frr_restarts_without_an_outage() {
+    let _alone = alone();
+    let rack = Rack::new("frrgr", "");
+    let texts = ["! none\n", GRACEFUL, "! no more\n", ""];
+    let mut own = Frr::start_with(&rack.space.0, &["-K", "60"], texts);
+    let hosts = [
+        ("dc", 101, "10.0.1.1", "remote-as 65000"),
+        ("wan", 102, "unnumbered", "interface remote-as external"),
+    ];
+    let hosts = hosts.map(|(side, number, peer, remote)| {
+        let host = bgp_host(&rack, side, number, peer, remote);
+        // BFD ends with bfdd, and with it the session that graceful restart is to bridge.
+        let link = rack.net.link(&format!("h{side}"));
+        let peer = if peer == "unnumbered" { &link } else { peer };
+        let lines = [
+            "conf t".to_owned(),
+            format!("router bgp 65{number}"),
+            format!("no neighbor {peer} bfd"),
+        ];
+        host.vtysh(&lines.each_ref().map(String::as_str));
+        host
+    });
+    let long = Duration::from_secs(40);
+    let prefixes = [
+        "10.101.0.0/16",
+        "10.102.0.0/16",
+        "2001:db8:101::/48",
+        "2001:db8:102::/48",
+    ];
+    let installed = || {
+        let all = prefixes.iter().filter(|prefix| {
+            let rows = rack.show(&format!("routes --host {prefix}"));
+            let rows = rows.as_array().cloned().unwrap_or_default();
+            rows.iter()
+                .any(|row| row["prefix"] == **prefix && row["next_hops"][0]["kind"] == "forward")
+        });
+        all.count()
+    };
+    wait::until("all prefixes are forwarded", long, || {
+        installed() == prefixes.len()
+    });
+    let ping = "ping -n -c 1 -W 1 -I 10.101.0.1 10.102.0.1";
+    wait::until("the hosts reach each other", long, || {
+        rack.host("dc", ping).0
+    });
+    let before = own.times("10.0.1.3");
+
+    // A ping every 20 ms, over the restart and until BGP is back.
+    let space = rack.net.space("dc");
+    let mut pings = Command::new("ip");
+    pings.args([
+        "netns", "exec", &space, "ping", "-n", "-i", "0.02", "-W", "1",
+    ]);
+    pings
+        .args(["-I", "10.101.0.1", "10.102.0.1"])
+        .stdout(Stdio::piped());
+    let pings = Running::of(pings.spawn().unwrap());
+    // SIGKILL, as SONiC does before a warm start: at SIGTERM bgpd withdraws its routes and takes leave of its neighbours.
+    for daemon in ["zebra", "bgpd", "bfdd"] {
+        own.signal(daemon, "KILL");
+        assert_eq!(installed(), prefixes.len(), "{daemon} has ended");
+    }
+    for daemon in ["zebra", "bgpd", "bfdd"] {
+        own.launch(daemon);
+        assert_eq!(installed(), prefixes.len(), "{daemon} is back");
+    }
+    let mut least = prefixes.len();
+    wait::until("BGP is back", long, || {
+        least = least.min(installed());
+        own.established(&["10.0.1.3", "wan0"])
+    });
+    // The stale routes are replaced a second after the end of the neighbour's routes: each look after that finds them all.
+    let steady = |own: &Frr| {
+        own.json("show ip route bgp json")
+            .as_object()
+            .map_or(0, serde_json::Map::len)
+    };
+    wait::until("zebra has BGP's routes again", long, || {
+        least = least.min(installed());
+        steady(&own) >= 2
+    });
+    assert_eq!(least, prefixes.len(), "a route was away");
+    run(&format!("kill -INT {}", pings.id()));
+    let said = String::from_utf8(pings.wait_with_output().unwrap().stdout).unwrap();
+    assert!(said.contains(" 0% packet loss"), "{said}");
+    assert!(before > 0);
+    rack.agrees("after FRR's restart");
+    drop((own, hosts));
+    rack.end();
+}
+
 #[test]
 fn a_fabric_of_bgp_and_bfd_runs_through_linux() {
     let _alone = alone();

@@ -129,7 +129,7 @@ fn set(switch: &Switch, values: Range<u64>) {
             value: (1 + value).to_string(),
         };
         let reply = client::ask(&socket, &request).unwrap();
-        assert!(matches!(reply, Reply::Done), "{reply:?}");
+        assert!(matches!(reply, Reply::Reloaded(_)), "{reply:?}");
     }
 }
 

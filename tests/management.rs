@@ -479,6 +479,17 @@ fn changes_are_logged_with_time_user_and_process() {
             .done(&["show", "log"])
             .contains("set npcc.wan0.3.few 900")
     );
+    // The old value as well.
+    let audit = switch.show("audit");
+    let changes = audit["changes"].as_array().unwrap();
+    let set = changes
+        .iter()
+        .find(|one| one["what"] == "set npcc.wan0.3.few 900");
+    let key = &set.unwrap()["keys"][0];
+    assert!(
+        key["key"] == "ports.wan0.npcc.parameters.3" && key["new"].to_string().contains("900"),
+        "{key}"
+    );
     switch.stop();
 }
 

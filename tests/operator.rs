@@ -248,7 +248,8 @@ fn nothing_is_sent_while_the_action_is_observe() {
         (&0.into(), &0.into())
     );
 
-    switch.done(&["set", "npcc.action", "send"]);
+    let said = switch.done(&["set", "npcc.action", "send"]);
+    assert_eq!(said, "applied        npcc.action: observe -> send\n");
     assert!(leave(&switch));
     assert!(switch.show("npcc")["flows_read"].as_u64() > Some(0));
     switch.refused(&["set", "npcc.action", "dry"], 2, &["off, observe, send"]);

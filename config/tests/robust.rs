@@ -95,9 +95,94 @@ fn slow_links_with_times_warn_of_empty_zones() {
     let text = "ports: [{ name: a, device: net_null0, speed: 10M, npcc: {} }]\n\
                 qos: { profile: lossy }\n";
     let warnings = parse("t", text).unwrap().warnings;
-    assert_eq!(warnings.len(), 1);
-    assert!(warnings[0].message().contains("4 mtu"), "{}", warnings[0]);
-    assert_eq!((warnings[0].line(), warnings[0].column()), (1, 57));
+    // The first is of its lossy queue, which may hold half of the pool.
+    let [_, empty] = &warnings[..] else {
+        panic!("{warnings:?}");
+    };
+    assert!(empty.message().contains("4 mtu"), "{empty}");
+    assert_eq!((empty.line(), empty.column()), (1, 57));
+}
+
+/// Returns the messages of the warnings about a switch of two ports with this port rate, `qos:`, `buffer:` and `npcc:`.
+fn depth_warnings(speed: &str, qos: &str, buffer: &str, npcc: &str) -> Vec<String> {
+    let text = format!(
+        "ports:\n  - {{ name: a, device: net_null0, mtu: 1500, speed: {speed} }}\n  - {{ name: b, device: net_null1, mtu: 1500, speed: 100G }}\n\
+         qos: {{ profile: lossy, {qos} }}\nbuffer: {{ {buffer} }}\nnpcc: {{ {npcc} }}\n"
+    );
+    let loaded = parse("t", &text).unwrap_or_else(|report| panic!("{report}"));
+    let messages = loaded.warnings.iter().map(|one| one.message().to_owned());
+    messages.collect()
+}
+
+/// Law: a threshold above what a queue can hold, and one below a frame, is named; a depth that a queue can have is not.
+#[test]
+fn thresholds_that_never_mark_or_always_do_are_warned_of() {
+    let ecn = |curve: &str| {
+        let qos = format!("priorities: {{ 3: {{ ecn: {{ {curve} }} }} }}");
+        depth_warnings("100G", &qos, "pool: 16MB", "")
+    };
+    for (curve, words) in [
+        (
+            "kmin: 1GB, kmax: 2GB",
+            "kmin (1GB) comes to 1GB, and the queue never holds more than 7983KB: no frame is marked",
+        ),
+        ("kmin: 8MB, kmax: 9MB", "no frame is marked"),
+        ("kmin: 1ms, kmax: 2ms", "kmin (1ms) comes to 12500KB"),
+        (
+            "kmin: 1B, kmax: 2B, pmax: 100%",
+            "kmax (2B) is less than a frame of 1522 bytes: whatever waits behind one is marked",
+        ),
+    ] {
+        let found = ecn(curve);
+        assert!(
+            found.len() == 1 && found[0].contains(words),
+            "{curve}: {found:?}"
+        );
+    }
+    for curve in [
+        "kmin: 7MB, kmax: 9MB",
+        "kmin: 1522B, kmax: 1522B",
+        "kmin: 1us, kmax: 2us",
+    ] {
+        assert!(ecn(curve).is_empty(), "{curve}: {:?}", ecn(curve));
+    }
+    let wred = "priorities: { 0: { wred: { min: 9MB, max: 10MB, prob: 1% } } }";
+    let found = depth_warnings("100G", wred, "pool: 16MB", "");
+    assert!(found[0].contains("no frame is dropped early"), "{found:?}");
+    for (deep, words) in [
+        ("9MB", "that a lossy queue ever holds"),
+        ("1000B", "less than a frame"),
+    ] {
+        let found = depth_warnings(
+            "100G",
+            "",
+            "pool: 16MB",
+            &format!("shallow: 900B, deep: {deep}"),
+        );
+        assert!(found.len() == 1 && found[0].contains(words), "{found:?}");
+    }
+}
+
+/// Law: a lossy queue that only its limit bounds is named with the time that its frames may wait, once, at the slowest port.
+#[test]
+fn a_lossy_queue_that_may_hold_frames_for_long_is_named_with_its_time() {
+    let found = depth_warnings("100M", "", "pool: 16MB", "");
+    let words = "queue 0 of `a` may hold 7983KB, 638ms at 100M, before it drops";
+    assert_eq!(found, [words]);
+    for (speed, qos, buffer) in [
+        ("10G", "", "pool: 64MB"),
+        (
+            "100M",
+            "priorities: { 0: { wred: { min: 30KB, max: 150KB, prob: 20% } } }",
+            "pool: 16MB",
+        ),
+        ("100M", "", "pool: 16MB, alpha: 0.0078125"),
+    ] {
+        let found = depth_warnings(speed, qos, buffer, "");
+        assert!(found.is_empty(), "{speed} {qos}: {found:?}");
+    }
+    let found = depth_warnings("10G", "priorities: { 0: { max_rate: 1G } }", "", "");
+    assert!(found[0].contains("255ms at 1G"), "{found:?}");
 }
 
 /// Drivers of PCI cards count the room of a buffer in whole units, so frames beyond come in pieces.

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use npcc_config::model::Hugepages;
 use npcc_config::resolved::Device;
-use npcc_config::sizing::EAL_MARGIN;
+use npcc_config::sizing::HUGEPAGE as PAGE;
 use npcc_config::{Config, Sizing};
 
 use crate::finding::{Check, Finding, Mend, Severity};
@@ -13,8 +13,6 @@ use crate::host::Host;
 
 /// Folder in which the kernel shows its hugepages.
 const POOLS: &str = "/sys/kernel/mm/hugepages";
-/// Bytes of a hugepage of the usual size, 2 MiB.
-const PAGE: u64 = 2 << 20;
 /// Bytes of a block as `stat` counts them.
 const BLOCK: u64 = 512;
 /// File that keeps the number of pages over restarts of the host.
@@ -68,10 +66,9 @@ pub(crate) fn examine(host: &Host, config: Option<&Config>, found: &mut Vec<Find
         });
     }
     let nodes = nodes(host, config);
-    let needed = Sizing::of(config).mempool_bytes + EAL_MARGIN;
-    let copies = u64::try_from(nodes.len().max(1)).unwrap_or(1);
+    let sizing = Sizing::of(config).on_nodes(nodes.len());
     let stale = if asks("--in-memory") { 0 } else { stale };
-    let all = needed * copies;
+    let all = sizing.hugepage_bytes();
     if free + stale < all {
         let pages = (total - free.min(total) + all).div_ceil(PAGE);
         let what = format!(
@@ -87,7 +84,7 @@ pub(crate) fn examine(host: &Host, config: Option<&Config>, found: &mut Vec<Find
         found.push(few(severity, &what, Mend::Now(mend)));
         return;
     }
-    on_nodes(host, &nodes, needed, found);
+    on_nodes(host, &nodes, sizing.on_nodes(1).hugepage_bytes(), found);
 }
 
 fn few(severity: Severity, what: &str, mend: Mend) -> Finding {
@@ -129,7 +126,8 @@ fn on_nodes(host: &Host, nodes: &[u64], needed: u64, found: &mut Vec<Finding>) {
 }
 
 /// NUMA nodes of the PCI ports, each once.
-fn nodes(host: &Host, config: &Config) -> Vec<u64> {
+#[must_use]
+pub fn nodes(host: &Host, config: &Config) -> Vec<u64> {
     let mut nodes: Vec<u64> = config
         .ports
         .iter()
@@ -182,7 +180,7 @@ fn leftover(host: &Host, mounted: &[&str]) -> (Vec<String>, u64) {
                 continue;
             };
             // Closing the file ends the lock.
-            if name.contains("map_") && metadata.is_file() && file.try_lock().is_ok() {
+            if name.contains("map_") && metadata.is_file() && file.try_lock_shared().is_ok() {
                 bytes += metadata.blocks() * BLOCK;
                 files.push(path);
             }

@@ -24,6 +24,7 @@ mod shared;
 pub use drivers::DriverFile;
 pub use finding::{Check, Diagnosis, Finding, Mend, Severity};
 pub use host::Host;
+pub use hugepages::nodes;
 use npcc_config::Config;
 pub use pause::rejected_ports;
 pub use running::Stalled;

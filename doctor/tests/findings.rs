@@ -513,8 +513,7 @@ fn what_mends_is_the_command_for_this_host() {
     );
     let few = mend(Check::HugepagesFew, &nothing);
     // 4,056 pages are others'; the packets and DPDK's own come on top.
-    let needed = npcc_config::Sizing::of(&Tree::healthy().config()).mempool_bytes + (64 << 20);
-    let pages = 4056 + needed.div_ceil(2 << 20);
+    let pages = 4056 + npcc_config::Sizing::of(&Tree::healthy().config()).hugepages();
     assert!(
         few.command()
             .contains(&format!("vm.nr_hugepages = {pages}'")),

@@ -50,21 +50,23 @@ int npcc_one_by_one(const char *interface)
 		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS},
 		{.code = BPF_JMP | BPF_EXIT},
 	};
-	union bpf_attr load = {
-		.prog_type = BPF_PROG_TYPE_XDP,
-		.insn_cnt = sizeof(pass) / sizeof(pass[0]),
-		.insns = (uint64_t)(uintptr_t)pass,
-		.license = (uint64_t)(uintptr_t)"Dual MIT/GPL",
-		/* Else the kernel refuses it where the MTU needs more than a page. */
-		.prog_flags = BPF_F_XDP_HAS_FRAGS,
-		.prog_name = PROGRAM_NAME,
-	};
+	union bpf_attr load;
 	union bpf_attr attach;
 	unsigned int index = if_nametoindex(interface);
 	int program, link;
 
-	if (!is_veth(interface))
+	/* A name that is too long is cut in is_veth(), and has no index. */
+	if (index == 0 || !is_veth(interface))
 		return -ENODEV;
+	/* An initializer may leave the octets behind its member as they are, which the kernel refuses. */
+	memset(&load, 0, sizeof(load));
+	load.prog_type = BPF_PROG_TYPE_XDP;
+	load.insn_cnt = sizeof(pass) / sizeof(pass[0]);
+	load.insns = (uint64_t)(uintptr_t)pass;
+	load.license = (uint64_t)(uintptr_t)"Dual MIT/GPL";
+	/* Else the kernel refuses it where the MTU needs more than a page. */
+	load.prog_flags = BPF_F_XDP_HAS_FRAGS;
+	strcpy(load.prog_name, PROGRAM_NAME);
 	program = bpf(BPF_PROG_LOAD, &load);
 	if (program == -EINVAL) {
 		load.prog_flags = 0;

@@ -110,6 +110,22 @@ fn after(
     (running, status, began)
 }
 
+/// Law: a TAP that a process has is refused with that process.
+#[test]
+fn a_tap_that_a_process_has_is_refused_with_the_process() {
+    let space = Space(format!("npcc-taptwice-{}", std::process::id()));
+    let _first = Integration::open(space.settings()).unwrap();
+    let Err(refused) = Integration::open(space.settings()) else {
+        panic!("two have one TAP");
+    };
+    let process = format!("process {} (", std::process::id());
+    let refused = refused.to_string();
+    assert!(
+        refused.contains("TAP p0: making it: ") && refused.contains(&process),
+        "{refused}"
+    );
+}
+
 /// Law: a change that comes while the state is read is applied after it, though the reading had passed its place.
 #[test]
 fn what_changes_while_it_is_read_ahead_is_not_missed() {

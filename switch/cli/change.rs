@@ -110,7 +110,7 @@ pub(super) fn set(args: &SetArgs) -> Result<(), Failure> {
         key: args.key.clone(),
         value: args.value.clone(),
     };
-    ask(&args.socket.path, &request)
+    outcome(&args.socket.path, &request, false).map(drop)
 }
 
 pub(super) fn unset(args: &UnsetArgs) -> Result<(), Failure> {

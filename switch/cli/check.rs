@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use npcc_config::Sizing;
-use npcc_doctor::{Host, rejected_ports};
+use npcc_doctor::{Host, nodes, rejected_ports};
 
 use super::{CONFIG, Failure, load, say};
 
@@ -27,7 +27,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     say(&format!(
         "{}\n{}: fine\n",
-        Sizing::of(&config),
+        Sizing::of(&config).on_nodes(nodes(&host, &config).len()),
         args.config.display()
     ))
 }

@@ -152,7 +152,11 @@ impl Threads {
         for one in &mut watched {
             one.beat = recorder.as_ref().and_then(|(to, _)| to.beat(&one.name));
         }
-        Watchdog { watched, recorder }
+        Watchdog {
+            watched,
+            read: None,
+            recorder,
+        }
     }
 
     /// Returns true if a thread has ended before it was stopped.
@@ -219,15 +223,21 @@ pub(crate) struct Watched {
     beat: Option<Beat>,
 }
 
+/// Longest time between two readings that counts in full as stall time.
+const GAP: Duration = Duration::from_secs(1);
+
 /// Watchdog: progress of all watched threads, the management thread among them.
 pub(crate) struct Watchdog {
     watched: Vec<Watched>,
+    /// Time of the last reading.
+    read: Option<Instant>,
     recorder: Option<(Arc<Recorder>, Clock)>,
 }
 
 impl Watchdog {
     /// Reads all counters, and records when each thread last moved and the offset of the switch's clock to the time of day.
     pub(crate) fn read(&mut self, now: Instant) {
+        self.leave_out(now);
         let wall = wall();
         for one in &mut self.watched {
             let progress = (one.progress)();
@@ -240,6 +250,18 @@ impl Watchdog {
         }
         if let Some((recorder, clock)) = &self.recorder {
             recorder.tell_time(clock);
+        }
+    }
+
+    /// Leaves the time since the last reading out of all stall times, but for [`GAP`]: in a longer one the reader itself did not run, so that
+    /// the whole process, or the machine, may have stood still.
+    fn leave_out(&mut self, now: Instant) {
+        let since = self.read.replace(now).map(|last| now.duration_since(last));
+        let Some(gap) = since.and_then(|since| since.checked_sub(GAP)) else {
+            return;
+        };
+        for one in &mut self.watched {
+            one.moved = now.min(one.moved + gap);
         }
     }
 
@@ -339,6 +361,14 @@ mod tests {
 
     /// Lets the threads that beat move, and returns the changes: `-` for a thread that is stuck, `+` for one that moves again.
     fn at(watchdog: &mut Watchdog, beats: &[&Heartbeat], now: Instant) -> Vec<String> {
+        // The reader runs all the time.
+        while let Some(next) = watchdog
+            .read
+            .map(|last| last + GAP)
+            .filter(|next| *next < now)
+        {
+            watchdog.read(next);
+        }
         beats.iter().for_each(|beat| beat.beat());
         watchdog.read(now);
         let changes = watchdog.changes(Duration::from_secs(5), now);
@@ -362,6 +392,33 @@ mod tests {
         let both = [&worker, &link];
         assert_eq!(at(&mut dog, &both, second(10)), ["+worker on core 1"]);
         assert!(dog.is_well());
+    }
+
+    /// Law: the time in which the reader itself did not run accuses nobody; a thread that stands still beside a slow reader is found.
+    #[test]
+    fn a_standstill_of_the_whole_process_accuses_no_thread() {
+        let begin = Instant::now();
+        let second = |seconds| begin + Duration::from_secs(seconds);
+        let limit = Duration::from_secs(5);
+        let (mut dog, [worker, link]) = two(Role::Essential, Role::Essential, begin);
+        dog.read(second(0));
+        for frozen in 1..=8 {
+            // A virtual machine is away for a minute, and its threads have not run again yet.
+            let now = second(60 * frozen);
+            dog.read(now);
+            assert_eq!(dog.changes(limit, now).count(), 0, "{frozen}");
+            [&worker, &link].into_iter().for_each(Heartbeat::beat);
+            dog.read(now);
+        }
+        let mut now = second(480);
+        let stuck = (1..=20).find(|_| {
+            now += Duration::from_millis(1_500);
+            link.beat();
+            dog.read(now);
+            dog.changes(limit, now)
+                .any(|one| one.name == "worker on core 1")
+        });
+        assert_eq!(stuck, Some(5), "a second of each turn counts");
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Frr {
     space: String,
     folder: TempDir,
     daemons: Vec<(&'static str, Child)>,
+    /// More options of zebra.
+    zebra: &'static [&'static str],
 }
 
 /// Returns true if bfdd has a control socket, which several daemons in one place would take from each other: FRR had it until 10.0.
@@ -30,14 +32,19 @@ fn has_control_socket() -> bool {
 impl Frr {
     /// Starts FRR in a namespace, with a configuration for each daemon but bfdd; a daemon without one is not started.
     pub fn start(space: &str, zebra: &str, bgpd: &str, ospfd: &str) -> Frr {
+        Frr::start_with(space, &[], [zebra, bgpd, "! no more\n", ospfd])
+    }
+
+    /// Starts FRR in a namespace, with more options of zebra and a configuration for each of [`DAEMONS`].
+    pub fn start_with(space: &str, options: &'static [&'static str], texts: [&str; 4]) -> Frr {
         let folder = tempfile::tempdir().unwrap();
         run(&format!("chown frr:frr {}", folder.path().display()));
         let mut frr = Frr {
             space: space.to_owned(),
             folder,
             daemons: Vec::new(),
+            zebra: options,
         };
-        let texts = [zebra, bgpd, "! no more\n", ospfd];
         for (daemon, text) in DAEMONS.into_iter().zip(texts) {
             std::fs::write(frr.path(&format!("{daemon}.conf")), text).unwrap();
             if !text.is_empty() {
@@ -77,7 +84,7 @@ impl Frr {
                 self.path(&format!("{daemon}.log")).display()
             ));
         match daemon {
-            "zebra" => drop(command.args(["-s", "16777216"])),
+            "zebra" => drop(command.args(["-s", "16777216"]).args(self.zebra)),
             "bfdd" if has_control_socket() => drop(command.arg("--bfdctl").arg(of("bfdd.sock"))),
             _ => {}
         }

@@ -20,31 +20,32 @@ pub(super) fn check(check: &mut Check<'_>) {
     if !somebody_pauses(check, mask) {
         return;
     }
-    let backend = check.file.pfc.backend;
-    let links: Vec<Option<Link>> = check
-        .file
-        .ports
-        .iter()
-        .map(|port| {
-            sends_pause(port.pfc, backend, &port.device).then(|| {
-                Link::of_model(
-                    port,
-                    &effective,
-                    check.file.buffer.loop_time,
-                    check.file.cores.workers.len(),
-                )
-            })
-        })
-        .collect();
-    let room = Lossless::new(&check.file.buffer, &links, check.file.linux.integrate);
+    let (room, links) = room(check, &effective);
     if fits(check, &room, &links) {
         marking_before_pause(check, &effective, &room);
     }
     shared_headroom(check, &room);
 }
 
+/// Divides the pool, and returns the link of each port that sends pause.
+pub(super) fn room(check: &Check<'_>, effective: &EffectiveQos) -> (Lossless, Vec<Option<Link>>) {
+    let file = check.file;
+    let links: Vec<Option<Link>> = file
+        .ports
+        .iter()
+        .map(|port| {
+            sends_pause(port.pfc, file.pfc.backend, &port.device).then(|| {
+                let (turn, workers) = (file.buffer.loop_time, file.cores.workers.len());
+                Link::of_model(port, effective, turn, workers)
+            })
+        })
+        .collect();
+    let room = Lossless::new(&file.buffer, &links, file.linux.integrate);
+    (room, links)
+}
+
 /// Returns true if all inputs of the headroom computation are the operator's.
-fn inputs_certain(check: &Check<'_>) -> bool {
+pub(super) fn inputs_certain(check: &Check<'_>) -> bool {
     let qos = Path::root("qos");
     let buffer = Path::root("buffer");
     let ports = (0..check.file.ports.len()).all(|i| {

@@ -7,6 +7,7 @@
 mod addresses;
 mod buffer;
 mod cores;
+mod depths;
 mod general;
 mod ineffective;
 mod linux;
@@ -58,6 +59,7 @@ pub(crate) fn run(
     ineffective::check(&mut check);
     buffer::check(&mut check);
     lossless::check(&mut check);
+    depths::check(&mut check);
     linux::check(&mut check);
 }
 

@@ -6,11 +6,14 @@ use super::{Check, port_path};
 use crate::model::Port;
 use crate::resolved::Device;
 use crate::sizing::LINK_HEADERS;
-use crate::units::{Mac, Threshold};
+use crate::tree::Path;
+use crate::units::{BitRate, Mac, Threshold};
 
 pub(super) fn check(check: &mut Check<'_>) {
     names(check);
     devices(check);
+    interfaces(check);
+    one_mac_each(check);
     let file = check.file;
     for (i, port) in file.ports.iter().enumerate() {
         mac(check, i, port);
@@ -26,7 +29,28 @@ pub(super) fn check(check: &mut Check<'_>) {
                 hint,
             );
         }
+        plausible(check, &port_path(i).key("speed"), port.speed);
+        plausible(
+            check,
+            &port_path(i).key("link_speed"),
+            port.link_speed.written(),
+        );
     }
+}
+
+/// Slowest and fastest rate that a port or a queue can have: below the first a full frame takes longer than any timer of its protocols, and
+/// the second is that of the fastest Ethernet (IEEE 802.3dj).
+const RATES: [BitRate; 2] = [BitRate(1_000_000), BitRate(1_600_000_000_000)];
+
+/// Refuses a rate that no link has, which is a unit that was left out or mistyped; 0 has a message of its own.
+pub(super) fn plausible(check: &mut Check<'_>, path: &Path, rate: Option<BitRate>) {
+    let [slowest, fastest] = RATES;
+    let Some(rate) = rate.filter(|rate| rate.0 > 0 && !(slowest..=fastest).contains(rate)) else {
+        return;
+    };
+    let message = format!("{rate} is no rate of a link");
+    let hint = format!("write {slowest} to {fastest}, with its unit, such as 100G");
+    check.error(path, message, hint);
 }
 
 fn names(check: &mut Check<'_>) {
@@ -97,6 +121,50 @@ fn devices(check: &mut Check<'_>) {
         } else {
             first.insert(device.id().to_owned(), i);
         }
+    }
+}
+
+/// Refuses two ports on one kernel interface, of which each would receive what the other sends and all that arrives.
+fn interfaces(check: &mut Check<'_>) {
+    let file = check.file;
+    let mut first: HashMap<String, usize> = HashMap::new();
+    for (i, port) in file.ports.iter().enumerate() {
+        let path = port_path(i).key("device");
+        let Some(device) = Device::parse(&port.device).filter(|_| check.certain(&path)) else {
+            continue;
+        };
+        let Some(interface) = device.interface() else {
+            continue;
+        };
+        if let Some(&other) = first.get(interface) {
+            let line = check.line(&port_path(other).key("device"));
+            let message = format!("interface `{interface}` is used twice");
+            let hint = format!("the port on line {line} uses it already; choose another");
+            check.error(&path, message, hint);
+        } else {
+            first.insert(interface.to_owned(), i);
+        }
+    }
+}
+
+/// Refuses two ports with one MAC address: on a common segment neither would get its frames.
+fn one_mac_each(check: &mut Check<'_>) {
+    let file = check.file;
+    for (i, port) in file.ports.iter().enumerate() {
+        let (Some(mac), path) = (port.mac, port_path(i).key("mac")) else {
+            continue;
+        };
+        let same = |other: &Port| other.mac == Some(mac);
+        if mac == Mac::default() || mac.is_group() {
+            continue;
+        }
+        let Some(other) = file.ports[..i].iter().position(same) else {
+            continue;
+        };
+        let line = check.line(&port_path(other).key("mac"));
+        let hint =
+            format!("the port on line {line} has it already; leave mac out for the device's");
+        check.error(&path, format!("`{mac}` is given twice"), hint);
     }
 }
 

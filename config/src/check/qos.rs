@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::ports::plausible;
 use super::{Check, compare};
 use crate::model::{EcnChoice, Priority, Scheduler};
 use crate::resolved::{EffectiveQos, ResolvedPriority};
@@ -30,6 +31,8 @@ fn priority(check: &mut Check<'_>, path: &Path, own: &Priority, resolved: &Resol
         let hint = "write a rate such as 1G; leave it out for none";
         check.error(&path.key("min_rate"), "a minimum of 0 is none", hint);
     }
+    plausible(check, &path.key("max_rate"), own.max_rate);
+    plausible(check, &path.key("min_rate"), own.min_rate);
     if let (Some(min), Some(max)) = (own.min_rate, own.max_rate)
         && min > max
         && check.certain(&path.key("max_rate"))

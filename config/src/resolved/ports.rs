@@ -150,11 +150,20 @@ impl Device {
     /// Returns the kernel interface under a virtual device (`net_af_packet`, `net_af_xdp`), if there is one.
     #[must_use]
     pub fn kernel_interface(&self) -> Option<&str> {
-        let Self::Virtual { name, args } = self else {
-            return None;
-        };
-        let iface = args.split(',').find_map(|arg| arg.strip_prefix("iface="));
-        iface.filter(|_| name.starts_with("net_af_"))
+        self.interface()
+            .filter(|_| self.id().starts_with("net_af_"))
+    }
+
+    /// Returns the kernel interface that a virtual device opens or makes, whatever its driver.
+    #[must_use]
+    pub fn interface(&self) -> Option<&str> {
+        match self {
+            Self::Pci { .. } => None,
+            Self::Virtual { args, .. } => args
+                .split(',')
+                .find_map(|arg| arg.strip_prefix("iface="))
+                .filter(|interface| !interface.is_empty()),
+        }
     }
 
     /// Unique identifier of the device: its PCI address or its name.

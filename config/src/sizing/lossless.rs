@@ -144,6 +144,14 @@ impl Lossless {
         Self::new(&config.buffer, &links, config.linux.integrate)
     }
 
+    /// Returns the depth, in bytes, that a single lossy queue cannot exceed while nothing else is in the buffer: alpha S / (1 + alpha).
+    #[must_use]
+    pub fn deepest_lossy(&self, alpha_256: u32) -> u64 {
+        let alpha = u128::from(alpha_256);
+        let deepest = alpha * u128::from(self.shared) / (256 + alpha);
+        u64::try_from(deepest).unwrap_or(u64::MAX)
+    }
+
     /// Number of packet buffers that `bytes` of lossless frames take at the smallest mean frame size.
     #[must_use]
     pub const fn buffers(&self, bytes: u64) -> u64 {

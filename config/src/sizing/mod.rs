@@ -52,8 +52,10 @@ pub const EAL_MARGIN: u64 = 64 << 20;
 /// Memory of the queues for each packet buffer: eight bytes of pointer and eight of bookkeeping.
 const QUEUE_SLOT: u64 = 16;
 /// Memory of one flow, at most: its entry and index slots, the ends of both directions, a peer's end, and its share of a worker's cache. It is
-/// the difference in `VmSize` between switches with 65,536 and 1,048,576 flows; 0.8 KB of it are resident from the start.
+/// the difference in `VmSize` between switches with 65,536 and 1,048,576 flows.
 const FLOW_ENTRY: u64 = 2_700;
+/// Part of [`FLOW_ENTRY`] that is resident from the start.
+const FLOW_RESIDENT: u64 = 800;
 /// Memory of one flow in each further worker's cache.
 const CACHE_ENTRY: u64 = 144;
 /// Memory of one route in the RIB and in both images of the lookup structure.
@@ -61,7 +63,7 @@ const ROUTE_ENTRY: u64 = 256;
 /// First-level tables of both images, IPv4 and IPv6: 2^24 entries of four bytes each. Pages that no route touches cost nothing.
 const FIB_BASE: u64 = 2 * 2 * (4 << 24);
 /// Bytes of a hugepage of the usual size.
-const HUGEPAGE: u64 = 2 << 20;
+pub const HUGEPAGE: u64 = 2 << 20;
 /// Bytes of an ordinary page.
 const PAGE: u64 = 4 << 10;
 
@@ -82,8 +84,8 @@ pub struct Sizing {
     pub fib_bytes: u64,
     /// Memory of the flow table.
     pub flow_bytes: u64,
-    /// Number of 2 MiB hugepages for the packet memory, if it is to be in hugepages.
-    pub hugepages_2m: u64,
+    /// Number of NUMA nodes with packet memory.
+    pub nodes: u64,
     /// Headroom of each lossless priority of each port.
     pub headroom: Vec<Headroom>,
     /// Division of the buffer pool.
@@ -137,10 +139,43 @@ impl Sizing {
             fib_bytes: routes.saturating_mul(ROUTE_ENTRY).saturating_add(FIB_BASE),
             flow_bytes: flows
                 .saturating_mul(FLOW_ENTRY + workers.saturating_sub(1).saturating_mul(CACHE_ENTRY)),
-            hugepages_2m: mempool_bytes.div_ceil(HUGEPAGE),
+            nodes: 1,
             headroom: headroom::table(config),
             lossless: Lossless::of(config),
         }
+    }
+
+    /// Sets the number of NUMA nodes on which the ports' devices are, each of which has packet memory; 0 counts as one.
+    #[must_use]
+    pub fn on_nodes(mut self, nodes: usize) -> Self {
+        self.nodes = u64::try_from(nodes).unwrap_or(u64::MAX).max(1);
+        self
+    }
+
+    /// Returns the bytes of hugepages that a start needs: packet memory on each node, and what DPDK takes besides.
+    #[must_use]
+    pub fn hugepage_bytes(&self) -> u64 {
+        let packets = self.mempool_bytes.saturating_mul(self.nodes);
+        packets.saturating_add(EAL_MARGIN)
+    }
+
+    /// Returns [`hugepage_bytes`](Self::hugepage_bytes) as a number of pages of 2 MiB.
+    #[must_use]
+    pub fn hugepages(&self) -> u64 {
+        self.hugepage_bytes().div_ceil(HUGEPAGE)
+    }
+
+    /// Returns the bytes that tables and queues have in memory from the start, whatever the traffic; without packet memory.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.flow_bytes / FLOW_ENTRY * FLOW_RESIDENT + self.queue_bytes
+    }
+
+    /// Returns the bytes of ordinary pages that a start without hugepages needs for packets and DPDK.
+    #[must_use]
+    pub fn ordinary_bytes(&self) -> u64 {
+        let packets = self.mempool_bytes_ordinary.saturating_mul(self.nodes);
+        packets.saturating_add(EAL_MARGIN)
     }
 
     /// Returns the total of all memory.
@@ -318,7 +353,13 @@ mod tests {
         assert_eq!(sizing.mbufs, 68_608);
         assert_eq!(sizing.mbuf_data_room, 9280);
         assert_eq!(sizing.mempool_bytes, 68_608 * (9280 + 192));
-        assert_eq!(sizing.hugepages_2m, sizing.mempool_bytes.div_ceil(2 << 20));
+        let pages = (sizing.mempool_bytes + EAL_MARGIN).div_ceil(2 << 20);
+        assert_eq!(sizing.hugepages(), pages);
+        let two = sizing.clone().on_nodes(2);
+        assert_eq!(
+            two.hugepage_bytes() - sizing.hugepage_bytes(),
+            sizing.mempool_bytes
+        );
         assert_eq!(sizing.mempool_bytes_ordinary, sizing.mempool_bytes);
         assert!(sizing.to_string().contains("68608"));
     }

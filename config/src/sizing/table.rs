@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Sizing, SpeedFrom};
+use super::{EAL_MARGIN, Sizing, SpeedFrom};
 use npcc_pipeline::tx_ring::BATCH;
 
 /// Formats bytes in a unit that is easy to read, rounded up in the last place.
@@ -39,8 +39,12 @@ impl fmt::Display for Sizing {
         )?;
         line("flow table", human(self.flow_bytes), "estimate".to_owned())?;
         line("together", human(self.total_bytes()), String::new())?;
-        let pages = format!("sysctl vm.nr_hugepages={}", self.hugepages_2m);
-        line("2 MiB hugepages", self.hugepages_2m.to_string(), pages)?;
+        let pages = format!(
+            "sysctl vm.nr_hugepages={}, with {} for DPDK itself",
+            self.hugepages(),
+            human(EAL_MARGIN)
+        );
+        line("2 MiB hugepages", self.hugepages().to_string(), pages)?;
         if self.headroom.is_empty() {
             return Ok(());
         }

@@ -29,8 +29,38 @@ fn parse(text: &str, what: &str, example: &str) -> Result<IpNet, UnitError> {
             format!("write {example}, or {address}/{full} for this one address"),
         ));
     }
-    text.parse()
-        .map_err(|_| UnitError::not(text, what, format!("write {example}")))
+    let wrong = || UnitError::not(text, what, format!("write {example}"));
+    // The reader of the standard library refuses leading zeros, which others read as octal; that of ipnet takes them.
+    let (address, length) = text.split_once('/').ok_or_else(wrong)?;
+    let address = address.parse::<IpAddr>().map_err(|_| wrong())?;
+    if length.len() > 1 && length.starts_with(['0', '+']) {
+        return Err(wrong());
+    }
+    let length = length.parse().map_err(|_| wrong())?;
+    let net = IpNet::new(address, length).map_err(|_| wrong())?;
+    on_a_wire(text, address, Some(length)).map(|()| net)
+}
+
+/// Refuses IPv4-mapped addresses, which no packet carries (RFC 4291, section 2.5.5.2), with the IPv4 form as the hint.
+fn on_a_wire(text: &str, address: IpAddr, length: Option<u8>) -> Result<(), UnitError> {
+    let IpAddr::V6(six) = address else {
+        return Ok(());
+    };
+    let Some(four) = six
+        .to_ipv4_mapped()
+        .filter(|_| length.is_none_or(|l| l >= 96))
+    else {
+        return Ok(());
+    };
+    let hint = match length {
+        Some(length) => format!("write {four}/{}", length - 96),
+        None => format!("write {four}"),
+    };
+    Err(UnitError::bad(
+        text,
+        "is an IPv4 address in IPv6's form",
+        hint,
+    ))
 }
 
 impl FromStr for Interface {
@@ -55,10 +85,11 @@ impl FromStr for Address {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        text.parse().map(Self).map_err(|_| {
+        let address = text.parse().map_err(|_| {
             let accepted = "write one IPv4 or IPv6 address, such as 10.0.12.2 or 2001:db8:12::2";
             UnitError::not(text, "an IP address", accepted)
-        })
+        })?;
+        on_a_wire(text, address, None).map(|()| Self(address))
     }
 }
 

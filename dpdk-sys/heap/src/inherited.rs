@@ -39,8 +39,14 @@ fn own_it(fd: RawFd) -> Option<OwnedFd> {
     // SAFETY: the number is above that of standard error, so not -1; whether it is open is what is asked, and nothing else is done with
     // it before it is known.
     let requested = unsafe { BorrowedFd::borrow_raw(fd) };
+    let flags = fcntl(requested, FcntlArg::F_GETFD).ok()?;
+    // What a program inherits has no such flag; the standard library sets it on all that it opens, which has an owner.
+    if FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC) {
+        return None;
+    }
     fcntl(requested, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).ok()?;
     // SAFETY: the descriptor is open. The service manager opened it for this process (`LISTEN_PID` names it, `LISTEN_FDS` counts it), `claim`
-    // runs once, before the process opened any of its own, so nobody else owns it.
+    // runs once, before the process opened any of its own, so nobody else owns it; of what was opened before all the same, the standard
+    // library's are refused above.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }

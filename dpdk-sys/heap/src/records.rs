@@ -115,6 +115,9 @@ pub fn write(
     own.store(number, Ordering::Release);
 }
 
+/// Highest number of a record: more than a writer numbers in ten thousand years, and far from the end of the numbers.
+const HIGHEST: u64 = 1 << 62;
+
 /// Reads all slots, at any time, in any state.
 #[must_use]
 pub fn read(memory: &[AtomicU64], place: Place) -> Records {
@@ -138,8 +141,8 @@ pub fn read(memory: &[AtomicU64], place: Place) -> Records {
 fn whole(slot: &[AtomicU64]) -> Option<Record> {
     let ([own, length, sum], words) = slot.split_first_chunk()?;
     let number = own.load(Ordering::Acquire);
-    // No writer comes to the last number, and none could go on after it.
-    if matches!(number, 0 | u64::MAX) {
+    // No writer ever comes to so high a number, after which a later one might find no more.
+    if !(1..=HIGHEST).contains(&number) {
         return None;
     }
     let count = usize::try_from(length.load(Ordering::Relaxed)).ok()?;

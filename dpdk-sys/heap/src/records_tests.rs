@@ -55,13 +55,16 @@ fn the_newest_records_come_back_in_order_and_their_numbers_count_the_overwritten
 
 /// Guards the process that goes on with a ring: after the last number its next record panicked, or had number 0 and was lost.
 #[test]
-fn a_record_of_the_last_number_is_damaged() {
-    let (memory, ring) = written(3);
-    write(&memory, PLACE, u64::MAX, record(1));
-    assert_eq!(ring.read().inconsistent, 1);
-    let next = Ring::new(memory, PLACE);
-    next.push([7]);
-    assert_eq!((next.written(), next.newest().unwrap().words), (4, vec![7]));
+fn a_record_of_the_last_numbers_is_damaged() {
+    for number in [u64::MAX, u64::MAX - 1, HIGHEST + 1] {
+        let (memory, ring) = written(3);
+        write(&memory, PLACE, number, record(1));
+        assert_eq!(ring.read().inconsistent, 1);
+        let next = Ring::new(memory, PLACE);
+        next.push([7]);
+        next.push([8]);
+        assert_eq!((next.written(), next.newest().unwrap().words), (5, vec![8]));
+    }
 }
 
 #[test]

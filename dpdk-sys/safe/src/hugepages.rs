@@ -67,8 +67,8 @@ fn stale(folder: &Path) -> u64 {
         .filter(|entry| entry.file_name().to_string_lossy().contains("map_"))
         .filter_map(|entry| {
             let file = File::open(entry.path()).ok()?;
-            // Closing the file ends the lock.
-            file.try_lock().ok()?;
+            // Closing the file ends the lock, which keeps nobody from sharing it.
+            file.try_lock_shared().ok()?;
             let metadata = file.metadata().ok()?;
             metadata
                 .is_file()

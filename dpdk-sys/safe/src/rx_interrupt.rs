@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 /// Descriptor that becomes readable when a frame is there.
 #[derive(Debug)]
@@ -19,7 +19,8 @@ impl RxInterrupt {
     /// Creates an interrupt on a duplicate of `fd`; `None` when that is no open descriptor.
     ///
     /// # Safety
-    /// Nobody closes `fd` during the call.
+    /// Nobody closes `fd` during the call. If that cannot be excluded, the descriptor may be that of a file opened since then: the caller looks
+    /// at what the duplicate is of.
     pub(crate) unsafe fn duplicate(fd: RawFd) -> Option<RxInterrupt> {
         if fd < 0 {
             return None;
@@ -62,9 +63,7 @@ impl PacketSockets {
             return PacketSockets(Vec::new());
         };
         let numbers = open.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        // SAFETY: asks for an option of a descriptor, whatever that is.
-        let wanted = |fd: &RawFd| unsafe { dpdk_sys::npcc_is_packet_socket(*fd) };
-        PacketSockets(numbers.filter(wanted).collect())
+        PacketSockets(numbers.filter(|fd| is_packet_socket(*fd)).collect())
     }
 
     /// Returns an interrupt for each socket opened since then: a port's own, when that is all that was opened.
@@ -72,8 +71,16 @@ impl PacketSockets {
     pub fn opened_since(&self) -> Vec<RxInterrupt> {
         let new = PacketSockets::now().0.into_iter();
         let new = new.filter(|fd| !self.0.contains(fd));
-        // SAFETY: a descriptor that another thread closes meanwhile gives no interrupt, or one that never comes.
-        new.filter_map(|fd| unsafe { RxInterrupt::duplicate(fd) })
+        // SAFETY: `port_start` calls this between two steps of opening a port, when no other thread opens or closes descriptors of devices; of a
+        // number that is reused all the same, what the duplicate is of is looked at below.
+        let own = new.filter_map(|fd| unsafe { RxInterrupt::duplicate(fd) });
+        own.filter(|one| is_packet_socket(one.file.as_raw_fd()))
             .collect()
     }
+}
+
+/// Returns true if a descriptor is of a packet or AF_XDP socket.
+fn is_packet_socket(fd: RawFd) -> bool {
+    // SAFETY: asks for an option of a descriptor, whatever that is.
+    unsafe { dpdk_sys::npcc_is_packet_socket(fd) }
 }

@@ -14,9 +14,14 @@ use npcc_dpdk::{Capability, keep_capabilities};
 
 /// Returns the permitted capabilities of each thread, as the kernel shows them.
 fn permitted() -> Vec<u64> {
+    sets("CapPrm:")
+}
+
+/// Returns this set of capabilities of each thread.
+fn sets(name: &str) -> Vec<u64> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let of = |status: String| {
-        let line = status.lines().find_map(|line| line.strip_prefix("CapPrm:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         u64::from_str_radix(line.unwrap().trim(), 16).unwrap()
     };
     let status = |path: std::path::PathBuf| fs::read_to_string(path.join("status")).ok();
@@ -32,6 +37,8 @@ fn all_threads_keep_what_is_kept_and_nothing_else() {
         skipped("capabilities", "root");
         return;
     }
+    const SETPCAP: u64 = 1 << 8;
+    let bounds = sets("CapEff:").iter().all(|set| set & SETPCAP != 0);
     let stop = Arc::new(AtomicBool::new(false));
     let spin = Arc::clone(&stop);
     let spinning = std::thread::spawn(move || {
@@ -50,6 +57,9 @@ fn all_threads_keep_what_is_kept_and_nothing_else() {
     let after = permitted();
     assert!(after.len() >= 4, "{after:x?}");
     assert!(after.iter().all(|set| *set == admin), "{after:x?}");
+    let bounding = sets("CapBnd:");
+    let is_bounded = bounding.iter().all(|set| *set == admin);
+    assert!(is_bounded || !bounds, "{bounding:x?}");
     // No capability comes back, and no thread was disturbed.
     keep_capabilities(&[Capability::NetAdmin, Capability::NetRaw]).unwrap();
     assert!(permitted().iter().all(|set| *set == admin));

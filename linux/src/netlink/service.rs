@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::time::{ClockId, clock_gettime};
 use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::PortId;
 
@@ -34,6 +35,9 @@ const SLEEP: Duration = Duration::from_millis(250);
 /// Minimum pause after a comparison, as a multiple of its duration: it takes at most a tenth of the time.
 const SHARE: u32 = 10;
 
+/// Longest pause after a comparison, which makes this the longest time for which a difference can go unseen.
+const LONGEST: Duration = Duration::from_mins(2);
+
 /// Number of TAPs whose sysctls are read, some 20 us each, before the stream is read again.
 const SYSCTLS_OF: usize = 64;
 
@@ -54,7 +58,7 @@ pub struct Service<F, N> {
     addresses: BTreeMap<PortId, Vec<(u16, Vec<IpAddr>)>>,
     /// Time of the next periodic comparison.
     due: Instant,
-    /// End of the last dump, and its duration.
+    /// End of the last dump, and the processor time that it took.
     last: (Instant, Duration),
     /// Reason for a dump that must be made.
     wanted: Option<Reason>,
@@ -162,10 +166,11 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     }
 
     fn compare(&mut self, reason: Reason) -> io::Result<Report> {
+        let before = cpu_time();
         let (mut report, turn) = self.mirror.dump(reason, &mut self.fib)?;
-        let pause = self.every.max(report.took * SHARE);
-        self.due = Instant::now() + pause;
-        self.last = (Instant::now(), report.took);
+        let busy = cpu_time().saturating_sub(before);
+        self.due = Instant::now() + pause(self.every, busy);
+        self.last = (Instant::now(), busy);
         self.after(turn);
         self.set_back(&mut report)?;
         self.tell_status(Some(&report));
@@ -199,12 +204,12 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
 
     /// Returns the earliest time of a dump for this reason.
     fn earliest(&self, reason: Reason) -> Instant {
-        let (ended, took) = self.last;
+        let (ended, busy) = self.last;
         match reason {
             Reason::Start => ended,
-            Reason::Overrun => ended + BREATH.max(took),
-            Reason::Doubt => ended + PATIENCE.max(took),
-            Reason::Time | Reason::Requested => ended + PATIENCE.max(took * SHARE),
+            Reason::Overrun => ended + BREATH.max(busy.min(LONGEST)),
+            Reason::Doubt => ended + PATIENCE.max(busy.min(LONGEST)),
+            Reason::Time | Reason::Requested => ended + pause(PATIENCE, busy),
         }
     }
 
@@ -218,17 +223,16 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             (self.notice)(Notice::NoRoom(refused));
         }
         for ask in turn.done.asks {
-            let (request, what) = match ask {
-                Ask::Keep(link, address) => (
+            match ask {
+                Ask::Keep(link, address) => self.request(
                     resolve(link, address, Resolve::AndKeep),
                     format!("to keep neighbour {address}"),
                 ),
-                Ask::Forget(link, address) => (
-                    forget(link, address),
-                    format!("to forget neighbour {address}"),
-                ),
-            };
-            self.request(request, what);
+                Ask::Forget(link, address) => {
+                    let done = forgotten(self.mirror.requests().ask(forget(link, address)));
+                    self.heed(done, format!("to forget neighbour {address}"));
+                }
+            }
         }
         if turn.links_changed {
             self.links_changed();
@@ -373,7 +377,13 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     }
 
     fn request(&mut self, request: crate::wire::request::Request, what: String) {
-        if let Err(source) = self.mirror.requests().ask(request) {
+        let done = self.mirror.requests().ask(request);
+        self.heed(done, what);
+    }
+
+    /// Reports a request that the kernel refused.
+    fn heed(&mut self, done: io::Result<()>, what: String) {
+        if let Err(source) = done {
             (self.notice)(Notice::Refused(RefusedByLinux { what, source }));
         }
     }
@@ -408,6 +418,26 @@ impl<F, N> std::fmt::Debug for Service<F, N> {
     }
 }
 
+/// Returns the pause after a comparison: at least `least`, ten times the processor time that it took, at most [`LONGEST`]. The time for which
+/// the whole process stood still, or waited for a core, is no part of it.
+fn pause(least: Duration, busy: Duration) -> Duration {
+    least.max(busy.saturating_mul(SHARE).min(LONGEST))
+}
+
+/// Returns the processor time of the calling thread.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map_or(Duration::ZERO, Duration::from)
+}
+
+/// Returns the result of a request to forget a neighbour: one that is gone already is forgotten.
+fn forgotten(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
 /// Returns the next hop to a destination over a link: the gateway of its route, or the destination itself on an attached subnet.
 fn next_on_the_way(model: &Model, link: u32, destination: IpAddr) -> IpAddr {
     let covering = model.routes().covering(Prefix::host(destination)).next();
@@ -415,4 +445,33 @@ fn next_on_the_way(model: &Model, link: u32, destination: IpAddr) -> IpAddr {
     let hops = way.map_or_else(Vec::new, |taken| hops(model, &taken.way));
     let mut by_link = hops.iter().filter(|hop| hop.link == link);
     by_link.find_map(|hop| hop.gateway).unwrap_or(destination)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Law: what does not use the processor does not put off the next comparison, and nothing puts it off for more than two minutes.
+    #[test]
+    fn a_standstill_does_not_put_off_the_next_comparison() {
+        let every = Duration::from_secs(10);
+        let before = cpu_time();
+        // The sleep is the standstill.
+        std::thread::sleep(Duration::from_millis(1_100));
+        let busy = cpu_time() - before;
+        assert_eq!(pause(every, busy), every, "{busy:?}");
+        for (busy, expected) in [(0, 10), (1, 10), (2, 20), (12, 120), (965, 120)] {
+            let expected = Duration::from_secs(expected);
+            assert_eq!(pause(every, Duration::from_secs(busy)), expected);
+        }
+    }
+
+    #[test]
+    fn a_neighbour_that_is_gone_is_forgotten() {
+        let of = |kind: io::ErrorKind| forgotten(Err(kind.into())).is_ok();
+        assert!(forgotten(Ok(())).is_ok() && of(io::ErrorKind::NotFound));
+        assert!(!of(io::ErrorKind::PermissionDenied));
+        let no_entry = io::Error::from_raw_os_error(nix::errno::Errno::ENOENT as i32);
+        assert!(forgotten(Err(no_entry)).is_ok());
+    }
 }

@@ -1,6 +1,6 @@
 //! TAP device of a port, or of a VLAN on it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -60,7 +60,13 @@ impl Tap {
         }
         let builder = DeviceBuilder::new().name(&settings.name).layer(Layer::L2);
         let device = builder.offload(false).enable(false).build_sync();
-        let device = device.map_err(|error| of("making it", error))?;
+        let device = device.map_err(|error| match (error.kind(), holder(&settings.name)) {
+            (io::ErrorKind::ResourceBusy, Some(who)) => of(
+                "making it",
+                io::Error::new(error.kind(), format!("{who} has a TAP of this name")),
+            ),
+            _ => of("making it", error),
+        })?;
         // A second descriptor, as the device must outlive `device`, which closes the first.
         let kept = device.as_fd().try_clone_to_owned();
         let kept = kept.map_err(|error| of("keeping it", error))?;
@@ -186,6 +192,26 @@ impl AsFd for Tap {
 fn failed(name: &str) -> impl Fn(&str, io::Error) -> io::Error + use<> {
     let name = name.to_owned();
     move |doing, error| io::Error::new(error.kind(), format!("TAP {name}: {doing}: {error}"))
+}
+
+/// Returns the process that has a TAP of this name open, as far as this process may see it.
+fn holder(name: &str) -> Option<String> {
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let line = format!("iff:\t{name}");
+    let has = |process: &fs::DirEntry| {
+        let files = fs::read_dir(process.path().join("fdinfo"));
+        let mut files = files.into_iter().flatten().flatten();
+        files.any(|file| {
+            let about = fs::read_to_string(file.path()).unwrap_or_default();
+            about.lines().any(|one| one == line)
+        })
+    };
+    let numbers = processes.filter(|one| one.file_name().as_encoded_bytes()[0].is_ascii_digit());
+    let mut holders = numbers.filter(has);
+    let process = holders.next()?;
+    let program = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+    let number = process.file_name().to_string_lossy().into_owned();
+    Some(format!("process {number} ({})", program.trim()))
 }
 
 fn index_of(name: &str) -> io::Result<u32> {

@@ -71,7 +71,8 @@ pub(super) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     } else {
         let file = File::create(&args.write);
         let file = file.with_context(|| format!("cannot create {}", args.write.display()))?;
-        write(recording, args, BufWriter::new(file))?
+        write(recording, args, BufWriter::new(file))
+            .with_context(|| format!("cannot write {}", args.write.display()))?
     };
     super::say_error(&summary(&end));
     Ok(())

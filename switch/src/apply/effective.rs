@@ -30,6 +30,9 @@ pub struct EffectiveConfig {
     pub config: Config,
 }
 
+/// Text in whose lines mistakes have their places: the configuration with all defaults, and not the file.
+const WRITTEN_OUT: &str = "npcc-switch show config";
+
 impl EffectiveConfig {
     /// Returns the configuration in force at a start: that of the file, without overrides.
     #[must_use]
@@ -55,10 +58,11 @@ impl EffectiveConfig {
         // The file as far as it needs no restart; the overrides are checked on top of it.
         let base = take_live_keys(started, &read);
         let restart = differences(&base, &read);
-        let loaded = patched(name, &base, &overrides).map_err(|report| {
+        let loaded = patched(WRITTEN_OUT, &base, &overrides).map_err(|report| {
             let report = report.to_string();
             if restart.is_empty()
-                || !overrides.is_empty() && patched(name, &base, &Overrides::default()).is_ok()
+                || !overrides.is_empty()
+                    && patched(WRITTEN_OUT, &base, &Overrides::default()).is_ok()
             {
                 return ApplyError::Invalid(report);
             }

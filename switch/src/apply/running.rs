@@ -104,10 +104,17 @@ impl RunningConfig {
         (key, value): (&str, &str),
         links: &[ObservedLink],
         targets: &mut impl Targets,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<Outcome, ApplyError> {
         let overrides = self.effective.with(key, value, &self.current.control)?;
         let effective = self.combine(self.effective.last_read.clone(), overrides)?;
-        self.switch_to(effective, links, targets)
+        let outcome = Outcome {
+            // Only what this key changed; what waits for a restart, and what was set before, is as it was.
+            restart: Vec::new(),
+            kept: Vec::new(),
+            ..self.outcome(&effective)
+        };
+        self.switch_to(effective, links, targets)?;
+        Ok(outcome)
     }
 
     /// Resets a key, or all that was set, to the file's value.

@@ -460,6 +460,24 @@ fn npcc_that_a_port_was_started_without_is_not_enabled() {
     }
 }
 
+/// Law: `set` reports the old value and the new; a mistake elsewhere has its place in the text that `show config` prints.
+#[test]
+fn what_is_set_is_reported_with_the_old_value_and_mistakes_with_a_place_that_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut case = Case::new(folder.path());
+    let mut set = |what| case.running.set(what, &case.links, &mut case.fakes);
+    let outcome = set(("qos.priorities.3.weight", "7")).unwrap();
+    assert_eq!(
+        outcome.to_string(),
+        "applied        qos.priorities.3.weight: 50 -> 7\n"
+    );
+    let outcome = set(("npcc.action", "observe")).unwrap();
+    assert!(outcome.to_string().lines().count() == 1, "{outcome}");
+    // What is wrong then is the other threshold.
+    let why = set(("npcc.shallow", "900us")).unwrap_err().to_string();
+    assert!(why.starts_with("npcc-switch show config:"), "{why}");
+}
+
 #[test]
 fn what_needs_a_restart_is_not_set() {
     let folder = tempfile::tempdir().unwrap();

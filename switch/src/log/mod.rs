@@ -5,6 +5,7 @@
 //! what a library prints. Nobody else waits for whoever reads it, except the end of the process, for a second.
 
 mod entry;
+pub mod lines;
 mod queue;
 
 use std::backtrace::{Backtrace, BacktraceStatus};

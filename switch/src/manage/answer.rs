@@ -196,7 +196,7 @@ fn carried_out(request: &Request, management: &Management, user: u32) -> Reply {
         }
         Request::ClearPortCounters { port } => done(management.clear_port_counters(user, port)),
         Request::ClearWatermarks => done(management.clear_watermarks()),
-        Request::Set { key, value } => changed(management.set(key, value), |()| Reply::Done),
+        Request::Set { key, value } => changed(management.set(key, value), Reply::Reloaded),
         Request::Unset { key } => changed(management.unset(key.as_deref()), Reply::Reloaded),
         Request::Config { diff } => changed(management.config(*diff), Reply::Text),
         Request::Reload {
@@ -251,6 +251,12 @@ fn changed<T>(done: Result<T, ApplyError>, reply: impl FnOnce(T) -> Reply) -> Re
     }
 }
 
+/// Returns a refusal with the first line of its report.
+fn refused(report: &str) -> String {
+    let first = report.lines().find(|line| !line.trim().is_empty());
+    format!("refused: {}", first.unwrap_or("see its report").trim())
+}
+
 fn show(view: &View, name: &str, user: u32) -> Reply {
     let found = tables::named(name).and_then(|table| table.collect(view, Some(user)));
     let Some(collected) = found else {
@@ -291,6 +297,14 @@ impl Management {
     /// Logs a change and its author, for `show` and on standard error.
     fn log_change(&self, author: Author, what: &str, reply: &Reply) {
         let (outcome, more) = match reply {
+            // One key, whose values the change lists.
+            Reply::Reloaded(outcome)
+                if outcome.restart.is_empty()
+                    && outcome.reset.is_empty()
+                    && what.starts_with("set ") =>
+            {
+                ("done".to_owned(), outcome.to_string())
+            }
             Reply::Reloaded(outcome) => (
                 format!(
                     "done: {} applied, {} as in the file again, {} wait for a restart",
@@ -300,7 +314,7 @@ impl Management {
                 ),
                 outcome.to_string(),
             ),
-            Reply::Invalid(report) => ("refused: see its report".to_owned(), report.clone()),
+            Reply::Invalid(report) => (refused(report), report.clone()),
             Reply::Error(why) => (format!("refused: {why}"), String::new()),
             _ => ("done".to_owned(), String::new()),
         };

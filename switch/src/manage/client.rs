@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow};
 use npcc_config::model::read_only_beside;
 use serde_json::Value;
 
+use super::connect;
 use super::ends::row::EndRow;
 use super::protocol::{OTHER_ANSWER, Reply, Request};
 use super::query::{End, Query};
@@ -25,7 +26,7 @@ const CHANGE: Duration = Duration::from_secs(60);
 /// # Errors
 /// Fails if no switch listens there, or it does not answer; the error says what to do.
 pub fn ask(socket: &Path, request: &Request) -> anyhow::Result<Reply> {
-    let mut stream = connect(socket, request)?;
+    let mut stream = connect_for(socket, request)?;
     let patience = if request.reads() { PATIENCE } else { CHANGE };
     stream
         .set_read_timeout(Some(patience))
@@ -80,7 +81,7 @@ fn ask_some(
     request: &Request,
     give: &mut impl FnMut(Value) -> anyhow::Result<()>,
 ) -> anyhow::Result<End> {
-    let mut stream = connect(socket, request)?;
+    let mut stream = connect_for(socket, request)?;
     stream
         .set_read_timeout(Some(PATIENCE))
         .context("cannot set a timeout")?;
@@ -113,7 +114,7 @@ pub fn ask_ends(
     mut give: impl FnMut(EndRow) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let request = Request::Ends { follow };
-    let mut stream = connect(socket, &request)?;
+    let mut stream = connect_for(socket, &request)?;
     // While it follows, a switch without news is silent.
     let patience = (!follow).then_some(PATIENCE);
     stream
@@ -144,8 +145,8 @@ pub fn ask_ends(
     ))
 }
 
-pub(super) fn connect(socket: &Path, request: &Request) -> anyhow::Result<UnixStream> {
-    let error = match UnixStream::connect(socket) {
+pub(super) fn connect_for(socket: &Path, request: &Request) -> anyhow::Result<UnixStream> {
+    let error = match connect::within(socket, PATIENCE) {
         Ok(stream) => return Ok(stream),
         Err(error) => error,
     };
@@ -157,11 +158,16 @@ pub(super) fn connect(socket: &Path, request: &Request) -> anyhow::Result<UnixSt
         ErrorKind::PermissionDenied => {
             let beside = socket.to_str().map(read_only_beside);
             let beside = beside.filter(|_| request.reads());
-            let stream = beside.and_then(|path| UnixStream::connect(path).ok());
+            let stream = beside.and_then(|path| connect::within(Path::new(&path), PATIENCE).ok());
             stream.ok_or_else(|| {
                 anyhow!("not allowed to use {place}: become root or join the group named by telemetry.group (to look only: telemetry.read_only_group, and name telemetry.read_only_socket with --socket)")
             })
         }
+        ErrorKind::TimedOut => Err(anyhow!(
+            "the switch at {place} hangs: for {} s it has taken no client; `npcc-switch recorder` shows the thread that stands still, and a \
+             restart mends it",
+            PATIENCE.as_secs()
+        )),
         _ => Err(anyhow!("cannot reach {place}: {error}")),
     }
 }

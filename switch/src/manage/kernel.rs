@@ -27,6 +27,10 @@ impl Management {
             turned();
         }
         kernel.tell(&self.view.links.for_linux());
+        let left_out = kernel.lines().left_out(Instant::now());
+        for line in left_out {
+            note(&format!("linux: {line}"));
+        }
     }
 
     /// Waits up to `patience` for the kernel's routes, so that the first frames find them; after that, frames are forwarded by the routes
@@ -64,21 +68,27 @@ impl Management {
             Notice::Addresses(port, interfaces) => self.address(port, &interfaces),
             Notice::Compared(report) => {
                 for words in &report.set_back {
-                    self.note_of_linux(words);
+                    self.note_of_linux("settings that were set back", words);
                 }
                 // At the start every route is new, so differences mean nothing.
                 if report.settled && report.differences > 0 && report.reason != Reason::Start {
-                    self.note_of_linux(&format!(
+                    let text = format!(
                         "{} differences between the kernel and what was known of it, mended: {}",
                         report.differences,
                         report.examples.join("; ")
-                    ));
+                    );
+                    self.note_of_linux("differences", &text);
                 }
             }
-            Notice::NoRoom(refused) => self.note_of_linux(&format!("no room: {refused}")),
-            Notice::Refused(refused) => self.note_of_linux(&refused.to_string()),
-            Notice::Ended(error) => self.note_of_linux(&format!(
-                "the kernel is not followed any more, restart the switch: {error}"
+            Notice::NoRoom(refused) => {
+                self.note_of_linux("routes without room", &format!("no room: {refused}"));
+            }
+            Notice::Refused(refused) => {
+                self.note_of_linux("requests that Linux refused", &refused.to_string());
+            }
+            // Said once in the life of the process, whatever was said before.
+            Notice::Ended(error) => note(&format!(
+                "linux: the kernel is not followed any more, restart the switch: {error}"
             )),
         }
     }
@@ -97,12 +107,15 @@ impl Management {
             .workers
             .enqueue(&[WorkerCommand::PuntPort { port, interfaces }])
         {
-            self.note_of_linux(&format!("addresses of {}: {unresponsive}", facts.name));
+            let text = format!("addresses of {}: {unresponsive}", facts.name);
+            self.note_of_linux("addresses", &text);
         }
     }
 
-    fn note_of_linux(&self, text: &str) {
-        if self.kernel.as_ref().is_some_and(Kernel::may_tell) {
+    /// Logs a line about Linux, if there were not too many of its kind.
+    fn note_of_linux(&self, kind: &'static str, text: &str) {
+        let may = |kernel: &Kernel| kernel.lines().admit(kind, Instant::now());
+        if self.kernel.as_ref().is_some_and(may) {
             note(&format!("linux: {text}"));
         }
     }

@@ -110,7 +110,7 @@ impl Management {
     ///
     /// # Errors
     /// Fails with [`ApplyError`], and all is as before, unless the error asks for a restart.
-    pub fn set(&self, key: &str, value: &str) -> Result<(), ApplyError> {
+    pub fn set(&self, key: &str, value: &str) -> Result<Outcome, ApplyError> {
         self.with_running(|running, links, targets| running.set((key, value), links, targets))
     }
 

@@ -6,6 +6,7 @@ mod answer;
 pub mod capture;
 pub mod carrier;
 pub mod client;
+mod connect;
 pub mod ends;
 mod flow_rows;
 pub mod kernel;

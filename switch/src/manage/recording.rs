@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 use npcc_pipeline::capture::Event;
 
 use super::capture::{CaptureEnd, CaptureRequest, CaptureStart};
-use super::client::connect;
+use super::client::connect_for;
 use super::protocol::{OTHER_ANSWER, Reply, Request};
 
 /// Longest wait of one read before the request to stop is checked.
@@ -49,7 +49,7 @@ impl Recording {
         enough: Arc<AtomicBool>,
     ) -> anyhow::Result<Recording> {
         let request = Request::Capture(Box::new(request));
-        let mut stream = connect(socket, &request)?;
+        let mut stream = connect_for(socket, &request)?;
         stream
             .set_read_timeout(Some(SLICE))
             .context("cannot set a timeout")?;

@@ -3,18 +3,19 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::unistd::Group;
 
 use super::access::{Access, ClientSlot};
-use super::answer;
 use super::management::Management;
 use super::thread_limit::ThreadLimit;
+use super::{answer, connect};
+use crate::log::note;
 
 /// Most clients of a socket that are served at a time. Each is dropped after a bounded time ([`super::patience`]). Clients of the read-only
 /// socket take no slot from those who change things; of the other socket's slots the last is kept for a change.
@@ -26,6 +27,11 @@ const BACKLOG: usize = 64;
 /// Time that clients have for the end of their answers once the switch stops.
 const LEAVE: Duration = Duration::from_secs(2);
 
+/// Time that another switch has at the start to take a client.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Shortest time between two lines about clients that cannot be accepted.
+const QUIET: Duration = Duration::from_mins(1);
+
 /// Reason why the socket could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
@@ -35,15 +41,21 @@ pub enum SocketError {
     /// A file that is no socket has this path.
     #[error("{0} exists and is no socket: remove it, or set {key} to another path", key = .1.key())]
     NotASocket(PathBuf, Access),
+    /// Another switch has the socket and serves nobody.
+    #[error("another switch listens on {0} and takes no clients, it hangs: stop it (`ss -xlp` shows its process), or set {key} to another path", key = .1.key())]
+    Hangs(PathBuf, Access),
+    /// The path is a symbolic link to a file that does not exist.
+    #[error("{0} is a symbolic link to a file that does not exist: remove it, or set {key} to another path", key = .1.key())]
+    DeadLink(PathBuf, Access),
     /// The system refused.
     #[error(
-        "cannot listen on {path}: {source} (does the folder exist, and may this user write there?)"
+        "cannot listen on {path}: {error} (does the folder exist, and may this user write there?)"
     )]
     Io {
         /// Path of the socket.
         path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
+        /// Error of the system; part of the message, and so not its source.
+        error: std::io::Error,
     },
 }
 
@@ -62,6 +74,8 @@ pub struct Server {
     path: PathBuf,
     access: Access,
     threads: ThreadLimit,
+    /// Time before which no further line says that clients cannot be accepted.
+    quiet_until: Option<Instant>,
 }
 
 impl Server {
@@ -70,13 +84,20 @@ impl Server {
     /// # Errors
     /// Fails with [`SocketError`].
     pub fn bind(path: &Path, group: &str, access: Access) -> Result<Server, SocketError> {
-        let io = |source| SocketError::Io {
+        let io = |error| SocketError::Io {
             path: path.to_owned(),
-            source,
+            error,
         };
-        match UnixStream::connect(path) {
+        match connect::within(path, PATIENCE) {
             Ok(_) => return Err(SocketError::InUse(path.to_owned(), access)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::TimedOut => {
+                return Err(SocketError::Hangs(path.to_owned(), access));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if fs::symlink_metadata(path).is_ok_and(|file| file.is_symlink()) {
+                    return Err(SocketError::DeadLink(path.to_owned(), access));
+                }
+            }
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 use std::os::unix::fs::FileTypeExt;
                 if !fs::metadata(path).map_err(io)?.file_type().is_socket() {
@@ -92,6 +113,7 @@ impl Server {
             path: path.to_owned(),
             access,
             threads: ThreadLimit::new("npcc-client", CLIENTS, each(access)),
+            quiet_until: None,
         };
         // Without such a group only the owner may connect.
         let group = Group::from_name(group).ok().flatten();
@@ -107,8 +129,9 @@ impl Server {
     /// Gives each waiting client a thread; returns when none waits, or after `BACKLOG` clients.
     fn serve_waiting(&mut self, management: &Arc<Management>, stop: &Arc<AtomicBool>) {
         for _ in 0..BACKLOG {
-            let Ok((stream, _)) = self.listener.accept() else {
-                return;
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => return self.not_accepted(&error, Instant::now()),
             };
             let stream = Arc::new(stream);
             let (client, access) = (Arc::clone(&stream), self.access);
@@ -129,6 +152,23 @@ impl Server {
                 answer::refuse(&stream, &why.to_string());
             }
         }
+    }
+}
+
+impl Server {
+    /// Logs, at most once in [`QUIET`], why clients wait; nothing is wrong where there is none.
+    fn not_accepted(&mut self, error: &std::io::Error, now: Instant) {
+        use ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
+        if matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
+            || self.quiet_until.is_some_and(|until| now < until)
+        {
+            return;
+        }
+        self.quiet_until = Some(now + QUIET);
+        let path = self.path.display();
+        note(&format!(
+            "clients of {path} wait: {error} (open files: LimitNOFILE= of the unit, or ulimit -n)"
+        ));
     }
 }
 

@@ -58,11 +58,7 @@ impl Kind {
     pub(super) const fn is_count(self) -> bool {
         matches!(
             self,
-            Kind::LosslessLost
-                | Kind::LateRefresh
-                | Kind::CpuPause
-                | Kind::SlowTurn
-                | Kind::TxStalled
+            Kind::LosslessLost | Kind::LateRefresh | Kind::CpuPause | Kind::TxStalled
         )
     }
 }
@@ -84,7 +80,7 @@ pub struct Event {
     /// Address of the host, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<IpAddr>,
-    /// Number of occurrences; length in us of a slow turn; speed in Mb/s of a link that came up; trials that a host failed or passed.
+    /// Number of occurrences, those of the second before it was noted; length in us of a slow turn; speed in Mb/s of a link that came up; trials that a host failed or passed.
     pub count: u64,
 }
 
@@ -188,14 +184,9 @@ impl Event {
         (kind, port, priority, host) == (&other.kind, &other.port, &other.priority, &other.host)
     }
 
-    /// Adds the count of another such event. For slow turns the latest length replaces the earlier one.
+    /// Adds the count of another such event.
     pub(super) fn count_in(&mut self, other: &Event) {
-        let before = if self.kind == Kind::SlowTurn {
-            0
-        } else {
-            self.count
-        };
-        self.count = before + other.count;
+        self.count = self.count.saturating_add(other.count);
     }
 
     /// Logs the event, at level info if it is good news and at level warn otherwise.
@@ -313,11 +304,15 @@ impl Watch {
         found.into_iter().map(event)
     }
 
-    /// Returns an event if `turn`, the longest turn of all workers, is longer than ever and than headroom covers (`covered`).
-    pub fn turn(&mut self, turn: Nanos, covered: Nanos, now: Nanos) -> Option<Event> {
+    /// Returns an event if `turn`, the longest turn of all workers, is longer than headroom covers (`covered`; `None` where there is no
+    /// headroom) and half as long again as the last that was one.
+    pub fn turn(&mut self, turn: Nanos, covered: Option<Nanos>, now: Nanos) -> Option<Event> {
         // After `clear watermarks` the next slow turn is an event again.
-        self.slowest = self.slowest.min(turn.0);
-        let is_news = turn > covered && turn.0 > self.slowest;
+        if turn.0 < self.slowest {
+            self.slowest = 0;
+        }
+        let is_news = covered.is_some_and(|covered| turn > covered)
+            && turn.0 >= self.slowest.saturating_add(self.slowest / 2).max(1);
         is_news.then(|| {
             self.slowest = turn.0;
             Event {
@@ -362,7 +357,14 @@ mod tests {
         pause.storms_ended.add(1);
         pause.storm_ended_at.set(ms(600).0);
         port.lossless_lost.add(1);
+        assert_eq!(journal.due(ms(1_009)), []);
+        assert_eq!(
+            journal.due(ms(1_010)).len(),
+            1,
+            "each count is logged as it is shown"
+        );
         look(&mut journal, ms(1_700));
+        assert_eq!(journal.due(ms(2_010)).len(), 1);
         let reported: Vec<_> = journal
             .events()
             .into_iter()
@@ -373,7 +375,8 @@ mod tests {
             [
                 (Kind::StormWarning, Some(3), 1, 4_000),
                 (Kind::StormBegan, Some(3), 1, 5_000),
-                (Kind::LosslessLost, None, 10, 10_000),
+                (Kind::LosslessLost, None, 7, 10_000),
+                (Kind::LosslessLost, None, 3, 500_000),
                 (Kind::StormEnded, Some(3), 1, 600_000),
                 (Kind::LosslessLost, None, 1, 1_700_000),
             ]
@@ -436,12 +439,49 @@ mod tests {
     #[test]
     fn a_turn_slower_than_ever_or_since_watermarks_were_cleared_is_an_event() {
         let mut watch = Watch::default();
-        let turns = [(40, 1), (300, 2), (300, 2_000), (1, 3_000), (200, 4_000)];
-        let news = turns.map(|(us, at)| {
-            let event = watch.turn(Nanos(us * 1_000), Nanos(50_000), ms(at));
-            event.map(|event| event.count)
-        });
-        assert_eq!(news, [None, Some(300), None, None, Some(200)]);
+        let turns = [
+            (40, 1),
+            (300, 2),
+            (310, 2_000),
+            (450, 2_001),
+            (1, 3_000),
+            (200, 4_000),
+        ];
+        let mut news = |covered| {
+            turns.map(|(us, at)| {
+                let event = watch.turn(Nanos(us * 1_000), covered, ms(at));
+                event.map(|event| event.count)
+            })
+        };
+        let covered = Some(Nanos(50_000));
+        assert_eq!(
+            news(covered),
+            [None, Some(300), None, Some(450), None, Some(200)]
+        );
+        assert_eq!(news(None), [None; 6], "no headroom, no alarm");
+    }
+
+    /// Law: an event is shown with the value with which it was logged.
+    #[test]
+    fn an_event_keeps_the_value_with_which_it_was_logged() {
+        let (mut watch, mut journal) = (Watch::default(), Journal::default());
+        let mut logged = Vec::new();
+        for (us, at) in [(113, 1), (1_300, 2), (1_400, 3), (9_000, 4)] {
+            let event = watch.turn(Nanos(us * 1_000), Some(Nanos(50_000)), ms(at));
+            logged.extend(event.and_then(|event| journal.event(event)));
+        }
+        let lost = |count, at| Event {
+            time_us: at * 1_000,
+            kind: Kind::LosslessLost,
+            count,
+            ..Event::default()
+        };
+        for at in 10..2_000 {
+            logged.extend(journal.event(lost(1, at)));
+            logged.extend(journal.due(ms(at)));
+        }
+        assert_eq!(journal.events(), logged);
+        assert_eq!(logged.len(), 3 + 3);
     }
 
     /// Law: a verdict on a host is one event when it comes and one when it is taken back.

@@ -54,10 +54,12 @@ impl Entry {
 /// Journal of events and changes; see the module's documentation.
 #[derive(Debug, Default)]
 pub struct Journal {
-    /// Entries, each with the time until which an equal one is counted there.
+    /// Entries, each with the time until which an equal change is counted there, and an equal event waits to be counted.
     entries: VecDeque<(Entry, Nanos)>,
     /// Ring that keeps the changes for the next process.
     kept: Option<Ring>,
+    /// Events that are counted together, each with the time at which it becomes an entry.
+    waiting: Vec<(Event, Nanos)>,
 }
 
 impl Journal {
@@ -82,6 +84,7 @@ impl Journal {
         Journal {
             entries: changes.map(older).collect(),
             kept,
+            waiting: Vec::new(),
         }
     }
 
@@ -116,29 +119,46 @@ impl Journal {
         self.entries().filter_map(change).collect()
     }
 
-    /// Notes an event. Returns it if it is a new entry, and `None` if it is counted with an equal one of the last second. The caller logs
-    /// new ones, once no lock is held.
+    /// Notes an event. Returns it if it is a new entry, and `None` if an equal one was noted in the last second: then it is counted, and an
+    /// entry once the second is over ([`due`](Self::due)), so that an entry has the value with which it is logged. The caller logs new ones,
+    /// once no lock is held.
     pub fn event(&mut self, event: Event) -> Option<Event> {
         let now = Nanos(event.time_us.saturating_mul(1_000));
-        let same = self.entries.iter_mut().rev().find_map(|(entry, until)| {
+        let same = self.entries.iter().rev().find_map(|(entry, until)| {
             let Entry::Event(earlier) = entry else {
                 return None;
             };
-            earlier.is_same(&event).then_some((earlier, *until))
+            earlier.is_same(&event).then_some(*until)
         });
-        if let Some((earlier, until)) = same
+        if let Some(until) = same
             && event.kind.is_count()
             && now < until
         {
-            earlier.count_in(&event);
+            match self.waiting.iter_mut().find(|(one, _)| one.is_same(&event)) {
+                Some((one, _)) => one.count_in(&event),
+                None => self.waiting.push((event, until)),
+            }
             return None;
         }
+        Some(self.note(event, now))
+    }
+
+    /// Notes what was counted in the second after an event of its kind, once that is over, and returns the entries, which the caller logs.
+    pub fn due(&mut self, now: Nanos) -> Vec<Event> {
+        let due = self.waiting.extract_if(.., |(_, until)| *until <= now);
+        let due: Vec<_> = due.collect();
+        let note = |(event, _)| self.note(event, now);
+        due.into_iter().map(note).collect()
+    }
+
+    /// Adds an event, which is counted together with equal ones until a second after `now`.
+    fn note(&mut self, event: Event, now: Nanos) -> Event {
         let event = Event {
             wall: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
             ..event
         };
         self.push(Entry::Event(event.clone()), now + TOGETHER);
-        Some(event)
+        event
     }
 
     /// Notes a change made at `now`. Returns true if it is a new entry, and false if it is counted with the last change.

@@ -50,9 +50,12 @@ fn history(port: &str, pause: &Pause) -> Vec<Vec<Cell>> {
 /// Renders the longest turn of a worker's loop beside the one that headroom was computed from; red when it is more.
 fn slow(snapshot: &Snapshot) -> String {
     let buffer = &snapshot.buffer;
+    let longest = format!("longest turn of a worker's loop: {}", time(buffer.turn_ns));
+    if buffer.headroom_size == 0 {
+        return longest + "\n";
+    }
     let turn = format!(
-        "longest turn of a worker's loop: {}, headroom covers {}",
-        time(buffer.turn_ns),
+        "{longest}, headroom covers {}",
         time(buffer.turn_covered_ns)
     );
     let worst = snapshot
@@ -327,6 +330,8 @@ mod tests {
         let mut snapshot = Snapshot::default();
         snapshot.buffer.turn_ns = 41_000;
         snapshot.buffer.turn_covered_ns = 50_000;
+        assert_eq!(slow(&snapshot), "longest turn of a worker's loop: 41 us\n");
+        snapshot.buffer.headroom_size = 1;
         assert_eq!(
             slow(&snapshot),
             "longest turn of a worker's loop: 41 us, headroom covers 50 us\n"

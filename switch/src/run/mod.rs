@@ -3,7 +3,9 @@
 mod aftermath;
 mod assemble;
 mod checkpoint;
+mod device_lock;
 mod housekeeping;
+mod limits;
 mod linux;
 mod notes;
 mod routes;
@@ -25,6 +27,7 @@ use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal};
 
 use self::assemble::{Assembly, Inputs, assemble};
+use self::device_lock::DeviceLocks;
 use self::housekeeping::Ends;
 use self::signals::Signals;
 pub use self::source::{Options, Source};
@@ -63,7 +66,9 @@ pub fn run<P: Probe>(
     let saved = Arc::new(SavedState::open(&options.store));
     let caught = Signals::caught().context("cannot catch signals")?;
     let stop = &caught.stop;
+    limits::check(config)?;
     let servers = servers(config)?;
+    let _locks = DeviceLocks::take(config)?;
     // Read before EAL binds this thread to the control core.
     let spare_core = spare_core(config);
     let control = CoreId {

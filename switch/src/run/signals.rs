@@ -4,8 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use npcc_heap::mark::Mark;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXFSZ,
+};
 use signal_hook::flag;
+
+/// SIGPWR, by which a UPS or a hypervisor announces the end of power.
+const SIGPWR: i32 = 30;
+
+/// Signals without a meaning here that would end the process: those that daemons are sent by mistake (`kill -USR1` of a log rotation), and
+/// that of a file that may not grow, which is an error of the write.
+const IGNORED: [i32; 8] = [
+    SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGXFSZ,
+];
 
 /// Flags that the signal handlers set.
 pub(super) struct Signals {
@@ -32,6 +43,10 @@ impl Signals {
             flag::register(signal, Arc::clone(&signals.stop))?;
         }
         flag::register(SIGHUP, Arc::clone(&signals.hangup))?;
+        for signal in IGNORED {
+            // A handler, as an ignored signal would be ignored by programs that this process starts, too.
+            flag::register(signal, Arc::default())?;
+        }
         Ok(signals)
     }
 }

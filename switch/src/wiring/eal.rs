@@ -4,7 +4,7 @@ use std::path::Path;
 
 use npcc_config::model::Hugepages;
 use npcc_config::resolved::Device;
-use npcc_config::sizing::EAL_MARGIN;
+use npcc_config::sizing::HUGEPAGE;
 use npcc_config::{Config, Sizing};
 
 /// Reason why EAL cannot be started as configured.
@@ -169,13 +169,9 @@ impl EalArgs<'_> {
 /// Fails if hugepages are required and too few, or memory is short altogether.
 pub fn setup(config: &Config, sizing: &Sizing, free: Free) -> Result<EalSetup, EalError> {
     let requested = EalArgs(&config.dpdk.eal_args);
-    let nodes = u64::try_from(super::pools::nodes(config).len()).unwrap_or(u64::MAX);
-    let with_margin = |pools: u64| {
-        let pools = pools.saturating_mul(nodes.max(1));
-        pools.saturating_add(EAL_MARGIN)
-    };
-    let no_huge = !uses_hugepages(config, with_margin(sizing.mempool_bytes), free)?;
-    let ordinary = with_margin(sizing.mempool_bytes_ordinary);
+    let sizing = sizing.clone().on_nodes(super::pools::nodes(config).len());
+    let no_huge = !uses_hugepages(config, sizing.hugepage_bytes(), free)?;
+    let ordinary = sizing.ordinary_bytes();
     if no_huge && free.ordinary < ordinary {
         return Err(EalError::Memory {
             free: free.ordinary >> 20,
@@ -229,7 +225,7 @@ fn uses_hugepages(config: &Config, needed: u64, free: Free) -> Result<bool, EalE
         Hugepages::On if !enough => Err(EalError::Hugepages {
             free: hugepages >> 20,
             needed: needed >> 20,
-            pages: needed.div_ceil(2 << 20),
+            pages: needed.div_ceil(HUGEPAGE),
         }),
         Hugepages::Off => Ok(false),
         Hugepages::On | Hugepages::Auto => Ok(enough && !requested.has("--no-huge")),

@@ -1,8 +1,8 @@
 //! The thread that follows the kernel, and the link states last reported to the kernel.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use npcc_linux::netlink::handle::{Handle, Notice};
 use npcc_linux::{Integration, Running};
@@ -10,9 +10,7 @@ use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::PortId;
 
 use super::kernel_fib::KernelFib;
-
-/// Most log lines: under a storm of refusals the first ones show the cause.
-const REPORTED: u32 = 20;
+use crate::log::lines::Lines;
 
 /// Link state of a port, as reported to Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +29,8 @@ pub struct Kernel {
     notices: Mutex<Receiver<Notice>>,
     /// Link state of each port that was last reported.
     links: Mutex<Vec<Option<LinuxLink>>>,
-    /// Log lines written so far.
-    reported: AtomicU32,
+    /// Log lines of each kind in the last minute.
+    lines: Mutex<Lines>,
 }
 
 impl Kernel {
@@ -53,7 +51,7 @@ impl Kernel {
             stop,
             notices: Mutex::new(notices),
             links: Mutex::default(),
-            reported: AtomicU32::new(0),
+            lines: Mutex::default(),
         })
     }
 
@@ -86,10 +84,9 @@ impl Kernel {
         }
     }
 
-    /// Counts a log line; returns true if it may be written.
-    #[must_use]
-    pub fn may_tell(&self) -> bool {
-        self.reported.fetch_add(1, Ordering::Relaxed) < REPORTED
+    /// Returns the bound of log lines about Linux.
+    pub fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -81,7 +81,7 @@ impl TxQueue {
     /// # Safety
     /// The slots are so many owned buffers.
     #[inline]
-    unsafe fn send(&mut self, slots: *mut *mut dpdk_sys::rte_mbuf, mut count: u16) -> u16 {
+    unsafe fn send(&mut self, slots: *mut *mut dpdk_sys::rte_mbuf, count: u16) -> u16 {
         if count == 0 {
             return 0;
         }
@@ -95,7 +95,13 @@ impl TxQueue {
             let queue = usize::from(self.queue);
             let callback = load((*self.ops).txq.clbk.add(queue));
             if !callback.is_null() {
-                count = self.callbacks(slots, count, callback);
+                let left = self.callbacks(slots, count, callback).min(count);
+                if left < count {
+                    // A callback has taken frames out, and which of the slots are owned is not known: all count as taken, and those
+                    // that the driver leaves are lost rather than freed twice.
+                    send(load((*self.ops).txq.data.add(queue)), slots, left);
+                    return count;
+                }
             }
             send(load((*self.ops).txq.data.add(queue)), slots, count)
         }

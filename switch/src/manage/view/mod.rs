@@ -227,7 +227,9 @@ impl View {
             let found = watch.port((index, &facts.name), self.counts(index), now);
             new.extend(found.filter_map(|event| journal.event(event)));
         }
-        let slow = watch.turn(Nanos(self.longest_turn()), self.buffer.turn, now);
+        new.extend(journal.due(now));
+        let covered = (self.buffer.headroom > 0).then_some(self.buffer.turn);
+        let slow = watch.turn(Nanos(self.longest_turn()), covered, now);
         new.extend(slow.and_then(|event| journal.event(event)));
         let verdicts = &self.npcc.verdicts;
         let hosts = watch.hosts(verdicts.changes(), verdicts.hosts(), now);
