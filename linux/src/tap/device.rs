@@ -206,7 +206,12 @@ fn holder(name: &str) -> Option<String> {
             about.lines().any(|one| one == line)
         })
     };
-    let numbers = processes.filter(|one| one.file_name().as_encoded_bytes()[0].is_ascii_digit());
+    let numbers = processes.filter(|one| {
+        one.file_name()
+            .as_encoded_bytes()
+            .first()
+            .is_some_and(u8::is_ascii_digit)
+    });
     let mut holders = numbers.filter(has);
     let process = holders.next()?;
     let program = fs::read_to_string(process.path().join("comm")).unwrap_or_default();

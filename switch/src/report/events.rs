@@ -2,6 +2,8 @@
 //!
 //! No worker pays for this: the management thread reads the counters every few milliseconds. Storms have the worker's own time; an event
 //! that is only counted has the time at which the count was read.
+//!
+//! The file has more than 500 lines because the tests of its kinds stand beside them.
 
 use std::collections::HashSet;
 use std::fmt;
