@@ -264,3 +264,36 @@ fn a_retired_policy_is_read_as_model_without_its_parameters() {
         assert_eq!(npcc.parameters.len(), kept, "{npcc:?}");
     }
 }
+
+/// PFC names the tag's priority, so a lossless priority has its own PCP or none; lossy ones have any.
+#[test]
+fn pcp_maps_that_pfc_can_express_are_accepted() {
+    let with = |qos: &str| {
+        let text = format!(
+            "ports: [{{ name: dc0, device: net_null0, mac: 02:00:00:00:00:01, speed: 10G }}]\nqos: {{ {qos} }}\n"
+        );
+        parse("t", &text)
+    };
+    for accepted in [
+        "trust: pcp",
+        "trust: pcp, pcp_to_priority: { 3: 0, 5: 1, 1: 6 }",
+        "trust: pcp, pcp_to_priority: { 5: 3 }, profile: lossy",
+        "trust: pcp, pcp_to_priority: { 5: 5 }, priorities: { 5: { lossless: true } }",
+        "trust: dscp, pcp_to_priority: { 5: 3 }",
+        "trust: both, default_priority: 3",
+    ] {
+        with(accepted).unwrap_or_else(|report| panic!("{accepted}: {report}"));
+    }
+    for refused in [
+        "trust: pcp, pcp_to_priority: { 5: 3 }",
+        "trust: pcp, default_priority: 3",
+        "trust: pcp, priorities: { 0: { lossless: true } }",
+        "trust: pcp, pcp_to_priority: { 4: 4, 3: 4 }, priorities: { 4: { lossless: true } }",
+    ] {
+        let report = with(refused).expect_err(refused).to_string();
+        assert!(
+            report.contains("which PFC cannot pause"),
+            "{refused}: {report}"
+        );
+    }
+}
