@@ -44,7 +44,7 @@ fn pcp(check: &mut Check<'_>, effective: &EffectiveQos) {
     let path = [own, default]
         .into_iter()
         .find(|path| check.written(path))
-        .unwrap_or(qos.key("trust"));
+        .unwrap_or_else(|| qos.key("trust"));
     let message = format!("PCP {pcp} leads to lossless priority {to}, which PFC cannot pause");
     let hint = format!(
         "a pause of class {to} stops what a sender tags {to}, not {pcp}: lead only PCP {to} to it, or write trust: dscp"
