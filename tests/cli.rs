@@ -263,7 +263,7 @@ fn schema_is_json_and_check_prints_what_is_needed() {
     for part in [
         "buffers",
         "hugepages",
-        "profile roce-lossless, trust dscp\n  DSCP 26 to 3, 48 to 6, the rest to 0\n  PCP 3 to 3, 6 to 6, the rest to 0",
+        "profile lossy, trust dscp\n  DSCP 26 to 3, 48 to 6, the rest to 0\n  PCP 3 to 3, 6 to 6, the rest to 0",
         "fine",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
