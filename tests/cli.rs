@@ -326,7 +326,12 @@ fn schema_is_json_and_check_prints_what_is_needed() {
         .unwrap();
     assert_success(&output);
     let text = String::from_utf8(output.stdout).unwrap();
-    for part in ["buffers", "hugepages", "fine"] {
+    for part in [
+        "buffers",
+        "hugepages",
+        "profile lossy, trust dscp\n  DSCP 26 to 3, 48 to 6, the rest to 0\n  PCP 3 to 3, 6 to 6, the rest to 0",
+        "fine",
+    ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     // A reader that goes away is not a failure.

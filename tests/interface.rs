@@ -316,6 +316,9 @@ fn keys_of_the_json() {
         wait::value(wait::LONG, || format!("show {what}"), shown)
     };
     switch.done(&["pair", "add", "10.0.1.3", "10.0.2.2", "0x11", "0x31"]);
+    // A row that is refused makes the peer known, too.
+    std::fs::write(switch.path("ends.jsonl"), r#"{"kind":"end"}"#).unwrap();
+    switch.done(&["pair", "suggest", "--peer", "edge-2", "ends.jsonl"]);
     switch.done(&["pair", "distrust", "edge-2"]);
     wait::until("a CNP is sent", wait::LONG, || {
         show("log").as_array().is_some_and(|log| !log.is_empty())

@@ -33,6 +33,7 @@ pub mod document;
 mod load;
 pub mod model;
 mod patch;
+mod printable;
 pub mod regular;
 pub mod resolved;
 mod retired;
@@ -48,6 +49,7 @@ pub use ipnet;
 pub use load::{Loaded, load, parse, patched};
 pub use npcc_pipeline::named;
 pub use patch::{Overrides, is_within};
+pub use printable::printable;
 pub use resolved::Config;
 pub use sizing::Sizing;
 

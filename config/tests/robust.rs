@@ -434,3 +434,71 @@ fn keys_without_effect_are_warnings() {
         "no port has NPCC"
     );
 }
+
+/// PFC names the tag's priority, so a lossless priority has its own PCP or none; lossy ones have any.
+#[test]
+fn pcp_maps_that_pfc_can_express_are_accepted() {
+    let with = |qos: &str| {
+        let text = format!(
+            "ports: [{{ name: dc0, device: net_null0, mac: 02:00:00:00:00:01, speed: 10G }}]\nqos: {{ {qos} }}\n"
+        );
+        parse("t", &text)
+    };
+    for accepted in [
+        "trust: pcp",
+        "trust: pcp, pcp_to_priority: { 3: 0, 5: 1, 1: 6 }",
+        "trust: pcp, pcp_to_priority: { 5: 3 }, profile: lossy",
+        "trust: pcp, pcp_to_priority: { 5: 5 }, priorities: { 5: { lossless: true } }",
+        "trust: dscp, pcp_to_priority: { 5: 3 }",
+        "trust: both, default_priority: 3",
+    ] {
+        with(accepted).unwrap_or_else(|report| panic!("{accepted}: {report}"));
+    }
+    for refused in [
+        "trust: pcp, pcp_to_priority: { 5: 3 }",
+        "trust: pcp, default_priority: 3",
+        "trust: pcp, priorities: { 0: { lossless: true } }",
+        "trust: pcp, pcp_to_priority: { 4: 4, 3: 4 }, priorities: { 4: { lossless: true } }",
+    ] {
+        let report = with(refused).expect_err(refused).to_string();
+        assert!(
+            report.contains("which PFC cannot pause"),
+            "{refused}: {report}"
+        );
+    }
+}
+
+/// Hosts' CNPs have the DSCP that the switch's own have, so the map leads both.
+#[test]
+fn the_dscp_of_cnps_is_compared_with_the_map() {
+    let with = |rest: &str| {
+        let port = "{ name: dc0, device: net_null0, mac: 02:00:00:00:00:01, speed: 10G, npcc: { queues: [3] } }";
+        parse("t", &format!("ports: [{port}]\n{rest}\n"))
+    };
+    for (rest, warned) in [
+        ("npcc: { cnp: { dscp: 48 } }", false),
+        ("npcc: { cnp: { dscp: 46 } }", true),
+        (
+            "qos: { dscp_to_priority: { 46: 6 } }\nnpcc: { cnp: { dscp: 46 } }",
+            false,
+        ),
+        ("qos: { trust: pcp }\nnpcc: { cnp: { dscp: 26 } }", false),
+    ] {
+        let loaded = with(rest).unwrap_or_else(|report| panic!("{rest}: {report}"));
+        let said = loaded
+            .warnings
+            .iter()
+            .any(|warning| warning.to_string().contains("of CNPs leads to priority 0"));
+        assert_eq!(said, warned, "{rest}");
+    }
+    for refused in [
+        "npcc: { cnp: { dscp: 26 } }",
+        "qos: { trust: both, profile: lossy }\nnpcc: { cnp: { dscp: 26 } }",
+    ] {
+        let report = with(refused).expect_err(refused).to_string();
+        assert!(
+            report.contains("would wait with the data of priority 3"),
+            "{refused}: {report}"
+        );
+    }
+}

@@ -31,6 +31,16 @@ pub(crate) fn failed(failure: Failure) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Says how many records of the bus were dropped, if any.
+#[allow(dead_code, reason = "npcc-agent reads no records")]
+pub(crate) fn say_dropped(dropped: usize) {
+    if dropped > 0 {
+        say_error(&format!(
+            "{dropped} records dropped: not readable, or of another site or box than that under whose subject they came"
+        ));
+    }
+}
+
 /// Returns settings that were read; warnings go to stderr.
 pub(crate) fn accept<T>(read: Result<Document<T>, Report>) -> Result<T, Failure> {
     let read = read.map_err(|report| Failure::Settings(report.to_string()))?;

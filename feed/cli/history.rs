@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use npcc_feed::fleet::history::{self, Wanted};
 
-use super::common::{Failure, say};
+use super::common::{Failure, say, say_dropped};
 use super::{SettingsArg, load};
 
 #[derive(Debug, Args)]
@@ -53,7 +53,8 @@ pub(super) async fn run(args: &HistoryArgs) -> Result<(), Failure> {
             failed = say(&(line + "\n"));
         }
     });
-    let count = count.await?;
+    let (count, dropped) = count.await?;
+    say_dropped(dropped);
     failed?;
     if count == 0 && !args.json {
         say("no matching records: use a larger --since, or check the address\n")?;

@@ -108,7 +108,9 @@ async fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => return examine(&args).await,
         Command::Fleet(args) => {
             let settings = load(&args.settings)?;
-            let states = fleet::table::fleet(&settings, args.all_sites).await?;
+            let fleet::table::Fleet { states, dropped } =
+                fleet::table::fleet(&settings, args.all_sites).await?;
+            common::say_dropped(dropped);
             if args.json {
                 say(&(serde_json::to_string_pretty(&states)? + "\n"))?;
             } else {

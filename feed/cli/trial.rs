@@ -46,7 +46,7 @@ pub(super) async fn run(args: &TrialArgs) -> Result<(), Failure> {
         while args.tables.is_none_or(|most| shown < most) {
             tokio::time::sleep(PAUSE).await;
             match table::fleet(&settings, false).await {
-                Ok(states) => say(&table::text(&states))?,
+                Ok(fleet) => say(&table::text(&fleet.states))?,
                 // Users stop servers on purpose to watch the failover, so an error does not end the trial.
                 Err(error) => say_error(&format!("no table: {error}")),
             }

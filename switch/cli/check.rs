@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use npcc_appliance::report::qos;
 use npcc_config::Sizing;
 use npcc_doctor::{Host, nodes, rejected_ports};
 
@@ -25,8 +26,10 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     if !refused.is_empty() {
         return Err(Failure::Config(refused.join("\n") + "\n"));
     }
+    let maps = qos::effective(&config, &[]).maps();
+    let maps: String = maps.lines().map(|line| format!("  {line}\n")).collect();
     say(&format!(
-        "{}\n{}: fine\n",
+        "{}\n{maps}\n{}: fine\n",
         Sizing::of(&config).on_nodes(nodes(&host, &config).len()),
         args.config.display()
     ))

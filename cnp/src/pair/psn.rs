@@ -1,7 +1,7 @@
 //! Evidence `psn`: replies carry the sequence numbers of the requests they answer.
 //!
 //! ```text
-//!   request to end Y with PSN q, AckReq set or ending a message   (SEND, WRITE, READ REQUEST, ATOMIC)
+//!   request to end Y with PSN q, AckReq set or ending a message   (SEND, WRITE, READ REQUEST, ATOMIC, FLUSH, ATOMIC WRITE)
 //!   reply   to end X with PSN q                                   (ACK, READ RESPONSE FIRST or ONLY, ATOMIC ACK)
 //!   => X and Y are the two ends of one connection, three times over
 //! ```
@@ -37,7 +37,7 @@ const CHANCE: u64 = 1 << 8;
 
 /// Returns true if a request with this opcode is answered even without AckReq, or is the last of a message.
 const fn ends_message(opcode: u8) -> bool {
-    matches!(opcode, 0x02..=0x05 | 0x08..=0x0c | 0x13 | 0x14 | 0x16 | 0x17)
+    matches!(opcode, 0x02..=0x05 | 0x08..=0x0c | 0x13 | 0x14 | 0x16 | 0x17 | 0x1c | 0x1d)
 }
 
 /// Returns true for a reply that carries a request's number: ACK, READ RESPONSE FIRST and ONLY, ATOMIC ACK.

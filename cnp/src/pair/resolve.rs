@@ -106,10 +106,11 @@ impl ConnectionTable {
     /// Sender that a peer or a host's agent reported, if no binding says otherwise.
     fn reported_sender(&self, endpoint: EndpointId, key: &FlowKey, now: Nanos) -> Option<Qpn> {
         let sender = self.endpoints.reported_sender(endpoint.0, now)?;
-        let binding = self.cm.binding(key, now);
-        binding
-            .is_none_or(|binding| binding.sender == sender)
-            .then_some(sender)
+        let agrees = |key: &FlowKey, with: Qpn| {
+            let binding = self.cm.binding(key, now);
+            binding.is_none_or(|binding| binding.sender == with)
+        };
+        (agrees(key, sender) && agrees(&key.reversed(sender), key.dest_qp())).then_some(sender)
     }
 
     /// Returns true if packets confirm a list's pair: the UDP source port is the hash of both queue pairs, or packets to both have one that no others

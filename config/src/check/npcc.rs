@@ -1,7 +1,7 @@
 //! Checks of proactive congestion notification: intervals, queues, the CNPs themselves.
 
 use super::{Check, port_path};
-use crate::model::{Hosts, PortNpcc, Scheduler};
+use crate::model::{Hosts, PortNpcc, Scheduler, Trust};
 use crate::resolved::{Device, EffectiveQos};
 use crate::suggest::nearest;
 use crate::tree::Path;
@@ -176,6 +176,55 @@ fn cnp(check: &mut Check<'_>) {
         );
         let hint = "they wait behind data there; choose a strict priority, such as 6";
         check.warn(&at("priority"), message, hint);
+    }
+    if enabled {
+        cnp_dscp(check, &at("dscp"));
+    }
+}
+
+/// Checks where the maps of this switch lead the DSCP of CNPs, by which those of hosts, and its own at the next switch, get their queue.
+fn cnp_dscp(check: &mut Check<'_>, at: &Path) {
+    let qos = EffectiveQos::new(&check.file.qos);
+    let inputs = [
+        "trust",
+        "profile",
+        "priorities",
+        "default_priority",
+        "dscp_to_priority",
+    ];
+    let certain = |key: &&str| check.certain(&Path::root("qos").key(key));
+    let by_dscp = matches!(qos.trust, Trust::Dscp | Trust::Both);
+    if !by_dscp || !inputs.iter().all(|key| certain(&key)) {
+        return;
+    }
+    let cnp = &check.file.npcc.cnp;
+    let (dscp, own) = (cnp.dscp, cnp.priority);
+    let to = qos.dscp[dscp.index()];
+    let mut ports = check.file.ports.iter();
+    let watched = ports.any(|port| {
+        let npcc = port.npcc.as_ref().filter(|npcc| npcc.enable);
+        npcc.is_some_and(|npcc| npcc.queues.iter().any(|queue| queue.byte() == to))
+    });
+    if to == own.byte() {
+        return;
+    }
+    let map = Path::root("qos").key("dscp_to_priority").key(dscp);
+    let at = if check.written(at) { at } else { &map };
+    let lossless = qos.priorities[usize::from(to)].lossless;
+    if lossless || watched {
+        let message = format!("CNPs with DSCP {dscp} would wait with the data of priority {to}");
+        let hint = format!(
+            "qos.dscp_to_priority leads it there: choose one of priority {own}, such as 48"
+        );
+        check.error(at, message, hint);
+    } else if check.written(at) {
+        let message = format!(
+            "DSCP {dscp} of CNPs leads to priority {to}; this switch sends its own by priority {own}"
+        );
+        let hint = format!(
+            "write qos: {{ dscp_to_priority: {{ {dscp}: {own} }} }}, so that hosts' CNPs and those of a switch like this one go ahead of data too"
+        );
+        check.warn(at, message, hint);
     }
 }
 

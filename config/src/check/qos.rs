@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::ports::plausible;
 use super::{Check, compare};
-use crate::model::{EcnChoice, Priority, Scheduler};
+use crate::model::{EcnChoice, Priority, Scheduler, Trust};
 use crate::resolved::{EffectiveQos, ResolvedPriority};
 use crate::tree::Path;
 use crate::units::{Percent, Threshold};
@@ -16,6 +16,41 @@ pub(super) fn check(check: &mut Check<'_>) {
         let path = Path::root("qos").key("priorities").key(n);
         priority(check, &path, own, &effective.priorities[n.index()]);
     }
+    pcp(check, &effective);
+}
+
+/// Refuses a PCP that leads to a lossless priority of another number: PFC names the priority of the frame's tag on the link, so a pause of
+/// the queue's number stops other frames of the sender (IEEE 802.1Q-2018, clause 36).
+fn pcp(check: &mut Check<'_>, effective: &EffectiveQos) {
+    let qos = Path::root("qos");
+    let inputs = [
+        "trust",
+        "profile",
+        "priorities",
+        "default_priority",
+        "pcp_to_priority",
+    ];
+    if effective.trust != Trust::Pcp || !inputs.iter().all(|key| check.certain(&qos.key(key))) {
+        return;
+    }
+    let lossless = effective.lossless_mask();
+    let wrong = (0u8..8)
+        .zip(effective.pcp)
+        .find(|(pcp, to)| pcp != to && lossless & 1 << to != 0);
+    let Some((pcp, to)) = wrong else {
+        return;
+    };
+    let own = qos.key("pcp_to_priority").key(pcp);
+    let default = qos.key("default_priority");
+    let path = [own, default]
+        .into_iter()
+        .find(|path| check.written(path))
+        .unwrap_or_else(|| qos.key("trust"));
+    let message = format!("PCP {pcp} leads to lossless priority {to}, which PFC cannot pause");
+    let hint = format!(
+        "a pause of class {to} stops what a sender tags {to}, not {pcp}: lead only PCP {to} to it, or write trust: dscp"
+    );
+    check.error(&path, message, hint);
 }
 
 fn priority(check: &mut Check<'_>, path: &Path, own: &Priority, resolved: &ResolvedPriority) {

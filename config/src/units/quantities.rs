@@ -51,7 +51,8 @@ quantity!(
     Length as "Length", "a length",
     "write a number with m or km, such as 40m or 100km",
     parse: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
-    print: &[("km", 1_000_000), ("m", 1_000), ("cm", 10), ("mm", 1)],
+    // The last is for zero, which every unit divides.
+    print: &[("km", 1_000_000), ("m", 1_000), ("cm", 10), ("mm", 1), ("m", 1)],
     bare: None,
     pattern: r"^[0-9]+(\.[0-9]+)? *(mm|cm|m|km)$", examples: ["40m", "100km"]
 );

@@ -60,6 +60,9 @@ fn times_and_lengths_need_units() {
     assert!(format!("{:#}", refused::<Nanos>("30")).contains("20us"));
     assert_eq!("40m".parse(), Ok(Length(40_000)));
     assert_eq!("100km".parse(), Ok(Length(100_000_000)));
+    for text in ["0m", "5mm", "30cm", "40m", "100km"] {
+        assert_eq!(text.parse::<Length>().unwrap().to_string(), text);
+    }
     assert_eq!(refused::<Length>("40").to_string(), "`40` has no unit");
     refused::<Length>("3 miles");
 }

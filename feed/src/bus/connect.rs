@@ -45,6 +45,8 @@ pub fn options(bus: &Bus, prefix: &str) -> Result<ConnectOptions, ConnectFailure
         .subscription_capacity(IN)
         // A box's own server is the first.
         .retain_servers_order()
+        // Whoever answers as a server could otherwise name any address, and would be sent the password there.
+        .ignore_discovered_servers()
         .reconnect_delay_callback(|_| AGAIN)
         .no_echo();
     Ok(with_tls(bus, with_identity(bus, options)?))

@@ -3,19 +3,27 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use async_nats::Client;
+use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
-use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind};
+use async_nats::jetstream::context::{
+    CreateStreamError, CreateStreamErrorKind, GetStreamError, GetStreamErrorKind, RequestError,
+    RequestErrorKind,
+};
 use async_nats::jetstream::{self, stream};
 use futures_util::StreamExt;
 use humantime::format_rfc3339_millis;
+use npcc_config::printable;
 use serde_json::Value;
 use time::OffsetDateTime;
 
+use super::identity::record;
 use crate::bus::{ConnectFailure, connect};
 use crate::settings::Settings;
 
 /// Time without another record after which there are no more.
 const QUIET: Duration = Duration::from_secs(1);
+/// Most characters of a line.
+const LONGEST: usize = 1024;
 /// Most bytes that a stream keeps on disk: 4 GiB.
 pub const MOST_BYTES: i64 = 4 << 30;
 /// Longest time for an answer of JetStream.
@@ -35,6 +43,11 @@ pub enum HistoryError {
         "the servers keep no history ({0}): it needs JetStream on one server or three, `npcc-feed history --set-up`, and a user that may publish to $JS.API.>"
     )]
     NoStream(String),
+    /// The servers do not answer for the stream at this moment; it may be there.
+    #[error(
+        "the servers do not answer for the history now ({0}): while one of three is replaced, the two others need a moment to agree; try again, and see `npcc-feed doctor`; or this user may not publish to $JS.API.>"
+    )]
+    Silent(String),
     /// The stream failed while it was read.
     #[error("the stream failed: {0}")]
     Broken(String),
@@ -52,8 +65,8 @@ pub struct Wanted {
 /// Number of copies of the stream if at least three servers run JetStream; otherwise there is one.
 const COPIES: usize = 3;
 
-/// Makes the stream of a site, or changes how long it keeps records. Returns the number of its copies: three where there are three servers
-/// with JetStream, one elsewhere.
+/// Makes the stream of a site, or changes how long it keeps records. Returns the number of its copies as the servers have them: three where
+/// there are three servers with JetStream, one elsewhere.
 ///
 /// # Errors
 /// Fails without JetStream.
@@ -73,22 +86,22 @@ pub async fn set_up(settings: &Settings, kept: Duration) -> Result<usize, Histor
         num_replicas,
         ..config.clone()
     };
-    let mut count = COPIES;
-    let mut made = context.create_or_update_stream(copies(count)).await;
+    let mut made = context.create_or_update_stream(copies(COPIES)).await;
     // JetStream refuses more copies than there are servers. Other errors, such as no JetStream at all, would be the same for one copy.
     let refused =
         |error: &CreateStreamError| matches!(error.kind(), CreateStreamErrorKind::JetStream(_));
     if made.as_ref().is_err_and(refused) {
-        count = 1;
-        made = context.create_or_update_stream(copies(count)).await;
+        made = context.create_or_update_stream(copies(1)).await;
     }
     match made {
-        Ok(_) => Ok(count),
+        // A lone server accepts three copies of a stream that it has, and says so; it has no group.
+        Ok(info) => Ok(info.cluster.map_or(1, |group| 1 + group.replicas.len())),
         Err(error) => Err(HistoryError::NoStream(error.to_string())),
     }
 }
 
-/// Passes the records that are wanted to `give`, oldest first; returns their number.
+/// Passes the records that are wanted to `give`, oldest first; returns their number, and that of the records dropped: not readable, or of
+/// another box than that under whose subject they came.
 ///
 /// # Errors
 /// Fails without JetStream or without the stream.
@@ -96,25 +109,37 @@ pub async fn history(
     settings: &Settings,
     wanted: &Wanted,
     mut give: impl FnMut(&Value),
-) -> Result<usize, HistoryError> {
+) -> Result<(usize, usize), HistoryError> {
     let client = connect(&settings.bus, &settings.prefix()).await?;
     let config = pull::OrderedConfig {
-        deliver_policy: DeliverPolicy::ByStartTime {
-            start_time: OffsetDateTime::now_utc() - wanted.since,
-        },
+        deliver_policy: since(OffsetDateTime::now_utc(), wanted.since),
         ..Default::default()
     };
-    let mut count = 0;
+    let (mut count, mut dropped) = (0, 0);
     let read = read(client, settings, config, |message| {
-        if let Ok(value) = serde_json::from_slice::<Value>(&message.payload)
-            && concerns(&value, wanted.host.as_deref())
-        {
-            give(&value);
-            count += 1;
+        match record(message.subject.as_str(), &message.payload) {
+            Some(value) if concerns(&value, wanted.host.as_deref()) => {
+                give(&value);
+                count += 1;
+            }
+            Some(_) => {}
+            None => dropped += 1,
         }
     });
     read.await?;
-    Ok(count)
+    Ok((count, dropped))
+}
+
+/// Returns the policy that begins `age` ago; with all there is if no date is that old.
+fn since(now: OffsetDateTime, age: Duration) -> DeliverPolicy {
+    let age = time::Duration::try_from(age).ok();
+    match age.and_then(|age| now.checked_sub(age)) {
+        // JetStream counts from 1970.
+        Some(start_time) if start_time > OffsetDateTime::UNIX_EPOCH => {
+            DeliverPolicy::ByStartTime { start_time }
+        }
+        _ => DeliverPolicy::All,
+    }
 }
 
 /// Passes the messages that the site's stream holds now to `each`, as a consumer selects them.
@@ -124,11 +149,18 @@ pub(super) async fn read(
     config: pull::OrderedConfig,
     mut each: impl FnMut(&jetstream::Message),
 ) -> Result<(), HistoryError> {
-    let no_stream = |error: String| HistoryError::NoStream(error);
     let stream = context(client).get_stream(stream_name(settings)).await;
-    let stream = stream.map_err(|error| no_stream(error.to_string()))?;
+    let stream = stream.map_err(|error| match error.kind() {
+        GetStreamErrorKind::JetStream(why) if is_absent(why.error_code()) => {
+            HistoryError::NoStream(error.to_string())
+        }
+        GetStreamErrorKind::Request if nobody_answers(&error) => {
+            HistoryError::NoStream(error.to_string())
+        }
+        _ => HistoryError::Silent(error.to_string()),
+    })?;
     let consumer = stream.create_consumer(config).await;
-    let consumer = consumer.map_err(|error| no_stream(error.to_string()))?;
+    let consumer = consumer.map_err(|error| HistoryError::Silent(error.to_string()))?;
     let broken = |error: String| HistoryError::Broken(error);
     let mut messages = consumer
         .messages()
@@ -142,6 +174,22 @@ pub(super) async fn read(
         }
     }
     Ok(())
+}
+
+/// Returns true if JetStream says that there is no such stream, or that it is not there itself.
+const fn is_absent(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::STREAM_NOT_FOUND
+            | ErrorCode::JETSTREAM_NOT_ENABLED
+            | ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT
+    )
+}
+
+/// Returns true if no server has JetStream for this user.
+fn nobody_answers(error: &GetStreamError) -> bool {
+    let request = std::error::Error::source(error).and_then(|why| why.downcast_ref());
+    request.is_some_and(|why: &RequestError| why.kind() == RequestErrorKind::NoResponders)
 }
 
 fn context(client: Client) -> jetstream::Context {
@@ -164,9 +212,13 @@ fn concerns(record: &Value, host: Option<&str>) -> bool {
     at("/host/address") || at("/line/src") || at("/line/dst")
 }
 
-/// Formats a record for people: time, box, and what it says.
+/// Formats a record for people: time, box, and what it says, on one line.
 #[must_use]
 pub fn text(record: &Value) -> String {
+    printable(&line(record), LONGEST)
+}
+
+fn line(record: &Value) -> String {
     let name = record["box"].as_str().unwrap_or("-");
     // A line of the log has its own time within its text, after that since the switch's start.
     let dated = record.get("line").and_then(|line| {
@@ -224,5 +276,21 @@ mod tests {
         );
         let real = json!({"at": 1_700_000_000_000_000i64, "box": "e", "line": {"wall": wall, "text": said}});
         assert_eq!(text(&real), "2026-11-26T04:47:48.308Z e QP 0x11");
+        let forged =
+            json!({"box": "e", "line": {"text": "x\n2026-11-26T04:47:48.308Z edge-1 \u{1b}[2J"}});
+        assert!(!text(&forged).contains(char::is_control));
+    }
+
+    #[test]
+    fn any_age_has_a_beginning() {
+        let now = OffsetDateTime::from_unix_timestamp(1_700_000_000).unwrap();
+        for (age, all) in [
+            (Duration::from_secs(3600), false),
+            (Duration::from_secs(99_999 * 31_557_600), true),
+            (Duration::MAX, true),
+        ] {
+            let policy = since(now, age);
+            assert_eq!(matches!(policy, DeliverPolicy::All), all, "{policy:?}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! [`schema()`] returns the JSON schema; docs/fleet.md describes it. Each record has `v` (version of the schema), `site`, `box` and `at`, in microseconds since the Unix epoch.
 
 pub mod history;
+mod identity;
 mod records;
 mod schema;
 mod state;

@@ -7,16 +7,22 @@ use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use async_nats::{Client, SubscribeError};
 use comfy_table::{Table, presets};
 use futures_util::StreamExt;
+use npcc_config::printable;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::history;
+use super::identity::record;
 use crate::bus::{ConnectFailure, connect};
 use crate::clock::now_us;
 use crate::settings::Settings;
 
 /// Time for which states are collected: each box publishes one a second.
 const WAIT: Duration = Duration::from_millis(2500);
+
+/// Most characters of a text or number of a record, and of a cell of the table.
+const LONGEST: usize = 64;
+const WIDEST: usize = 1024;
 
 /// Reason why there is no table.
 #[derive(Debug, thiserror::Error)]
@@ -29,12 +35,21 @@ pub enum FleetError {
     Subscribe(#[from] SubscribeError),
 }
 
+/// Last states of boxes.
+#[derive(Debug, Clone, Default)]
+pub struct Fleet {
+    /// The states, by site and box.
+    pub states: Vec<Value>,
+    /// Number of records that were dropped: not readable, or of another box than that under whose subject they came.
+    pub dropped: usize,
+}
+
 /// Collects the last state of each box of the site, or of all sites. The state of a box that published none meanwhile is the last one that
 /// the site's stream keeps, with the key `silent_s`: its age in seconds. A peer without any has an object with `silent_s: null`.
 ///
 /// # Errors
 /// Fails if no server can be reached.
-pub async fn fleet(settings: &Settings, all_sites: bool) -> Result<Vec<Value>, FleetError> {
+pub async fn fleet(settings: &Settings, all_sites: bool) -> Result<Fleet, FleetError> {
     let client = connect(&settings.bus, &settings.prefix()).await?;
     let site = if all_sites {
         "*"
@@ -46,42 +61,50 @@ pub async fn fleet(settings: &Settings, all_sites: bool) -> Result<Vec<Value>, F
         live.insert(subject.to_owned(), state);
     });
     let (collected, kept) = tokio::join!(collected, timeout(WAIT, kept_states(&client, settings)));
-    collected?;
+    let mut dropped = collected?;
     let mut states = BTreeMap::new();
     for peer in &settings.peers {
         let state = json!({"site": settings.site, "box": peer, "silent_s": null});
         states.insert(format!("npcc.{}.{peer}.state", settings.site), state);
     }
     // Servers without a stream, or that do not let this user read it, keep no states.
-    for (subject, mut state) in kept.ok().flatten().unwrap_or_default() {
+    let (kept, dropped_of_kept) = kept.ok().flatten().unwrap_or_default();
+    dropped += dropped_of_kept;
+    for (subject, mut state) in kept {
         let age = state["at"].as_u64().map(|at| now_us().saturating_sub(at));
         state["silent_s"] = json!(age.map(|us| us / 1_000_000));
         states.insert(subject, state);
     }
     states.extend(live);
-    Ok(states.into_values().collect())
+    let states = states.into_values().collect();
+    Ok(Fleet { states, dropped })
 }
 
-/// Passes each state that arrives within [`WAIT`] to `each`, with its subject.
+/// Passes each state that arrives within [`WAIT`] to `each`, with its subject; returns the number of those dropped.
 pub(crate) async fn each_state(
     client: &Client,
     site: &str,
     mut each: impl FnMut(&str, Value),
-) -> Result<(), SubscribeError> {
+) -> Result<usize, SubscribeError> {
     let mut messages = client.subscribe(format!("npcc.{site}.*.state")).await?;
+    let mut dropped = 0;
     let collect = async {
         while let Some(message) = messages.next().await {
-            if let Some(state) = object(&message.payload) {
-                each(message.subject.as_str(), state);
+            match record(message.subject.as_str(), &message.payload) {
+                Some(state) => each(message.subject.as_str(), state),
+                None => dropped += 1,
             }
         }
     };
     let _ = timeout(WAIT, collect).await;
-    Ok(())
+    Ok(dropped)
 }
 
-/// Returns the last state of each box that the site's stream keeps, by subject; `None` without a stream.
-async fn kept_states(client: &Client, settings: &Settings) -> Option<Vec<(String, Value)>> {
+/// Returns the last state of each box that the site's stream keeps, by subject, and the number of those dropped; `None` without a stream.
+async fn kept_states(
+    client: &Client,
+    settings: &Settings,
+) -> Option<(Vec<(String, Value)>, usize)> {
     if !client.server_info().jetstream {
         return None;
     }
@@ -90,18 +113,15 @@ async fn kept_states(client: &Client, settings: &Settings) -> Option<Vec<(String
         filter_subject: format!("npcc.{}.*.state", settings.site),
         ..Default::default()
     };
-    let mut states = Vec::new();
+    let (mut states, mut dropped) = (Vec::new(), 0);
     let read = history::read(client.clone(), settings, config, |message| {
-        let state = object(&message.payload);
-        states.extend(state.map(|state| (message.subject.to_string(), state)));
+        match record(message.subject.as_str(), &message.payload) {
+            Some(state) => states.push((message.subject.to_string(), state)),
+            None => dropped += 1,
+        }
     });
     read.await.ok()?;
-    Some(states)
-}
-
-fn object(payload: &[u8]) -> Option<Value> {
-    let value: Value = serde_json::from_slice(payload).ok()?;
-    value.is_object().then_some(value)
+    Some((states, dropped))
 }
 
 /// Formats the states for people.
@@ -123,7 +143,8 @@ pub fn text(states: &[Value]) -> String {
         "PEERS",
     ]);
     for state in states {
-        table.add_row(row(state));
+        let cells = row(state);
+        table.add_row(cells.iter().map(|cell| printable(cell, WIDEST)));
     }
     let mut text = table.trim_fmt();
     text.push('\n');
@@ -144,11 +165,12 @@ fn row(state: &Value) -> Vec<String> {
         format!("{}/{}", plain(&queue["port"]), plain(&queue["priority"]))
     });
     let number = |path: &str| at(path).and_then(Value::as_f64);
-    let delay =
-        number("/switch/worst_queue/delay_us").map_or_else(none, |us| format!("{us:.1} us"));
-    let up = number("/switch/uptime_s").map_or_else(none, |seconds| format!("{seconds:.0} s"));
-    let paired =
-        number("/switch/paired").map_or_else(none, |share| format!("{:.1} %", share * 100.0));
+    let delay = number("/switch/worst_queue/delay_us")
+        .map_or_else(none, |us| format!("{:.1} us", us.min(1e12)));
+    let up = number("/switch/uptime_s")
+        .map_or_else(none, |seconds| format!("{:.0} s", seconds.min(1e12)));
+    let paired = number("/switch/paired")
+        .map_or_else(none, |share| format!("{:.1} %", share.min(1.0) * 100.0));
     let peers = at("/feed/peers").and_then(Value::as_array);
     let peers = peers
         .into_iter()
@@ -187,11 +209,12 @@ fn none() -> String {
     "-".to_owned()
 }
 
-/// Returns a value without quotes.
+/// Returns a value without quotes, fit for a terminal.
 fn plain(value: &Value) -> String {
-    value
+    let text = value
         .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+        .map_or_else(|| value.to_string(), str::to_owned);
+    printable(&text, LONGEST)
 }
 
 #[cfg(test)]
@@ -199,6 +222,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// A box writes what it likes into its state, and whoever looks is at a terminal.
+    #[test]
+    fn what_a_box_writes_stays_in_its_row() {
+        let evil = "\u{1b}]0;pwned\u{7}\u{1b}[2J\ndc1 edge-1 up";
+        let state = json!({"site": "dc1", "box": "edge-2",
+            "switch": {"version": evil, "uptime_s": 1e300, "cnps": evil, "worst_queue": {"port": evil, "priority": evil}},
+            "feed": {"ends": evil, "peers": [{"peer": evil}]}});
+        let text = text(&[state]);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+        assert!(text.len() < 2_000, "{}", text.len());
+    }
 
     #[test]
     fn a_box_is_a_row_also_without_its_switch() {

@@ -1,5 +1,6 @@
 //! Checks of relations between settings.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use npcc_config::document::Findings;
@@ -76,8 +77,22 @@ fn servers(bus: &Bus, found: &mut Findings<'_>) {
             found.error(&path, "the address contains credentials", hint);
         } else if bus.servers[..at].contains(server) {
             found.error(&path, format!("{server} is listed twice"), "remove one");
+        } else if bus.tls.is_none() && !is_encrypted(server) {
+            let message = format!("passwords and records go to {server} in clear");
+            let hint = "write tls:// and bus.tls.ca, unless this network is for management alone";
+            found.warn(&path, message, hint);
         }
     }
+}
+
+/// Returns true if what is sent to a server is encrypted, or does not leave this host.
+fn is_encrypted(server: &str) -> bool {
+    let Some(clear) = server.strip_prefix("nats://") else {
+        return true;
+    };
+    let host = clear.rsplit_once(':').map_or(clear, |(host, _)| host);
+    let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    host == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
 fn identity(bus: &Bus, found: &mut Findings<'_>) {

@@ -69,7 +69,7 @@ fn a_secret_that_others_may_read_is_refused() {
     let path = folder.path().join("password");
     std::fs::write(&path, "secret\n").unwrap();
     let text = format!(
-        "site: a\nbox: b\npeers: [c]\nbus:\n  servers: [nats://a]\n  user: u\n  password_file: {}\n",
+        "site: a\nbox: b\npeers: [c]\nbus:\n  servers: [nats://localhost:4222]\n  user: u\n  password_file: {}\n",
         path.display()
     );
     let mode =
@@ -98,4 +98,23 @@ fn a_secret_that_others_may_read_is_refused() {
     assert!(said(&text).contains("holds no text"));
     std::fs::remove_file(&path).unwrap();
     assert!(said(&text).contains("cannot read"));
+}
+
+#[test]
+fn a_server_elsewhere_without_tls_is_warned_of() {
+    for (server, warned) in [
+        ("nats://10.0.0.1:4222", true),
+        ("nats://edge-1", true),
+        ("nats://127.0.0.1:4222", false),
+        ("nats://[::1]:4222", false),
+        ("nats://localhost", false),
+        ("tls://10.0.0.1:4222", false),
+    ] {
+        let text = format!("site: a\nbox: b\npeers: [c]\nbus:\n  servers: [\"{server}\"]\n");
+        let warnings = Settings::parse("feed.yaml", &text).unwrap().warnings;
+        let said = warnings
+            .iter()
+            .any(|warning| warning.to_string().contains("in clear"));
+        assert_eq!(said, warned, "{server}");
+    }
 }

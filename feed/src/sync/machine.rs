@@ -62,7 +62,12 @@ struct Peer {
     digest_requested: bool,
     /// Bounds what it may request.
     serves: TokenBucket,
+    /// Bounds the octets that are read as JSON, before they are.
+    octets: TokenBucket,
 }
+
+/// Octets a second for each row a second: a row of a message takes some 160.
+const OCTETS_A_ROW: u64 = 256;
 
 impl Peer {
     /// Records a request for parts; an empty list requests the digest.
@@ -107,12 +112,14 @@ impl Machine {
     /// Makes the machine of the box `name`. `epoch` is a random number of this start.
     #[must_use]
     pub fn new(name: Name, epoch: u64, peers: &[Name], limits: &Limits) -> Self {
+        let octets = limits.rows_per_second.saturating_mul(OCTETS_A_ROW);
         let peer = |name: &Name| {
             let peer = Peer {
                 replica: Replica::new(limits),
                 requested: Parts::NONE,
                 digest_requested: false,
                 serves: TokenBucket::new(PARTS_A_SECOND, PARTS_AT_ONCE),
+                octets: TokenBucket::new(octets, 2 * octets),
             };
             (name.clone(), peer)
         };
@@ -143,6 +150,10 @@ impl Machine {
         let Some(peer) = self.peers.get_mut(from) else {
             return;
         };
+        if !peer.octets.take(now.into(), bytes.len() as u64) {
+            peer.replica.refuse(RejectReason::Rate, 1);
+            return;
+        }
         match Message::decode(bytes, from) {
             Ok(message) => {
                 if let Some(parts) = peer.replica.receive(now, message) {

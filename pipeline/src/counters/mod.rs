@@ -137,7 +137,7 @@ counters! {
         rnr: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "rnr").column("RNR IN").kept("rnr_in"),
         /// RoCEv2 frames that came in marked CE.
         ce: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "ce").column("CE IN").kept("ce_in"),
-        /// RoCEv2 packets NPCC does not read (XRC, RD, vendor opcodes).
+        /// RoCEv2 packets NPCC does not read: XRC, RD, opcodes that IBTA does not define.
         unsupported: Counter => metric("npcc_port_roce_receive_packets").tag("kind", "unsupported").kept("roce_unsupported"),
     }
 }

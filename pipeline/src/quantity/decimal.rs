@@ -58,7 +58,8 @@ pub fn parse(text: &str, suffixes: &[Suffix]) -> Result<u64, Flaw> {
     u64::try_from(total).map_err(|_| Flaw::TooLarge)
 }
 
-/// Returns the value in the largest unit that divides it; `units` go from large to small, the last is 1.
+/// Returns the value in the largest unit that divides it; `units` go from large to small, the last is 1, and the
+/// one for zero.
 #[must_use]
 pub fn shortest(value: u64, units: &[Suffix]) -> (u64, &'static str) {
     units

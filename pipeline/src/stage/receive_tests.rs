@@ -16,6 +16,7 @@ use crate::route::prefix::Prefix;
 use crate::route::writer::{RouteCapacity, RouteWriter};
 use crate::stage::parse::{self, IngressConfig, Seen};
 use crate::units::{Mac, PortId, Priority, WorkerId};
+use crate::wire::ethernet;
 
 const OURS: Mac = Mac([2, 0, 0, 0, 1, 1]);
 const HOSTS: [&str; 8] = [
@@ -118,11 +119,12 @@ fn one() -> impl Strategy<Value = Vec<u8>> {
                 ack_req: syndrome & 1 == 1,
                 becn: syndrome & 2 == 2,
             };
+            let dei = if syndrome & 4 == 4 { ethernet::DEI } else { 0 };
             let mut payload = craft.payload.clone();
             if let Some(first) = payload.first_mut() {
                 *first = syndrome;
             }
-            let tags: Vec<u16> = [vec![], vec![100], vec![5 << 13], vec![7]][tags].clone();
+            let tags = [vec![], vec![100 | dei], vec![5 << 13 | dei], vec![7]][tags].clone();
             let mut frame = Craft {
                 dst_mac: OURS,
                 tos,
@@ -237,6 +239,63 @@ fn separate(port: &IngressPort, fib: &FibReader, bytes: &[u8]) -> Fate {
         Ok(meant(&record))
     })();
     (frame.data().to_vec(), known)
+}
+
+/// A frame that an earlier policer marked leaves marked, if it leaves with a tag; one that came without a tag does not.
+#[test]
+fn the_drop_eligible_indicator_is_kept() {
+    let (_writer, fib) = routes();
+    let (port, counters) = (port(), Counters::new(1));
+    for (to, tagged) in [("10.0.100.7", true), ("10.0.2.2", false)] {
+        for dei in [0, ethernet::DEI] {
+            // With octets behind the packet the frame is rewritten the long way.
+            for behind in [0, 9] {
+                let craft = Craft::roce(
+                    Ipv4Addr::new(10, 0, 1, 3).into(),
+                    to.parse().unwrap(),
+                    0x0a,
+                    0x11,
+                    64,
+                );
+                let mut frame = Craft {
+                    dst_mac: OURS,
+                    tos: 26 << 2,
+                    tags: vec![1 << 13 | dei | 100],
+                    ..craft
+                }
+                .frame();
+                frame.resize(frame.len() + behind, 0);
+                let (_, fates) = together(&port, &fib, &[frame.clone()], &counters);
+                let tci = u16::from_be_bytes([fates[0].0[14], fates[0].0[15]]);
+                let expected = (3 << 13) | dei | 100;
+                assert_eq!(
+                    (fates[0].1.is_ok(), tci == expected),
+                    (true, tagged),
+                    "{to} {dei:#x}"
+                );
+                assert_eq!(fates[0], separate(&port, &fib, &frame));
+            }
+        }
+    }
+    let craft = Craft::roce(
+        Ipv4Addr::new(10, 0, 1, 3).into(),
+        "10.0.100.7".parse().unwrap(),
+        0x0a,
+        0x11,
+        64,
+    );
+    let mut untagged = Craft {
+        dst_mac: OURS,
+        tos: 26 << 2,
+        ..craft
+    }
+    .frame();
+    // The version and length of the header, where a tag would be.
+    untagged[14] |= 0x10;
+    let (_, fates) = together(&port, &fib, &[untagged], &counters);
+    if fates[0].1.is_ok() {
+        assert_eq!(fates[0].0[14] & 0x10, 0);
+    }
 }
 
 proptest! {

@@ -4,6 +4,7 @@
 //! forwarded: they count in no MTU, and may be some host's stale memory.
 
 use super::kinds::l3_off;
+use crate::bits::low8;
 use crate::drop::DropReason;
 use crate::frame::FrameBuf;
 use crate::parse::common::SHORTEST;
@@ -39,7 +40,8 @@ pub(super) fn in_place<const TAGGED: bool, const V6: bool>(
     };
     let priority = priority(tci.as_ref().map(|tci| u16::from_be_bytes(**tci)));
     if let Some(tci) = tci {
-        *tci = (u16::from(priority.get()) << 13 | path.vlan()).to_be_bytes();
+        let dei = u16::from_be_bytes(*tci) & ethernet::DEI;
+        *tci = (u16::from(priority.get()) << 13 | dei | path.vlan()).to_be_bytes();
     }
     Some(priority)
 }
@@ -71,11 +73,26 @@ pub(super) fn any<B: FrameBuf>(
     }
     let tag = tag_len(path);
     let new = ethernet::HEADER_LEN + tag;
+    let dei = dei(buf.data(), l3_off);
     if new != l3_off {
         resize(buf, l3_off, new)?;
     }
     header(buf.data_mut(), path, priority, is_v6);
+    if let Some(octet) = buf.data_mut().get_mut(TCI).filter(|_| tag != 0) {
+        *octet |= dei;
+    }
     Ok(end(buf, new + usize::from(len), SHORTEST + tag))
+}
+
+/// Offset of the tag control word in a frame with a tag.
+const TCI: usize = ethernet::HEADER_LEN;
+
+/// Returns the drop eligible indicator of a frame whose packet begins at `l3_off`, in its place in the first octet of the tag control word;
+/// 0 of a frame without a tag.
+fn dei(frame: &[u8], l3_off: usize) -> u8 {
+    const IN_OCTET: u8 = low8((ethernet::DEI >> 8) as usize);
+    let octet = frame.get(TCI).filter(|_| l3_off > ethernet::HEADER_LEN);
+    octet.map_or(0, |octet| octet & IN_OCTET)
 }
 
 /// Returns the length of the VLAN tag of a frame that takes this path.

@@ -11,6 +11,10 @@ pub const HEADER_LEN: usize = 12;
 pub const ICRC_LEN: usize = 4;
 /// Opcode of a congestion notification packet (Annex A17.9.3).
 pub const CNP: u8 = 0x81;
+/// Opcode of FLUSH of RC, which a READ RESPONSE ONLY without payload answers.
+const FLUSH: u8 = 0x1c;
+/// Opcode of ATOMIC WRITE of RC, answered as FLUSH is.
+const ATOMIC_WRITE: u8 = 0x1d;
 /// The well-known QP of the connection manager.
 pub const GSI_QPN: u32 = 1;
 
@@ -85,17 +89,17 @@ pub const fn to_be24(value: u32) -> [u8; 3] {
     [a, b, c]
 }
 
-/// Class of a packet, by which NPCC treats it (IBTA table 38).
+/// Class of a packet, by which NPCC treats it (IBTA 1.7, table 38).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RoceClass {
-    /// Bulk data that a CNP can slow down: SEND and WRITE of RC and UC, READ RESPONSE.
+    /// Bulk data that a CNP can slow down: SEND and WRITE of RC and UC, ATOMIC WRITE, READ RESPONSE.
     Data,
     /// READ REQUEST of RC, which names the responder's QP.
     ReadRequest,
     /// ACK or NAK, with an AETH.
     Ack,
-    /// Atomic request or acknowledgement.
+    /// Atomic request or acknowledgement, or FLUSH.
     Atomic,
     /// Unreliable datagram to the GSI QP: connection management.
     Management,
@@ -103,7 +107,8 @@ pub enum RoceClass {
     Datagram,
     /// Congestion notification packet.
     Cnp,
-    /// Unsupported transport (XRC, RD, vendor opcodes): forwarded and counted; its sender is never signalled.
+    /// Packet of a transport that is not read (XRC, RD) or of an opcode that IBTA does not define (vendors', multipath transports such as
+    /// MRC): forwarded and counted; its sender is never signalled.
     Unsupported,
 }
 
@@ -135,16 +140,23 @@ impl RoceClass {
 
     const fn of_opcode(opcode: u8) -> RoceClass {
         match opcode {
-            0x0d..=0x10 | 0x00..=0x0b | 0x16 | 0x17 | 0x20..=0x2b => RoceClass::Data,
+            0x0d..=0x10 | 0x00..=0x0b | 0x16 | 0x17 | ATOMIC_WRITE | 0x20..=0x2b => RoceClass::Data,
             0x0c => RoceClass::ReadRequest,
             0x11 => RoceClass::Ack,
-            0x12..=0x14 => RoceClass::Atomic,
+            0x12..=0x14 | FLUSH => RoceClass::Atomic,
             0x64 | 0x65 => RoceClass::Datagram,
             CNP => RoceClass::Cnp,
             _ => RoceClass::Unsupported,
         }
     }
 }
+
+/// Transport in the three highest bits of an opcode: reliable datagrams.
+const RD: u8 = 2;
+/// Transport of extended reliable connections, which have RC's operations.
+const XRC: u8 = 5;
+/// Bits of an opcode that name the operation; with the others 0, it is RC's.
+const OPERATION: u8 = 0x1f;
 
 /// Class of each opcode. A datagram is [`RoceClass::Datagram`]: only its QP shows that it is for the connection manager.
 #[expect(clippy::indexing_slicing, reason = "when compiled")]
@@ -178,14 +190,16 @@ impl Traits {
     pub const V6: u16 = 1 << 12;
     /// Bit of every RoCEv2 packet.
     pub const ROCE: u16 = 1 << 13;
+    /// Bit of an opcode of RD or XRC whose packets are no bulk data: those of RC with the same operation are not marked either.
+    pub const NO_BULK: u16 = 1 << 14;
     /// All classes: at least one of these bits is set for every RoCEv2 packet.
     pub const ANY: u16 = 0xff;
-    /// Classes whose packets this switch never marks CE: they are no bulk data, yet a NIC answers a marked one with a CNP.
-    pub const UNMARKABLE: u16 = RoceClass::ReadRequest.bit()
-        | RoceClass::Ack.bit()
-        | RoceClass::Atomic.bit()
-        | RoceClass::Management.bit()
-        | RoceClass::Cnp.bit();
+    /// Bits of packets that this switch never marks CE: they are no bulk data, yet a NIC answers a marked one with a CNP.
+    pub const UNMARKABLE: u16 =
+        Traits::SHORT | Traits::NO_BULK | RoceClass::Management.bit() | RoceClass::Cnp.bit();
+    /// Classes of RC whose packets are no bulk data.
+    const SHORT: u16 =
+        RoceClass::ReadRequest.bit() | RoceClass::Ack.bit() | RoceClass::Atomic.bit();
 
     /// Returns the traits of an opcode. Those of a datagram have [`RoceClass::Datagram`], even if its QP is the connection
     /// manager's.
@@ -280,6 +294,12 @@ pub static TRAITS: [Traits; 256] = {
         if is_request(of) {
             bits |= Traits::REQUEST;
         }
+        if of >> 5 == RD || of >> 5 == XRC {
+            let operation = RoceClass::of_opcode(of & OPERATION).bit();
+            if operation & Traits::SHORT != 0 {
+                bits |= Traits::NO_BULK;
+            }
+        }
         let carries = RoceClass::Data.bit() | RoceClass::Datagram.bit();
         if has_aeth(of) {
             bits |= Traits::AETH;
@@ -295,7 +315,10 @@ pub static TRAITS: [Traits; 256] = {
 /// Returns true if a packet of this opcode carries a sequence number of the requester's own choosing (IBTA table 38).
 #[must_use]
 pub const fn is_request(opcode: u8) -> bool {
-    matches!(opcode, 0x00..=0x0c | 0x13 | 0x14 | 0x16 | 0x17)
+    matches!(
+        opcode,
+        0x00..=0x0c | 0x13 | 0x14 | 0x16 | 0x17 | FLUSH | ATOMIC_WRITE
+    )
 }
 
 /// Returns true if this RC opcode is followed by an AETH (IBTA table 38).
@@ -326,6 +349,9 @@ mod tests {
             (0x11, RoceClass::Ack),
             (0x12, RoceClass::Atomic),
             (0x17, RoceClass::Data),
+            (0x1c, RoceClass::Atomic),
+            (0x1d, RoceClass::Data),
+            (0x1e, RoceClass::Unsupported),
             (0x2a, RoceClass::Data),
             (0x81, RoceClass::Cnp),
             (0xa4, RoceClass::Unsupported),
@@ -335,6 +361,47 @@ mod tests {
         }
         assert_eq!(RoceClass::of(0x64, 1), RoceClass::Management);
         assert_eq!(RoceClass::of(0x64, 2), RoceClass::Datagram);
+    }
+
+    #[test]
+    fn operations_of_xrc_and_rd_are_marked_as_those_of_rc_are() {
+        let marked = |opcode| !Traits::of(opcode).any(Traits::UNMARKABLE);
+        for operation in 0..0x20 {
+            if RoceClass::of_opcode(operation) == RoceClass::Unsupported {
+                continue;
+            }
+            for transport in [RD, XRC] {
+                let opcode = transport << 5 | operation;
+                assert_eq!(marked(opcode), marked(operation), "{opcode:#04x}");
+                assert_eq!(RoceClass::of(opcode, 2), RoceClass::Unsupported);
+                assert!(!is_request(opcode), "{opcode:#04x}");
+            }
+        }
+        let short = [0x0c, 0x11, 0x12, 0x13, 0x14, 0x1c].map(marked);
+        assert_eq!(short, [false; 6], "READ REQUEST, ACK, atomics, FLUSH");
+        assert!(marked(0x1d) && marked(0x0a), "ATOMIC WRITE as WRITE");
+    }
+
+    /// Multipath transports and vendors use opcodes that IBTA leaves free.
+    #[test]
+    fn opcodes_that_ibta_does_not_define_are_counted_and_teach_nothing() {
+        for opcode in (0x18..=0x1b)
+            .chain(0x1e..=0x1f)
+            .chain(0x2c..=0x63)
+            .chain(0x66..=0x80)
+            .chain(0x82..=0xff)
+        {
+            assert_eq!(
+                RoceClass::of(opcode, 2),
+                RoceClass::Unsupported,
+                "{opcode:#04x}"
+            );
+            assert!(!is_request(opcode) && !has_aeth(opcode), "{opcode:#04x}");
+            assert!(
+                !Traits::of(opcode).any(Traits::PLAIN | Traits::AETH),
+                "{opcode:#04x}"
+            );
+        }
     }
 
     #[test]

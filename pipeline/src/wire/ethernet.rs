@@ -50,6 +50,9 @@ pub struct Tag {
     pub ethertype: U16,
 }
 
+/// Bit of a tag control word: drop eligible indicator (IEEE 802.1Q, 6.9.3).
+pub const DEI: u16 = 1 << 12;
+
 /// Returns the VLAN id of a tag control word.
 #[must_use]
 pub const fn vlan_id(tci: u16) -> u16 {

@@ -3,8 +3,9 @@
 mod pcapng;
 pub(super) mod words;
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -69,8 +70,21 @@ pub(super) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let end = if args.write == Path::new("-") {
         write(recording, args, BufWriter::new(std::io::stdout().lock()))?
     } else {
-        let file = File::create(&args.write);
-        let file = file.with_context(|| format!("cannot create {}", args.write.display()))?;
+        // A link in a folder that others may write to leads to a file of their choice.
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .custom_flags(nix::libc::O_NOFOLLOW)
+            .open(&args.write);
+        let file = file.with_context(|| {
+            let path = args.write.display();
+            if args.write.is_symlink() {
+                format!("cannot write {path}, which is a link: name the file itself, or - for standard output")
+            } else {
+                format!("cannot create {path}")
+            }
+        })?;
         write(recording, args, BufWriter::new(file))
             .with_context(|| format!("cannot write {}", args.write.display()))?
     };

@@ -40,6 +40,8 @@ const KEPT: &str =
 /// Answer to a request that panicked.
 const DEFECT: &str = "a defect: the request panicked; its message is in the switch's standard error, please report it";
 
+/// Most characters of a request or its outcome in the log of changes.
+const LONGEST_LINE: usize = 400;
 /// Most lines of a change that are written to standard error.
 const LINES: usize = 100;
 
@@ -320,7 +322,8 @@ impl Management {
         };
         let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
         let (what, outcome) = (one_line(what), one_line(&outcome));
-        let line = format!("{time} {what} ({author}): {outcome}\n{more}");
+        let more: Vec<String> = more.lines().map(one_line).collect();
+        let line = format!("{time} {what} ({author}): {outcome}\n{}", more.join("\n"));
         let (request, now) = (what.as_str(), self.view.clock.now());
         let change = audit::Change {
             time,
@@ -354,7 +357,7 @@ fn one_line(text: &str) -> String {
         true => letter.escape_debug().to_string(),
         false => letter.to_string(),
     };
-    text.chars().map(shown).collect()
+    text.chars().take(LONGEST_LINE).map(shown).collect()
 }
 
 /// Returns the keys that a reload, a rollback or `unset` changed.
@@ -419,6 +422,7 @@ mod tests {
     #[test]
     fn control_characters_of_a_name_are_shown_in_its_line() {
         assert_eq!(one_line("port ä\n\u{1b}[2J up"), "port ä\\n\\u{1b}[2J up");
+        assert_eq!(one_line(&"x".repeat(100_000)).len(), LONGEST_LINE);
     }
 
     #[test]

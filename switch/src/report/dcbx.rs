@@ -54,16 +54,28 @@ impl Application {
 }
 
 impl Dcbx {
-    /// Derives the TLVs from `qos`: RoCEv2 gets the first lossless priority, and every DSCP the priority that its frames get.
+    /// Derives the TLVs from `qos`: RoCEv2 gets the first lossless priority that a frame can have, and every DSCP the priority that its
+    /// frames get, where DSCPs are trusted.
     #[must_use]
     pub fn of(qos: &Qos, ports: Vec<String>) -> Dcbx {
         let lossless = || qos.priorities.iter().filter(|queue| queue.lossless);
-        let roce = lossless().next().map(|queue| Application {
-            selector: "udp-port".to_owned(),
-            value: ROCEV2,
-            priority: queue.priority,
-        });
-        let by_dscp = qos.dscp_to_priority.iter().filter(|_| qos.trust == "dscp");
+        let (trust, default) = (qos.trust.as_str(), qos.default_priority);
+        let reached = |priority: u8| match trust {
+            "port" => priority == default,
+            "pcp" => *qos.pcp_to_priority.get(&priority).unwrap_or(&default) == priority,
+            _ => priority == default || qos.dscp_to_priority.values().any(|to| *to == priority),
+        };
+        let roce = lossless()
+            .find(|queue| reached(queue.priority))
+            .map(|queue| Application {
+                selector: "udp-port".to_owned(),
+                value: ROCEV2,
+                priority: queue.priority,
+            });
+        let by_dscp = qos
+            .dscp_to_priority
+            .iter()
+            .filter(|_| matches!(trust, "dscp" | "both"));
         let by_dscp = by_dscp.map(|(dscp, priority)| Application {
             selector: "dscp".to_owned(),
             value: u16::from(*dscp),
@@ -130,18 +142,56 @@ mod tests {
     use super::*;
     use crate::report::qos::QosPriority;
 
-    #[test]
-    fn dcbx_announces_the_lossless_priority_to_roce() {
-        let qos = Qos {
-            trust: "dscp".to_owned(),
+    fn lossless_three(trust: &str) -> Qos {
+        Qos {
+            trust: trust.to_owned(),
             dscp_to_priority: [(26, 3), (48, 6)].into(),
+            pcp_to_priority: [(3, 3), (6, 6)].into(),
             priorities: vec![QosPriority {
                 priority: 3,
                 lossless: true,
                 ..QosPriority::default()
             }],
             ..Qos::default()
+        }
+    }
+
+    fn applications(qos: &Qos) -> Vec<(String, u16, u8)> {
+        let announced = Dcbx::of(qos, Vec::new()).applications.into_iter();
+        announced
+            .map(|one| (one.selector, one.value, one.priority))
+            .collect()
+    }
+
+    #[test]
+    fn dcbx_announces_what_each_trust_makes_of_a_frame() {
+        let roce = |to| ("udp-port".to_owned(), ROCEV2, to);
+        let dscp = |dscp, to| ("dscp".to_owned(), dscp, to);
+        let by_dscp = [roce(3), dscp(26, 3), dscp(48, 6)];
+        assert_eq!(applications(&lossless_three("dscp")), by_dscp);
+        assert_eq!(applications(&lossless_three("both")), by_dscp);
+        assert_eq!(applications(&lossless_three("pcp")), [roce(3)]);
+        assert_eq!(applications(&lossless_three("port")), []);
+        let all_in_three = Qos {
+            default_priority: 3,
+            ..lossless_three("port")
         };
+        assert_eq!(applications(&all_in_three), [roce(3)]);
+        let elsewhere = Qos {
+            pcp_to_priority: [(6, 6)].into(),
+            ..lossless_three("pcp")
+        };
+        assert_eq!(applications(&elsewhere), [], "no tag leads there");
+        let unmapped = Qos {
+            dscp_to_priority: [(48, 6)].into(),
+            ..lossless_three("both")
+        };
+        assert_eq!(applications(&unmapped), [dscp(48, 6)]);
+    }
+
+    #[test]
+    fn dcbx_announces_the_lossless_priority_to_roce() {
+        let qos = lossless_three("dscp");
         let reported = Dcbx::of(&qos, vec!["dc0".to_owned()]);
         assert_eq!(
             reported.text(),

@@ -267,22 +267,7 @@ pub fn buffer(snapshot: &Snapshot) -> String {
 #[must_use]
 pub fn qos(snapshot: &Snapshot) -> String {
     let qos = &snapshot.qos;
-    let map = |map: &BTreeMap<u8, u8>| {
-        let entries: Vec<String> = map
-            .iter()
-            .map(|(from, to)| format!("{from} to {to}"))
-            .collect();
-        entries.join(", ")
-    };
-    let mut out = format!(
-        "profile {}, trust {}\nDSCP {}, the rest to {}\nPCP {}, the rest to {}\n\n",
-        qos.profile,
-        qos.trust,
-        map(&qos.dscp_to_priority),
-        qos.default_priority,
-        map(&qos.pcp_to_priority),
-        qos.default_priority
-    );
+    let mut out = format!("{}\n", qos.maps());
     let bound = |bits: Option<u64>| bits.map_or_else(|| "-".to_owned(), |bits| rate(Some(bits)));
     out.push_str(&table(
         3,

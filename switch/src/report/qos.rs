@@ -48,6 +48,28 @@ pub struct QosPriority {
     pub wred: BTreeMap<String, [u64; 2]>,
 }
 
+impl Qos {
+    /// Returns profile, trust and both maps as text, a line each.
+    #[must_use]
+    pub fn maps(&self) -> String {
+        let map = |map: &BTreeMap<u8, u8>| {
+            let entries: Vec<String> = map
+                .iter()
+                .map(|(from, to)| format!("{from} to {to}"))
+                .collect();
+            entries.join(", ")
+        };
+        format!(
+            "profile {}, trust {}\nDSCP {}, the rest to {default}\nPCP {}, the rest to {default}\n",
+            self.profile,
+            self.trust,
+            map(&self.dscp_to_priority),
+            map(&self.pcp_to_priority),
+            default = self.default_priority
+        )
+    }
+}
+
 /// Returns the effective settings of a configuration; `ports` are the ports' settings derived from it.
 #[must_use]
 pub fn effective(config: &Config, ports: &[PortConfig]) -> Qos {

@@ -178,6 +178,12 @@ impl ForeignEnds {
         list.map_or((0, NONE), |list| (list.len, list.head))
     }
 
+    /// End with this key, if it is believed at this moment.
+    fn believed(&self, key: &FlowKey, now: Nanos) -> Option<&ForeignEnd> {
+        let end = self.ends.get(self.ends.find(key)?)?;
+        (end.until > now && self.peers.is_believed(end.peer)).then_some(end)
+    }
+
     /// Ends of a group that are believed at this moment.
     fn members(&self, head: u32, now: Nanos) -> impl Iterator<Item = (FlowKey, &ForeignEnd)> + '_ {
         let mut at = head;

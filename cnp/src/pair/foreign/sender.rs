@@ -7,19 +7,23 @@
 //! which of them gets the flow's CNPs, and no more than one for each `earned` bytes.
 //!
 //! The report of a host's agent names both queue pairs. A packet confirms the report if it carries the receiver's queue pair and the UDP source port.
+//! A report without the partner's address names it by number only, so a port that is no hash (one for all connections) proves nothing by itself:
+//! there packets to the sender's queue pair, from the same host and with the same port, must be seen as well.
 //!
-//! It counts only where own evidence pairs nobody, and not for a queue pair that packets here name too. Where an own end fits the hash and too many
+//! It counts only where own evidence pairs nobody. A peer's end does not count for a queue pair that packets here name too; an agent's does, unless
+//! those packets contradict it: by their port, their transport, or a partner of their own. Where an own end fits the hash and too many
 //! of the others' answers are missing here for it to be believed, the reported ends make up for those.
 
 use npcc_pipeline::units::Nanos;
 
 use super::super::calibrate::CROWD;
 use super::super::pair_state::Verdict;
-use super::super::port_hash::port_of;
+use super::super::port_hash::{self, port_of};
+use super::super::{port as sole_port, psn};
 use super::ForeignEnd;
 use crate::fixed_map::NONE;
 use crate::key::{FlowKey, Qpn};
-use crate::pair::endpoints::Endpoints;
+use crate::pair::endpoints::{Endpoint, Endpoints};
 use crate::pair::port_key::PortKey;
 use crate::pair::transport::Transport;
 
@@ -179,7 +183,7 @@ impl Endpoints {
             Some(to_sender),
             (self.foreign.sourceless > 0).then(|| to_sender.sourceless()),
         ];
-        let mut found = None;
+        let (mut silent, mut by_number) = (None, None);
         for way in ways.into_iter().flatten() {
             let (len, head) = self.foreign.group(&PortKey::of(&way, port, false));
             if len > LEASES {
@@ -192,13 +196,64 @@ impl Endpoints {
                 if self.find(&key.reversed(sender)).is_some() {
                     continue;
                 }
-                if found.is_some_and(|found| found != sender) {
-                    return Some(Err(Disputed));
-                }
-                found = Some(sender);
+                let fits = way == to_sender || port_of(sender, key.dest_qp()) == port;
+                let found = if fits { &mut silent } else { &mut by_number };
+                *found = one_more(*found, sender);
             }
         }
-        found.map(Ok)
+        let undisputed =
+            |silent: &Result<Qpn, Disputed>| by_number.is_none_or(|other| other == *silent);
+        let silent = silent.map(|silent| Some(silent).filter(undisputed).unwrap_or(Err(Disputed)));
+        self.answered(end, key, port, now).or(silent)
+    }
+
+    /// Queue pair that a host's agent says sends to this endpoint's, and to which packets with the same UDP source port come back. A lease that
+    /// names no port (its port is the hash) counts for any that both directions have.
+    fn answered(
+        &self,
+        end: u32,
+        key: FlowKey,
+        port: u16,
+        now: Nanos,
+    ) -> Option<Result<Qpn, Disputed>> {
+        let opposite = self.opposite_index(self.endpoint(end)?.group)?;
+        if self.group(opposite)?.endpoints.len > LEASES {
+            return None;
+        }
+        let mut found = None;
+        for (answers, to_sender) in self.members(opposite) {
+            let sender = to_sender.dest_qp();
+            let ports = [port, port_of(sender, key.dest_qp())];
+            let says = |lease: &ForeignEnd| {
+                lease.partner == Some(key.dest_qp()) && ports.contains(&lease.port)
+            };
+            let leased = [to_sender, to_sender.sourceless()]
+                .iter()
+                .any(|lease| self.foreign.believed(lease, now).is_some_and(says));
+            if leased && self.agrees(answers, end, now) {
+                found = one_more(found, sender);
+            }
+        }
+        found
+    }
+
+    /// Returns true if packets to the sender's queue pair do not contradict that `end` is its partner.
+    fn agrees(&self, answers: u32, end: u32, now: Nanos) -> bool {
+        let partner = port_hash::partner(self, answers)
+            .or_else(|| psn::partner(self, answers))
+            .or_else(|| sole_port::partner(self, answers, now));
+        let state = self.endpoint(answers);
+        let fits_other = |state: &Endpoint| state.verdict == Verdict::Agree && state.fits != end;
+        state.is_some_and(|state| state.transport == Transport::Rc && !fits_other(state))
+            && partner.is_none_or(|partner| partner == end)
+    }
+}
+
+/// Outcome with one queue pair more that is said to send.
+fn one_more(found: Option<Result<Qpn, Disputed>>, sender: Qpn) -> Option<Result<Qpn, Disputed>> {
+    match found {
+        Some(before) if before != Ok(sender) => Some(Err(Disputed)),
+        _ => Some(Ok(sender)),
     }
 }
 

@@ -320,19 +320,96 @@ fn a_lease_pairs_at_the_first_packet_with_its_queue_pair_and_port() {
     for sourceless in [false, true] {
         let mut book = Book::new();
         let mut reported = lease(0x18, 0x11);
-        // An application's port, which is no hash.
-        reported.udp_port = 0xd000;
+        // An application's port, which is no hash; the partner's address is known then.
+        let port = if sourceless { hash(0x18, 0x11) } else { 0xd000 };
+        reported.udp_port = port;
         if sourceless {
             reported.key = reported.key.sourceless();
         }
         take(&mut book, &reported, ms(1));
-        let other = book.data(0x12, 0xd000, ms(2));
+        let other = book.data(0x12, port, ms(2));
         assert_eq!(book.0.pairing(other, ms(2)).evidence(), Evidence::None);
-        let data = book.data(0x11, 0xd000, ms(2));
+        let data = book.data(0x11, port, ms(2));
         assert_eq!(book.0.pairing(data, ms(2)), paired(0x18, Evidence::Foreign));
-        let moved = book.data(0x11, 0xd001, ms(3));
+        let moved = book.data(0x11, port ^ 1, ms(3));
         assert_eq!(book.0.pairing(moved, ms(3)).evidence(), Evidence::None);
     }
+}
+
+/// Connections whose data and answers all have one UDP port, as NVSHMEM's, with numbers from 0: own evidence ends in none.
+#[test]
+fn leases_pair_connections_of_one_port_for_all_whose_answers_pass_here() {
+    let port = 0xc000;
+    for names_port in [false, true] {
+        let leased = |sender: u32, receiver: u32| {
+            let by_hash = lease(sender, receiver);
+            ReportedEnd {
+                udp_port: if names_port { port } else { by_hash.udp_port },
+                key: back(sender).sourceless(),
+                ..by_hash
+            }
+        };
+        let mut book = Book::new();
+        let pairs = [(0x18, 0x11), (0x19, 0x12), (0x1a, 0x13), (0x1b, 0x14)];
+        let data = pairs.map(|(_, receiver)| book.data(receiver, port, ms(1)));
+        for (sender, receiver) in pairs {
+            take(&mut book, &leased(sender, receiver), ms(2));
+        }
+        for data in data {
+            // The partner's address is not known: the number may be that of another host's queue pair.
+            assert_eq!(book.0.pairing(data, ms(2)).evidence(), Evidence::None);
+        }
+        // Queue pairs of the same host with partners of this number, at other hosts.
+        for sender in [0x28, 0x38] {
+            take(&mut book, &leased(sender, 0x11), ms(2));
+        }
+        for (sender, _) in pairs {
+            book.ack(sender, port, ms(3));
+        }
+        for (data, (sender, _)) in data.into_iter().zip(pairs) {
+            let pairing = book.0.pairing(data, ms(3));
+            assert_eq!(pairing, paired(sender, Evidence::Foreign), "{names_port}");
+        }
+    }
+}
+
+#[test]
+fn packets_that_contradict_a_lease_win() {
+    let leased = |port: u16| ReportedEnd {
+        udp_port: port,
+        ..lease(0x18, 0x11)
+    };
+    // The answers have another port.
+    let mut book = Book::new();
+    take(&mut book, &leased(0xc000), ms(1));
+    let data = book.data(0x11, 0xc000, ms(2));
+    book.ack(0x18, 0xc001, ms(3));
+    assert_eq!(book.0.pairing(data, ms(3)).evidence(), Evidence::None);
+    // The lease names another port than both have.
+    let mut book = Book::new();
+    take(&mut book, &leased(0xc001), ms(1));
+    let data = book.data(0x11, 0xc000, ms(2));
+    book.ack(0x18, 0xc000, ms(3));
+    assert_eq!(book.0.pairing(data, ms(3)).evidence(), Evidence::None);
+    // The answers are of an unreliable connection.
+    let mut book = Book::new();
+    take(&mut book, &leased(0xc000), ms(1));
+    let data = book.data(0x11, 0xc000, ms(2));
+    let unreliable = record(B, A, 0x18, 0x2a, 0xc000, ms(3));
+    book.0.observe(&unreliable, 0).unwrap();
+    assert_eq!(book.0.pairing(data, ms(3)).evidence(), Evidence::None);
+    // The sender's queue pair has a partner of its own by the hash.
+    let port = hash(0x18, 0x12);
+    let mut book = Book::new();
+    take(&mut book, &leased(port), ms(1));
+    book.data(0x12, port, ms(2));
+    let answers = book.ack(0x18, port, ms(2));
+    assert_eq!(
+        book.0.pairing(answers, ms(2)),
+        paired(0x12, Evidence::PortHash)
+    );
+    let data = book.data(0x11, port, ms(3));
+    assert_eq!(book.0.pairing(data, ms(3)).evidence(), Evidence::None);
 }
 
 #[test]

@@ -79,6 +79,26 @@ fn three_psns_that_fit_pair_and_two_do_not() {
     assert_eq!(rig.pairing(back), paired(0x11, Evidence::Psn));
 }
 
+/// FLUSH and ATOMIC WRITE are answered by a READ RESPONSE ONLY with their number.
+#[test]
+fn flush_and_atomic_write_pair_by_their_psns() {
+    for opcode in [0x1c, 0x1d] {
+        let mut rig = PsnRig::new();
+        rig.exchange(0x300, 0x200, 1 << 20);
+        for psn in 0..3 {
+            let endpoint = rig.packet(A, B, 0x11, opcode, psn);
+            assert_eq!(rig.pairing(endpoint).evidence(), Evidence::None, "{psn}");
+            rig.packet_with(Some(0x1f), (B, A, 0x18), 0x10, psn);
+        }
+        let endpoint = rig.packet(A, B, 0x11, opcode, 3);
+        assert_eq!(
+            rig.pairing(endpoint),
+            paired(0x18, Evidence::Psn),
+            "{opcode:#04x}"
+        );
+    }
+}
+
 #[test]
 fn an_acknowledgement_sent_again_counts_once() {
     let mut rig = PsnRig::new();

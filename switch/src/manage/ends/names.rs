@@ -87,13 +87,16 @@ impl PeerNames {
         })
     }
 
-    /// Returns the number of a peer that is not one of those who share a number: trust is given to it alone.
+    /// Returns the number of a peer that is known and not one of those who share a number: trust is given to it alone. A name that nobody
+    /// used yet gets no number: there are few, and made-up names would leave none to boxes.
     pub(super) fn own_number(&self, name: &PeerName) -> Result<PeerId, String> {
-        let number = self.number(name)?;
+        let listed = name.listed()?;
         let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_own = names.get(usize::from(number.0)) == Some(&name.to_string());
-        is_own.then_some(number).ok_or_else(|| {
-            format!("`{name}` has no number of its own: name {OTHERS} for all that have none")
+        place(&names, &listed).ok_or_else(|| match name {
+            PeerName::Host(_) if place(&names, OTHERS).is_some() => {
+                format!("`{name}` has no number of its own: name {OTHERS} for all that have none")
+            }
+            _ => format!("nothing was reported by `{name}`: `show peers` lists who did"),
         })
     }
 }

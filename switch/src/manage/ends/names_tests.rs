@@ -141,3 +141,22 @@ fn requests_of_a_feed_are_understood_and_replies_are_as_it_reads_them() {
     let expected = include_str!("../../../../tests/protocol/replies.jsonl");
     assert_eq!(lines.concat(), expected);
 }
+
+/// 256 made-up names once left no number to any box.
+#[test]
+fn a_name_that_nobody_used_takes_no_number() {
+    let names = PeerNames::default();
+    for n in 0..300 {
+        let unknown = PeerName::Peer(format!("edge-{n}"));
+        assert!(names.own_number(&unknown).is_err());
+        assert!(
+            names
+                .own_number(&PeerName::Host(format!("gpu-{n}")))
+                .is_err()
+        );
+    }
+    assert_eq!(names.all(), Vec::<String>::new());
+    let known = PeerName::Peer("edge-2".to_owned());
+    assert_eq!(number(&names, known.clone()), Some(0));
+    assert_eq!(names.own_number(&known), Ok(PeerId(0)));
+}
