@@ -194,7 +194,7 @@ fn cnp_dscp(check: &mut Check<'_>, at: &Path) {
     ];
     let certain = |key: &&str| check.certain(&Path::root("qos").key(key));
     let by_dscp = matches!(qos.trust, Trust::Dscp | Trust::Both);
-    if !by_dscp || !inputs.iter().all(|key| certain(&key)) {
+    if !by_dscp || !inputs.iter().all(certain) {
         return;
     }
     let cnp = &check.file.npcc.cnp;
