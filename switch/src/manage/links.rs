@@ -1,5 +1,6 @@
 //! Link states of the ports: polled every ten milliseconds, and applied. Where the card has an interface of the kernel beside DPDK, its
-//! [`carrier`](super::carrier) is polled, and the driver once a second.
+//! [`carrier`](super::carrier) is polled, and the driver once a second. Of packet sockets, whose driver always reports a link, the kernel's
+//! messages about the interface count as well.
 //!
 //! A link-state interrupt would be faster, and is not used: with it DPDK answers from the state at the last interrupt, and several drivers
 //! lose interrupts, which would leave a dead link up for ever.
@@ -11,6 +12,7 @@ use std::sync::PoisonError;
 use std::time::{Instant, SystemTime};
 
 use npcc_config::Config;
+use npcc_linux::netlink::interface::State;
 use npcc_pipeline::units::{BitRate, PortId};
 
 use super::link_state::{DownReason, LinkReport, LinkState};
@@ -47,6 +49,15 @@ impl Management {
         if facts.port.is_wanted_back() {
             return Some(LinkReport::down(DownReason::Device));
         }
+        if let Some(interface) = &facts.interface {
+            let state = interface
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .state();
+            if let Some(reason) = down_by(state) {
+                return Some(LinkReport::down(reason));
+            }
+        }
         let driver = || match facts.port.link() {
             Ok(link) if link.up => LinkReport {
                 up: true,
@@ -74,8 +85,12 @@ impl Management {
         };
         if !reported.up {
             if !state.up {
+                let gone = reported.reason == DownReason::Device && state.reason != reported.reason;
                 if let Some(state) = self.view.links.lock().get_mut(index) {
                     state.reason = reported.reason;
+                }
+                if gone {
+                    self.view.link_event(index, Kind::DeviceGone, 0);
                 }
                 if state.receives == state.admin_up {
                     return;
@@ -136,7 +151,8 @@ impl Management {
             (state.up, state.reason) = (reported.up, reported.reason);
         }
         if !reported.up {
-            return vec![(Kind::LinkDown, 0)];
+            let gone = (reported.reason == DownReason::Device).then_some((Kind::DeviceGone, 0));
+            return std::iter::once((Kind::LinkDown, 0)).chain(gone).collect();
         }
         let speeds: Vec<Speeds> = now.ports.iter().map(|port| port.speeds).collect();
         came_up(&running.effective().config, &speeds, &now.pfc, index)
@@ -169,6 +185,15 @@ fn came_up(config: &Config, speeds: &[Speeds], pfc: &[PfcState], index: usize) -
     let mbps = links.get(index).map_or(0, |link| link.0 / 1_000_000);
     let late = late.then_some((Kind::MarkingLate, 0));
     late.into_iter().chain([(Kind::LinkUp, mbps)]).collect()
+}
+
+/// Returns the reason for which an interface in this state leaves its port down.
+const fn down_by(interface: State) -> Option<DownReason> {
+    match interface {
+        State::Up => None,
+        State::Down => Some(DownReason::Link),
+        State::Gone => Some(DownReason::Device),
+    }
 }
 
 fn port_id(index: usize) -> PortId {

@@ -38,6 +38,8 @@ npcc_pipeline::named! {
         LinkDown = "link-down",
         /// A port's link came up, or has another speed.
         LinkUp = "link-up",
+        /// A port's device is gone or does not answer.
+        DeviceGone = "device-gone",
         /// A lossless queue is marked only after its senders are paused, at the speed with which the link came up.
         MarkingLate = "marking-late",
         /// Frames wait, and the device takes none, though its link is up and not paused.
@@ -128,6 +130,10 @@ impl fmt::Display for Event {
                 time(count.saturating_mul(1_000))
             ),
             Kind::LinkDown => write!(f, "{port}: link down"),
+            Kind::DeviceGone => write!(
+                f,
+                "{port}: its device is gone, or does not answer: restart the switch once it is back, which opens it again"
+            ),
             Kind::MarkingLate => write!(
                 f,
                 "{port}: at this speed senders are paused before they are marked: lower kmax or raise buffer.pool"

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use npcc_cnp::flow_cache::CacheShared;
 use npcc_cnp::host_rules::HostRules;
 use npcc_linux::netlink::handle::Handle;
+use npcc_linux::netlink::interface::Interface;
 use npcc_pipeline::capture::CaptureStats;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::punt::PuntRates;
@@ -29,8 +30,10 @@ pub struct PortFacts {
     pub mac: Mac,
     /// Device handle.
     pub port: Arc<npcc_dpdk::Port>,
-    /// Carrier of the kernel's interface of the same card; `None` where DPDK has the card alone.
+    /// Carrier of the kernel's interface of the same card, or under its packet sockets; `None` where DPDK has the card alone.
     pub carrier: Option<Mutex<Carrier>>,
+    /// Kernel's messages about the interface under its packet sockets; `None` for a device whose driver reports the link.
+    pub interface: Option<Mutex<Interface>>,
     /// Cores of the workers that receive from it, its owner first.
     pub workers: Vec<usize>,
 }

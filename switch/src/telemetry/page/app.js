@@ -168,6 +168,7 @@ const WORDS = {
   "slow-turn": "a turn of a worker took too long (us)",
   "link-down": "link down",
   "link-up": "link up (Mb/s)",
+  "device-gone": "the device is gone",
   "marking-late": "senders are paused before they are marked",
   "tx-stalled": "the device takes no frames (times of 10 ms)",
 };
