@@ -26,7 +26,7 @@ pub use finding::{Check, Diagnosis, Finding, Mend, Severity};
 pub use host::Host;
 use npcc_config::Config;
 pub use pause::rejected_ports;
-pub use running::Stalled;
+pub use running::RunningPort;
 
 /// Examines a host; checks that need a configuration are skipped without one. `drivers` are the files that the configuration's ports
 /// need.
