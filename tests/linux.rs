@@ -386,6 +386,89 @@ fn dhcp_is_is_and_ptp_reach_linux() {
     rack.end();
 }
 
+/// Script of a host that says by ARP that the address of its second argument is at the MAC address of its third, by an interface.
+const SAYS: &str = "
+import socket, sys
+interface, address, mac = sys.argv[1], socket.inet_aton(sys.argv[2]), bytes.fromhex(sys.argv[3])
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind((interface, 0))
+out.send(b'\\xff' * 6 + mac + bytes.fromhex('08060001080006040001') + mac + address + bytes(6) + address + bytes(18))
+";
+
+/// Earlier defect: a station that took another's address, or the switch's own, was noticed nowhere.
+#[test]
+fn a_neighbour_that_moves_and_an_address_with_two_owners_are_events() {
+    let _alone = alone();
+    let rack = Rack::new("moves", "");
+    rack.until("the host is known", |rack| {
+        rack.pings("dc", "10.0.1.1");
+        rack.show("neighbors --host 10.0.1.3")[0]["mac"] == "02:00:00:00:01:03"
+    });
+    let says = |rack: &Rack, address: &str, mac: &str| {
+        let mut host = python(&rack.net.space("dc"), SAYS);
+        let sent = host.args([&rack.net.link("hdc"), address, mac]).status();
+        assert!(sent.unwrap().success());
+    };
+    let logged = |rack: &Rack, text: &str| rack.lab.done(&["show", "log"]).contains(text);
+    let new = "02:de:ad:00:00:01";
+    // The kernel believes no second answer within a second.
+    rack.until("it moves", |rack| {
+        says(rack, "10.0.1.3", "02dead000001");
+        rack.show("neighbors --host 10.0.1.3")[0]["mac"] == new
+    });
+    rack.until("which is an event", |rack| {
+        logged(
+            rack,
+            "dc0: 10.0.1.3 moved from 02:00:00:00:01:03 to 02:de:ad:00:00:01",
+        )
+    });
+    let row = rack.show("neighbors --host 10.0.1.3");
+    assert!(row[0]["moves"].as_u64() >= Some(1), "{row}");
+    assert!(row[0]["age_s"].is_u64(), "{row}");
+    let shown = rack.lab.done(&["show", "neighbors"]);
+    assert!(shown.contains("MOVES"), "{shown}");
+
+    rack.until("it comes back", |rack| {
+        says(rack, "10.0.1.3", "020000000103");
+        logged(
+            rack,
+            "dc0: 10.0.1.3 has two owners, 02:de:ad:00:00:01 and 02:00:00:00:01:03",
+        )
+    });
+    says(&rack, "10.0.1.1", "02dead000001");
+    rack.until("our own address is claimed", |rack| {
+        logged(
+            rack,
+            "dc0: 10.0.1.1 has two owners, 02:00:00:00:01:01 and 02:de:ad:00:00:01",
+        )
+    });
+    rack.end();
+}
+
+/// Earlier defect: a port without its interface in Linux was down as if an operator had taken it down, and nobody was told what to do.
+#[test]
+fn a_port_whose_interface_in_linux_is_deleted_is_down_for_its_device() {
+    let _alone = alone();
+    let rack = Rack::new("deleted", "");
+    rack.until("all is up", |rack| rack.pings("dc", "10.0.2.3"));
+    rack.space.says("ip link set wan0 name uplink");
+    rack.space.says("ip link del dc0");
+    rack.until("it is down", |rack| {
+        let port = &rack.show("ports")[0];
+        port["up"] == false && port["down_reason"] == "device"
+    });
+    let ports = rack.show("ports");
+    assert_eq!(ports[1]["down_reason"], "", "one that is renamed is there");
+    let log = rack.lab.done(&["show", "log"]);
+    assert!(
+        log.contains("dc0: the interface of the port is gone from Linux"),
+        "{log}"
+    );
+    rack.lab.done(&["port", "dc0", "up"]);
+    assert_eq!(rack.show("ports")[0]["down_reason"], "device");
+    rack.end();
+}
+
 /// An LLDP daemon in a namespace; it ends when this is dropped.
 struct Lldp {
     _daemon: Running,

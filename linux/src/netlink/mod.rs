@@ -3,6 +3,7 @@
 //! [`stream`] receives the kernel's notifications, [`requests`] sends requests. [`mirror`] keeps the model equal to
 //! the kernel by both: the stream, and after message loss, or every few seconds as a proof, dumps.
 
+pub mod ages;
 pub mod ahead;
 mod compare;
 pub mod ethtool;

@@ -41,8 +41,11 @@ impl Management {
         running.catch_up(ticks, &self.links(), &mut self.targets(routes));
     }
 
-    fn reported(&self, index: usize, admin_up: bool) -> Option<LinkReport> {
-        if !admin_up {
+    fn reported(&self, index: usize, state: &LinkState) -> Option<LinkReport> {
+        if !state.has_interface {
+            return Some(LinkReport::down(DownReason::Device));
+        }
+        if !state.admin_up {
             return Some(LinkReport::down(DownReason::Admin));
         }
         let facts = self.view.ports.get(index)?;
@@ -50,11 +53,8 @@ impl Management {
             return Some(LinkReport::down(DownReason::Device));
         }
         if let Some(interface) = &facts.interface {
-            let state = interface
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .state();
-            if let Some(reason) = down_by(state) {
+            let mut interface = interface.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(reason) = down_by(interface.state()) {
                 return Some(LinkReport::down(reason));
             }
         }
@@ -76,11 +76,11 @@ impl Management {
         })
     }
 
-    fn poll_link(&self, index: usize) {
+    pub(super) fn poll_link(&self, index: usize) {
         let Some(state) = self.view.links.get(index) else {
             return;
         };
-        let Some(reported) = self.reported(index, state.admin_up) else {
+        let Some(reported) = self.reported(index, &state) else {
             return;
         };
         if !reported.up {
@@ -90,7 +90,7 @@ impl Management {
                     state.reason = reported.reason;
                 }
                 if gone {
-                    self.view.link_event(index, Kind::DeviceGone, 0);
+                    self.view.link_event(index, gone_kind(&state), 0);
                 }
                 if state.receives == state.admin_up {
                     return;
@@ -151,7 +151,7 @@ impl Management {
             (state.up, state.reason) = (reported.up, reported.reason);
         }
         if !reported.up {
-            let gone = (reported.reason == DownReason::Device).then_some((Kind::DeviceGone, 0));
+            let gone = (reported.reason == DownReason::Device).then_some((gone_kind(before), 0));
             return std::iter::once((Kind::LinkDown, 0)).chain(gone).collect();
         }
         let speeds: Vec<Speeds> = now.ports.iter().map(|port| port.speeds).collect();
@@ -185,6 +185,15 @@ fn came_up(config: &Config, speeds: &[Speeds], pfc: &[PfcState], index: usize) -
     let mbps = links.get(index).map_or(0, |link| link.0 / 1_000_000);
     let late = late.then_some((Kind::MarkingLate, 0));
     late.into_iter().chain([(Kind::LinkUp, mbps)]).collect()
+}
+
+/// Returns the kind of the event that a port is down for its device.
+const fn gone_kind(state: &LinkState) -> Kind {
+    if state.has_interface {
+        Kind::DeviceGone
+    } else {
+        Kind::InterfaceGone
+    }
 }
 
 /// Returns the reason for which an interface in this state leaves its port down.

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use npcc_cnp::responsiveness::{HostVerdict, Responsiveness};
 use npcc_pipeline::counters::PortCount;
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Mac, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::table::time;
@@ -40,6 +40,12 @@ npcc_pipeline::named! {
         LinkUp = "link-up",
         /// A port's device is gone or does not answer.
         DeviceGone = "device-gone",
+        /// A port's interface in Linux is gone.
+        InterfaceGone = "interface-gone",
+        /// A neighbour has another MAC address.
+        NeighborMoved = "neighbor-moved",
+        /// An IP address has two owners.
+        DuplicateAddress = "duplicate-address",
         /// A lossless queue is marked only after its senders are paused, at the speed with which the link came up.
         MarkingLate = "marking-late",
         /// Frames wait, and the device takes none, though its link is up and not paused.
@@ -86,6 +92,12 @@ pub struct Event {
     /// Address of the host, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<IpAddr>,
+    /// MAC address of the host before, or of the other owner of its IP address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mac_before: Option<String>,
+    /// MAC address of the host now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
     /// Number of occurrences; length in us of a slow turn; speed in Mb/s of a link that came up; trials that a host failed or passed.
     pub count: u64,
 }
@@ -134,6 +146,26 @@ impl fmt::Display for Event {
                 f,
                 "{port}: its device is gone, or does not answer: restart the switch once it is back, which opens it again"
             ),
+            Kind::InterfaceGone => write!(
+                f,
+                "{port}: the interface of the port is gone from Linux: restart the switch, which makes it again"
+            ),
+            Kind::NeighborMoved => {
+                let (before, now) = self.macs();
+                write!(
+                    f,
+                    "{port}: {} moved from {before} to {now}",
+                    self.host_text()
+                )
+            }
+            Kind::DuplicateAddress => {
+                let (before, now) = self.macs();
+                write!(
+                    f,
+                    "{port}: {} has two owners, {before} and {now}",
+                    self.host_text()
+                )
+            }
             Kind::MarkingLate => write!(
                 f,
                 "{port}: at this speed senders are paused before they are marked: lower kmax or raise buffer.pool"
@@ -168,6 +200,30 @@ impl fmt::Display for Event {
 impl Event {
     fn host_text(&self) -> String {
         self.host.map(|host| host.to_string()).unwrap_or_default()
+    }
+
+    fn macs(&self) -> (&str, &str) {
+        let [before, now] = [&self.mac_before, &self.mac];
+        (
+            before.as_deref().unwrap_or_default(),
+            now.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// Returns the event of a neighbour of a port: its MAC addresses before and now.
+    #[must_use]
+    pub fn neighbor(name: &str, kind: Kind, host: IpAddr, macs: [Mac; 2], now: Nanos) -> Event {
+        let [before, mac] = macs.map(|mac| Some(mac.to_string()));
+        Event {
+            time_us: now.0 / 1_000,
+            kind,
+            port: name.to_owned(),
+            host: Some(host),
+            mac_before: before,
+            mac,
+            count: 1,
+            ..Event::default()
+        }
     }
 
     /// Returns the event of a port whose link changed; `mbps` is its speed.

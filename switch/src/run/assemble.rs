@@ -138,6 +138,8 @@ pub(super) fn assemble<P: Probe>(
         journal: Mutex::new(Journal::kept(&saved)),
         clock,
         baselines: Mutex::default(),
+        peaks: Mutex::default(),
+        neighbor_events: Mutex::default(),
         timings: Mutex::new(Timings::new(peers.times)?),
         operators: Operators::new(running.effective().clone(), source.path.clone()),
         saved,
@@ -193,9 +195,11 @@ fn record<P: Probe>(recorder: Option<&Recorder>, workers: &mut [Worker<P>], cloc
 
 /// Collects the facts about Linux that reports show.
 fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Option<LinuxFacts> {
+    let io = io?;
     Some(LinuxFacts {
         rates: wiring::punt::rates(config),
-        stats: io?.stats(),
+        stats: io.stats(),
+        claims: io.claims(),
         kernel: kernel?.handle().clone(),
         namespace: config.linux.namespace().map(str::to_owned),
     })
@@ -274,6 +278,7 @@ fn links_of(ports: &[OpenPort], ports_pfc: Vec<PfcState>) -> Links {
         up: port.up,
         admin_up: true,
         receives: true,
+        has_interface: true,
         speeds: port.speeds,
         pfc,
         since: SystemTime::now(),

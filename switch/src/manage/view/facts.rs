@@ -14,6 +14,7 @@ use npcc_pipeline::units::{Mac, Nanos};
 
 use crate::apply::effective::EffectiveConfig;
 use crate::linux_io::LinuxStats;
+use crate::linux_io::claims::Claims;
 use crate::manage::carrier::Carrier;
 use crate::manage::pending::Pending;
 use crate::wiring;
@@ -60,6 +61,8 @@ pub struct LinuxFacts {
     pub rates: PuntRates,
     /// Counters of the thread between Linux and the workers.
     pub stats: Arc<LinuxStats>,
+    /// Claims of the switch's own addresses by others.
+    pub claims: Arc<Claims>,
     /// Handle of the thread that follows the kernel.
     pub kernel: Handle,
     /// Name of the network namespace; `None` if it is the one in which the switch was started.
