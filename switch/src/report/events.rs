@@ -150,22 +150,7 @@ impl fmt::Display for Event {
                 f,
                 "{port}: the interface of the port is gone from Linux: restart the switch, which makes it again"
             ),
-            Kind::NeighborMoved => {
-                let (before, now) = self.macs();
-                write!(
-                    f,
-                    "{port}: {} moved from {before} to {now}",
-                    self.host_text()
-                )
-            }
-            Kind::DuplicateAddress => {
-                let (before, now) = self.macs();
-                write!(
-                    f,
-                    "{port}: {} has two owners, {before} and {now}",
-                    self.host_text()
-                )
-            }
+            Kind::NeighborMoved | Kind::DuplicateAddress => self.fmt_neighbor(f),
             Kind::MarkingLate => write!(
                 f,
                 "{port}: at this speed senders are paused before they are marked: lower kmax or raise buffer.pool"
@@ -177,6 +162,22 @@ impl fmt::Display for Event {
                  device, and whether the peer pauses the whole link; restart the switch if it does not send again",
                 count.saturating_mul(10)
             ),
+            Kind::HostUnresponsive | Kind::HostMoved | Kind::HostMovedBack | Kind::HostAnswers => {
+                self.fmt_host(f)
+            }
+        }
+    }
+}
+
+impl Event {
+    fn host_text(&self) -> String {
+        self.host.map(|host| host.to_string()).unwrap_or_default()
+    }
+
+    /// Writes an event of a host that NPCC watches.
+    fn fmt_host(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.count;
+        match self.kind {
             Kind::HostUnresponsive => write!(
                 f,
                 "{}: ignores CNPs, {count} trials failed: see `show hosts`",
@@ -193,13 +194,18 @@ impl fmt::Display for Event {
                 self.host_text()
             ),
             Kind::HostAnswers => write!(f, "{}: answers CNPs again", self.host_text()),
+            _ => Ok(()),
         }
     }
-}
 
-impl Event {
-    fn host_text(&self) -> String {
-        self.host.map(|host| host.to_string()).unwrap_or_default()
+    /// Writes an event of a neighbour's MAC address.
+    fn fmt_neighbor(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (before, now) = self.macs();
+        let what = match self.kind {
+            Kind::NeighborMoved => format!("moved from {before} to {now}"),
+            _ => format!("has two owners, {before} and {now}"),
+        };
+        write!(f, "{}: {} {what}", self.port, self.host_text())
     }
 
     fn macs(&self) -> (&str, &str) {
