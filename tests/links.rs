@@ -90,13 +90,14 @@ fn hex(frame: &[u8]) -> String {
     frame.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-fn cut(lab: &Lab, space: &str) -> Seen {
+/// Cuts the second of these interfaces: takes it down and up again.
+fn cut(lab: &Lab, space: &str, interfaces: [&str; 3]) -> Seen {
     let lines: Vec<String> = (0..64).map(|flow| hex(&flow_frame(flow))).collect();
     std::fs::write(lab.path("frames.txt"), lines.join("\n")).unwrap();
     let output = Command::new("ip")
         .args(["netns", "exec", space, "/usr/bin/python3"])
         .arg(root().join("tests/peer/link_cut.py"))
-        .args(["dc0", "wan0", "wan1"])
+        .args(interfaces)
         .arg(lab.path("frames.txt"))
         .stdin(Stdio::null())
         .output()
@@ -115,7 +116,7 @@ fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
     for uplink in ["wan0", "wan1"] {
         switch.wait(uplink, true);
     }
-    let seen = cut(&switch.lab, &space);
+    let seen = cut(&switch.lab, &space, ["dc0", "wan0", "wan1"]);
     println!("{seen:?}");
     assert!(seen.flows_on_a >= 16 && seen.flows_on_b >= 16, "{seen:?}");
     // That no frame of the other way is lost: `flows_of_the_other_uplink_do_not_notice_a_cut` of the pipeline.
@@ -220,6 +221,114 @@ fn a_port_that_is_down_forwards_nothing_that_arrives_on_it() {
     switch.wait("dc0", true);
     assert_eq!(passed(), 50);
     // The account of all frames closes.
+    switch.stop();
+}
+
+/// Configuration with one prefix behind two uplinks, on packet sockets.
+const SOCKETS: &str = "version: 1
+ports:
+  - { name: dc0, device: 'net_af_packet0,iface=dc0', mac: '02:00:00:00:01:01', mtu: 1500, addresses: [10.0.1.1/24], speed: 10G }
+  - { name: wan0, device: 'net_af_packet1,iface=wan0', mac: '02:00:00:00:01:02', mtu: 1500, addresses: [10.0.12.1/24], speed: 10G }
+  - { name: wan1, device: 'net_af_packet2,iface=wan1', mac: '02:00:00:00:01:03', mtu: 1500, addresses: [10.0.13.1/24], speed: 10G }
+routes:
+  - { prefix: 10.0.2.0/24, via: [10.0.12.2, 10.0.13.2] }
+neighbors:
+  - { address: 10.0.12.2, port: wan0, mac: '02:00:00:00:02:01' }
+  - { address: 10.0.13.2, port: wan1, mac: '02:00:00:00:02:02' }
+cores: { idle: adaptive }
+qos: { profile: lossy }
+dpdk: { eal_args: [--in-memory, --no-pci], link_wait: 2s }
+buffer: { pool: 16MB }
+";
+
+/// Creates veth pairs `dc0`, `wan0` and `wan1` in a namespace, whose other ends have an `h` before the name; all are up.
+fn three_pairs(space: &str) {
+    run(&format!(
+        "ip netns exec {space} sysctl -qw net.ipv6.conf.default.disable_ipv6=1"
+    ));
+    for port in ["dc0", "wan0", "wan1"] {
+        pair(space, port);
+    }
+}
+
+fn pair(space: &str, port: &str) {
+    run(&format!(
+        "ip -n {space} link add {port} up type veth peer name h{port}"
+    ));
+    run(&format!("ip -n {space} link set h{port} up"));
+}
+
+/// Earlier defect: a port of packet sockets was "up" whatever its interface did, so that half of the flows were lost.
+#[test]
+fn a_packet_socket_whose_peer_goes_down_moves_its_flows() {
+    let _alone = alone();
+    let net = Net::of(&["sw"], &[]);
+    let space = net.space("sw");
+    three_pairs(&space);
+    let lab = Lab::inside(space.clone());
+    lab.config(SOCKETS);
+    let mut switch = Switch::start(lab);
+    for uplink in ["wan0", "wan1"] {
+        switch.wait(uplink, true);
+    }
+    // The script takes the other ends of the uplinks down and up.
+    let seen = cut(&switch.lab, &space, ["hdc0", "hwan0", "hwan1"]);
+    println!("{seen:?}");
+    assert!(seen.flows_on_a >= 16 && seen.flows_on_b >= 16, "{seen:?}");
+    assert_eq!(
+        (seen.moved, seen.stayed, seen.came_back),
+        (seen.flows_on_a, seen.flows_on_b, 64),
+        "{seen:?}"
+    );
+    let snapshot = switch.wait("wan0", true);
+    assert_eq!(snapshot.ports[1].flaps, 1);
+    // So does the interface itself.
+    run(&format!("ip -n {space} link set wan1 down"));
+    let snapshot = switch.wait("wan1", false);
+    assert_eq!(snapshot.ports[2].down_reason, "link");
+    run(&format!("ip -n {space} link set wan1 up"));
+    switch.wait("wan1", true);
+    switch.stop();
+}
+
+/// The peer of one port is down at the start. Earlier defect: with the interface of a port deleted, the port stayed "up", and stayed a black
+/// hole when the interface was back.
+#[test]
+fn a_packet_socket_whose_interface_is_deleted_is_down_for_its_device() {
+    let _alone = alone();
+    let net = Net::of(&["sw"], &[]);
+    let space = net.space("sw");
+    three_pairs(&space);
+    run(&format!("ip -n {space} link set hdc0 down"));
+    let lab = Lab::inside(space.clone());
+    lab.config(SOCKETS);
+    let mut switch = Switch::start(lab);
+    let row = switch.snapshot().ports.swap_remove(0);
+    assert_eq!(
+        (row.up, row.down_reason.as_str(), row.flaps),
+        (false, "link", 0)
+    );
+    run(&format!("ip -n {space} link del wan0"));
+    let gone = |snapshot: &Snapshot| {
+        let row = &snapshot.ports[1];
+        (!row.up && row.down_reason == "device").then_some(())
+    };
+    let awaited = || format!("wan0 is gone: {:?}", switch.snapshot().ports[1]);
+    wait::value(wait::LONG, awaited, || gone(&switch.snapshot()));
+    pair(&space, "wan0");
+    // The workers sleep as before, though the socket has an error.
+    switch.forwards();
+    let snapshot = switch.snapshot();
+    assert_eq!(
+        gone(&snapshot),
+        Some(()),
+        "the new interface is not the port's"
+    );
+    let events = snapshot.events.iter().filter(|event| event.port == "wan0");
+    let said: Vec<String> = events.map(ToString::to_string).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].ends_with("wan0: link down"), "{said:?}");
+    assert!(said[1].contains("restart the switch"), "{said:?}");
     switch.stop();
 }
 

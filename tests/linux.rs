@@ -1,7 +1,10 @@
 //! A switch with Linux integrated, between hosts of the kernel whose addresses are not configured: ARP, neighbour discovery, ping, carrier and
 //! admin state in both directions, a reload, and the output of `show`.
 
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::common::net::{Net, Space, python, run};
@@ -304,6 +307,165 @@ fn a_next_hop_that_answers_stays_and_a_silent_change_of_its_mac_address_is_follo
         hop(&rack) == forwards("02:00:00:00:02:99")
     });
     println!("followed within {took:?}");
+    rack.end();
+}
+
+/// Script in Linux's namespace that prints a line for each kind of frame that comes by `dc0`: DHCP by a socket as a relay has it, IS-IS and PTP.
+const LISTENS: &str = "
+import select, socket
+relay = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+relay.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'dc0')
+relay.bind(('0.0.0.0', 67))
+clock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+clock.bind(('0.0.0.0', 319))
+clock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton('224.0.1.129') + socket.inet_aton('10.0.1.1'))
+frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+frames.bind(('dc0', 0))
+names = {relay: 'DHCP', clock: 'PTP over UDP'}
+while True:
+    for one in select.select([relay, clock, frames], [], [])[0]:
+        data, address = one.recvfrom(2048)
+        if one in names:
+            print(names[one], flush=True)
+        elif address[2] != socket.PACKET_OUTGOING:
+            kind = {b'\\x88\\xf7': 'PTP', b'\\x00\\x2e': 'IS-IS'}.get(data[12:14])
+            kind and print(kind, flush=True)
+";
+
+/// Script of a host that sends one frame of each kind by the interface of its argument.
+const SPEAKS: &str = "
+import socket, struct, sys
+def checksum(header):
+    total = sum(struct.unpack('!10H', header))
+    total = (total & 0xffff) + (total >> 16)
+    return (~(total + (total >> 16))) & 0xffff
+def udp(src, dst, ports):
+    header = struct.pack('!BBHHHBBH4s4s', 0x45, 0, 48, 0, 0, 64, 17, 0, socket.inet_aton(src), socket.inet_aton(dst))
+    header = header[:10] + struct.pack('!H', checksum(header)) + header[12:]
+    return b'\\x08\\x00' + header + struct.pack('!HHHH', *ports, 28, 0) + bytes(20)
+def frame(to, rest):
+    return bytes.fromhex(to + '020000000103') + rest + bytes(max(0, 48 - len(rest)))
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind((sys.argv[1], 0))
+out.send(frame('ffffffffffff', udp('0.0.0.0', '255.255.255.255', (68, 67))))
+out.send(frame('01005e000181', udp('10.0.1.3', '224.0.1.129', (319, 319))))
+out.send(frame('011b19000000', b'\\x88\\xf7' + bytes(44)))
+out.send(frame('0180c2000015', b'\\x00\\x2e' + b'\\xfe\\xfe\\x03\\x83' + bytes(42)))
+";
+
+/// Earlier defect: DHCP of hosts was dropped as `martian`, IS-IS and PTP as `not_ip`, so that no relay, isisd or ptp4l could run beside the
+/// switch.
+#[test]
+fn dhcp_is_is_and_ptp_reach_linux() {
+    let _alone = alone();
+    let rack = Rack::new("guests", "");
+    rack.until("the addresses are there", |rack| {
+        rack.space
+            .says("ip -4 address show dc0")
+            .contains("10.0.1.1")
+    });
+    let mut listener = python(&rack.space.0, LISTENS);
+    let mut listener = listener.stdout(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(listener.stdout.take().unwrap());
+    let listener = Running::of(listener);
+    let heard = Arc::new(Mutex::new(BTreeSet::new()));
+    let hears = Arc::clone(&heard);
+    let reader = std::thread::spawn(move || {
+        let lines = said.lines().map_while(Result::ok);
+        lines.for_each(|line| hears.lock().unwrap().extend([line]));
+    });
+    let expected = ["DHCP", "IS-IS", "PTP", "PTP over UDP"].map(str::to_owned);
+    rack.until("all have come", |rack| {
+        let mut host = python(&rack.net.space("dc"), SPEAKS);
+        let sent = host.arg(rack.net.link("hdc")).status().unwrap();
+        assert!(sent.success());
+        *heard.lock().unwrap() == BTreeSet::from(expected.clone())
+    });
+    drop(listener);
+    reader.join().unwrap();
+    rack.end();
+}
+
+/// Script of a host that says by ARP that the address of its second argument is at the MAC address of its third, by an interface.
+const SAYS: &str = "
+import socket, sys
+interface, address, mac = sys.argv[1], socket.inet_aton(sys.argv[2]), bytes.fromhex(sys.argv[3])
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind((interface, 0))
+out.send(b'\\xff' * 6 + mac + bytes.fromhex('08060001080006040001') + mac + address + bytes(6) + address + bytes(18))
+";
+
+/// Earlier defect: a station that took another's address, or the switch's own, was noticed nowhere.
+#[test]
+fn a_neighbour_that_moves_and_an_address_with_two_owners_are_events() {
+    let _alone = alone();
+    let rack = Rack::new("moves", "");
+    rack.until("the host is known", |rack| {
+        rack.pings("dc", "10.0.1.1");
+        rack.show("neighbors --host 10.0.1.3")[0]["mac"] == "02:00:00:00:01:03"
+    });
+    let says = |rack: &Rack, address: &str, mac: &str| {
+        let mut host = python(&rack.net.space("dc"), SAYS);
+        let sent = host.args([&rack.net.link("hdc"), address, mac]).status();
+        assert!(sent.unwrap().success());
+    };
+    let logged = |rack: &Rack, text: &str| rack.lab.done(&["show", "log"]).contains(text);
+    let new = "02:de:ad:00:00:01";
+    // The kernel believes no second answer within a second.
+    rack.until("it moves", |rack| {
+        says(rack, "10.0.1.3", "02dead000001");
+        rack.show("neighbors --host 10.0.1.3")[0]["mac"] == new
+    });
+    rack.until("which is an event", |rack| {
+        logged(
+            rack,
+            "dc0: 10.0.1.3 moved from 02:00:00:00:01:03 to 02:de:ad:00:00:01",
+        )
+    });
+    let row = rack.show("neighbors --host 10.0.1.3");
+    assert!(row[0]["moves"].as_u64() >= Some(1), "{row}");
+    assert!(row[0]["age_s"].is_u64(), "{row}");
+    let shown = rack.lab.done(&["show", "neighbors"]);
+    assert!(shown.contains("MOVES"), "{shown}");
+
+    rack.until("it comes back", |rack| {
+        says(rack, "10.0.1.3", "020000000103");
+        logged(
+            rack,
+            "dc0: 10.0.1.3 has two owners, 02:de:ad:00:00:01 and 02:00:00:00:01:03",
+        )
+    });
+    says(&rack, "10.0.1.1", "02dead000001");
+    rack.until("our own address is claimed", |rack| {
+        logged(
+            rack,
+            "dc0: 10.0.1.1 has two owners, 02:00:00:00:01:01 and 02:de:ad:00:00:01",
+        )
+    });
+    rack.end();
+}
+
+/// Earlier defect: a port without its interface in Linux was down as if an operator had taken it down, and nobody was told what to do.
+#[test]
+fn a_port_whose_interface_in_linux_is_deleted_is_down_for_its_device() {
+    let _alone = alone();
+    let rack = Rack::new("deleted", "");
+    rack.until("all is up", |rack| rack.pings("dc", "10.0.2.3"));
+    rack.space.says("ip link set wan0 name uplink");
+    rack.space.says("ip link del dc0");
+    rack.until("it is down", |rack| {
+        let port = &rack.show("ports")[0];
+        port["up"] == false && port["down_reason"] == "device"
+    });
+    let ports = rack.show("ports");
+    assert_eq!(ports[1]["down_reason"], "", "one that is renamed is there");
+    let log = rack.lab.done(&["show", "log"]);
+    assert!(
+        log.contains("dc0: the interface of the port is gone from Linux"),
+        "{log}"
+    );
+    rack.lab.done(&["port", "dc0", "up"]);
+    assert_eq!(rack.show("ports")[0]["down_reason"], "device");
     rack.end();
 }
 

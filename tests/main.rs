@@ -42,6 +42,7 @@ mod management;
 mod metrics;
 mod namespaces;
 mod operator;
+mod packet_sockets;
 mod page;
 mod pfc_live;
 mod pktgen;

@@ -105,6 +105,8 @@ npcc_config::named! {
         SocketRights = "socket-rights",
         /// A running switch's devices took the frames that waited for them.
         TransmitStalled = "transmit-stalled",
+        /// A running switch's drivers cut no frames.
+        FramesCut = "frames-cut",
     }
 }
 

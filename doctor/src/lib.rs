@@ -27,7 +27,7 @@ pub use host::Host;
 pub use hugepages::nodes;
 use npcc_config::Config;
 pub use pause::rejected_ports;
-pub use running::Stalled;
+pub use running::RunningPort;
 
 /// Examines a host; checks that need a configuration are skipped without one. `drivers` are the files that the configuration's ports
 /// need.

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
 use npcc_config::Config;
-use npcc_doctor::{Check, Diagnosis, DriverFile, Host, Mend, Severity, Stalled, examine};
+use npcc_doctor::{Check, Diagnosis, DriverFile, Host, Mend, RunningPort, Severity, examine};
 use tempfile::TempDir;
 
 const CONFIG: &str = "version: 1
@@ -47,8 +47,8 @@ struct Tree {
     /// File handles that must live as long as the host.
     held: Vec<fs::File>,
     listeners: Vec<UnixListener>,
-    /// Ports of the running switch whose devices stalled.
-    stalled: Vec<Stalled>,
+    /// Ports of the running switch.
+    running: Vec<RunningPort>,
 }
 
 impl Tree {
@@ -112,7 +112,7 @@ impl Tree {
                 _ => None,
             });
         }
-        examine(&host, Some(&self.config()), &drivers).with_running(&self.stalled)
+        examine(&host, Some(&self.config()), &drivers).with_running(&self.running)
     }
 
     /// Makes the card of port dc0 a ConnectX that the kernel shares, with the interface eth7 as it should be.
@@ -150,7 +150,7 @@ impl Tree {
             config: CONFIG.to_owned(),
             held: Vec::new(),
             listeners: Vec::new(),
-            stalled: Vec::new(),
+            running: Vec::new(),
         };
         tree.file(
             "proc/self/mounts",
@@ -358,6 +358,7 @@ fn break_it(check: Check, tree: &mut Tree) {
 }
 
 /// Changes interfaces, addresses or sockets so that exactly this finding appears.
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn break_system(check: Check, tree: &mut Tree) {
     match check {
         Check::InterfaceMissing => tree.remove("sys/class/net/eth1"),
@@ -429,9 +430,15 @@ fn break_system(check: Check, tree: &mut Tree) {
             );
         }
         Check::SocketRights => tree.listening("/run/npcc-switch.sock"),
-        Check::TransmitStalled => tree.stalled.push(Stalled {
+        Check::TransmitStalled => tree.running.push(RunningPort {
             port: "wan0".to_owned(),
-            ms: 30,
+            stalled_ms: 30,
+            cut: 0,
+        }),
+        Check::FramesCut => tree.running.push(RunningPort {
+            port: "dc0".to_owned(),
+            stalled_ms: 0,
+            cut: 3,
         }),
         other => panic!("nothing breaks {other:?}"),
     }

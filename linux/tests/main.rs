@@ -16,6 +16,7 @@ mod common;
 mod decoding;
 mod dumps;
 mod effects;
+mod interface;
 mod live;
 mod losses;
 mod multipath;

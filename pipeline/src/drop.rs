@@ -61,9 +61,12 @@ crate::punt_classes! { reasons {
     Malformed IpHeader = "ip_header",
     /// The IP length exceeds the frame.
     Malformed IpTruncated = "ip_truncated",
+    /// Longer than the port's MTU, and without its end, which the ring of the driver cut off: a larger MTU at the sender, or IPv4
+    /// fragments that the kernel reassembled under a packet socket.
+    Malformed DriverTruncated = "driver_truncated",
     /// The IPv4 header checksum is wrong.
     Malformed IpChecksum = "ip_checksum",
-    /// Source or destination address that must not be routed: loopback, multicast, link-local, unspecified.
+    /// Source or destination address that must not be routed: loopback, link-local, reserved, a group or nobody as a source.
     Malformed Martian = "martian",
     /// TTL or hop limit would reach zero.
     Other TtlExpired = "ttl_expired",

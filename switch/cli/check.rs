@@ -4,10 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use npcc_appliance::report::qos;
-use npcc_config::Sizing;
+use npcc_config::resolved::Port;
+use npcc_config::{Config, Sizing};
 use npcc_doctor::{Host, nodes, rejected_ports};
 
 use super::{CONFIG, Failure, load, say};
+
+/// Bytes of a ring frame in front of an Ethernet frame: the kernel's header, its alignment, and an address (`TPACKET_V2`).
+const RING_HEADER: u64 = 66;
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
@@ -29,8 +33,26 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let maps = qos::effective(&config, &[]).maps();
     let maps: String = maps.lines().map(|line| format!("  {line}\n")).collect();
     say(&format!(
-        "{}\n{maps}\n{}: fine\n",
+        "{}\n{maps}\n{}{}: fine\n",
         Sizing::of(&config).on_nodes(nodes(&host, &config).len()),
+        packet_sockets(&config),
         args.config.display()
     ))
+}
+
+/// Returns what a packet socket does to frames before the switch has them; empty where no port has one.
+fn packet_sockets(config: &Config) -> String {
+    let longest = |port: &Port| {
+        let room = port.device.ring_frame()?.saturating_sub(RING_HEADER);
+        Some(format!("{} {room}", port.name))
+    };
+    let longest: Vec<String> = config.ports.iter().filter_map(longest).collect();
+    if longest.is_empty() {
+        return String::new();
+    }
+    format!(
+        "note: under net_af_packet the kernel reassembles IPv4 fragments, and the ring cuts longer frames (driver_truncated) than these bytes: \
+         {}\n",
+        longest.join(", ")
+    )
 }

@@ -11,8 +11,9 @@ use npcc_appliance::report::events::{Event, Kind};
 use npcc_appliance::report::model;
 use npcc_config::Config;
 use npcc_config::resolved::{self, Port};
-use npcc_doctor::{Diagnosis, DriverFile, Host, Stalled, examine};
+use npcc_doctor::{Diagnosis, DriverFile, Host, RunningPort, examine};
 use npcc_dpdk::{Device, Plugin};
+use npcc_pipeline::drop::DropReason;
 
 use super::{CONFIG, Failure, load, say};
 
@@ -44,21 +45,22 @@ pub(super) fn diagnosis(config: Option<PathBuf>, host: &Host) -> Result<Diagnosi
         .map(|config| drivers(config, host))
         .unwrap_or_default();
     let socket = config.map_or(DEFAULT_SOCKET, |config| &config.telemetry.socket);
-    Ok(examine(host, config, &drivers).with_running(&stalled(host, Path::new(socket))))
+    Ok(examine(host, config, &drivers).with_running(&running(host, Path::new(socket))))
 }
 
-/// Returns the ports of the switch that runs on this host, and for how long each device took none of the frames that waited, by the
-/// switch's latest events: counters go on over restarts. A switch that does not answer has none.
-fn stalled(host: &Host, socket: &Path) -> Vec<Stalled> {
+/// Returns the ports of the switch that runs on this host. Stalls are those of its latest events, as counters go on over restarts. A switch
+/// that does not answer has no ports.
+fn running(host: &Host, socket: &Path) -> Vec<RunningPort> {
     if *host != Host::this() {
         return Vec::new();
     }
     let Ok(Reply::Snapshot(now)) = client::ask(socket, &Request::Snapshot) else {
         return Vec::new();
     };
-    let of = |port: &model::Port| Stalled {
+    let of = |port: &model::Port| RunningPort {
         port: port.name.clone(),
-        ms: 10 * stalls(&now.events, &port.name),
+        stalled_ms: 10 * stalls(&now.events, &port.name),
+        cut: port.counts.drops[DropReason::DriverTruncated.index()],
     };
     now.ports.iter().map(of).collect()
 }

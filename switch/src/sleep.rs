@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::SocketError;
 use npcc_dpdk::RxInterrupt;
 use npcc_pipeline::units::Nanos;
 
@@ -134,9 +136,26 @@ impl Sleeper {
     fn sleep(&self) -> bool {
         let mut events = [EpollEvent::empty(); 1];
         // A signal wakes too; the effect of its handler is found by the next turn.
-        self.epoll
+        let woken = self
+            .epoll
             .wait(&mut events, LONGEST)
-            .is_ok_and(|woken| woken > 0)
+            .is_ok_and(|woken| woken > 0);
+        let [event] = events;
+        if woken && event.events().contains(EpollFlags::EPOLLERR) {
+            self.take_errors();
+            return false;
+        }
+        woken
+    }
+
+    /// Takes the errors that wait on the packet sockets, which would end every sleep at once: a socket has one as soon as the interface
+    /// under it goes down or away, and keeps it.
+    #[cold]
+    fn take_errors(&self) {
+        for interrupt in &self.interrupts {
+            // Other descriptors have no such option.
+            let _ = getsockopt(interrupt, SocketError);
+        }
     }
 
     fn disarm(&self) {
@@ -298,6 +317,11 @@ impl ControlSleeper {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
+    use nix::sys::socket::{self, AddressFamily, SockFlag, SockProtocol, SockType};
+    use npcc_dpdk::PacketSockets;
+
     use super::*;
 
     fn worker(wakers: &Arc<Wakers>, me: usize, other: &Arc<WorkerStats>) -> WorkerSleeper {
@@ -352,6 +376,39 @@ mod tests {
         assert_eq!(only.moved(Nanos(1_000_000)), Rest::Found);
         assert!(!wakers.workers_armed());
         assert_eq!(only.idle(Nanos(1_000_001), || true), Rest::None);
+    }
+
+    /// Earlier defect: half a core was spent on the packet socket of an interface that was gone, which woke its worker at once, for ever.
+    #[test]
+    fn an_error_that_waits_on_a_packet_socket_ends_one_sleep_and_no_more() {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("root");
+        let before = PacketSockets::now();
+        let every = Some(SockProtocol::EthAll);
+        let socket = socket::socket(
+            AddressFamily::Packet,
+            SockType::Raw,
+            SockFlag::empty(),
+            every,
+        );
+        let socket = socket.unwrap();
+        // The loopback of a new namespace is down, so that the socket has an error from the start.
+        let addresses = nix::ifaddrs::getifaddrs().unwrap();
+        let loopback = addresses
+            .filter_map(|one| one.address?.as_link_addr().copied())
+            .next();
+        socket::bind(socket.as_raw_fd(), &loopback.unwrap()).unwrap();
+
+        let interrupts = before.opened_since().into_iter().map(Arc::new).collect();
+        let sleeper = Sleeper::new(Wakers::new(1).unwrap(), 0, interrupts).unwrap();
+        let ready = || {
+            sleeper
+                .epoll
+                .wait(&mut [EpollEvent::empty(); 1], 0u8)
+                .unwrap()
+        };
+        assert_eq!((sleeper.interrupts.len(), ready()), (1, 1));
+        assert!(!sleeper.sleep(), "no frame has come");
+        assert_eq!(ready(), 0);
     }
 
     #[test]

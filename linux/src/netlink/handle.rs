@@ -5,11 +5,13 @@ use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::units::{PortId, RefusedMac};
 
+use super::ages::Move;
 use super::report::{Counts, Report};
 use super::wants::{RefusedByLinux, Wanted};
 use crate::fib::{Member, Refused};
@@ -25,6 +27,10 @@ pub enum Notice {
     Admin(PortId, bool),
     /// Local addresses of a port's VLANs changed in Linux; those of the configuration come first, in its order.
     Addresses(PortId, Vec<(u16, Vec<IpAddr>)>),
+    /// The interface of a port, or of one of its VLANs, is gone from Linux.
+    Gone(PortId, u16),
+    /// A neighbour behind a port has another MAC address.
+    Moved(PortId, Move),
     /// The kernel's state was dumped and compared.
     Compared(Report),
     /// The switch had no capacity.
@@ -72,6 +78,10 @@ pub struct NeighborRow {
     pub place: Place,
     /// Reason why no frame is sent to its MAC address.
     pub refused: Option<RefusedMac>,
+    /// Time for which it has, or had, its MAC address; `None` if it never had one.
+    pub age: Option<Duration>,
+    /// Number of times that its MAC address changed.
+    pub moves: u32,
 }
 
 /// Returns the installed state of all prefixes, in their order.

@@ -1,11 +1,13 @@
 //! Mirror: keeps the model equal to the kernel, and the switch equal to the model.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use npcc_pipeline::counters::Counter;
 
+use super::ages::Age;
 use super::ahead::Ahead;
 use super::compare::Comparing;
 use super::recover::{EXAMPLES, recover};
@@ -73,6 +75,12 @@ impl Mirror {
     #[must_use]
     pub const fn differ(&self) -> &Differ {
         &self.state.differ
+    }
+
+    /// Returns the age of a neighbour's MAC address; `None` if it never had one.
+    #[must_use]
+    pub fn age(&self, link: u32, address: IpAddr) -> Option<Age> {
+        self.state.ages.of((link, address))
     }
 
     /// Counts since the start.

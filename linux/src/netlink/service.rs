@@ -1,6 +1,6 @@
 //! Netlink thread: processes the stream and requests of other threads, and compares with the kernel every few seconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -56,6 +56,8 @@ pub struct Service<F, N> {
     admin: BTreeMap<PortId, bool>,
     /// Local addresses on the VLANs of each port, as last reported.
     addresses: BTreeMap<PortId, Vec<(u16, Vec<IpAddr>)>>,
+    /// Port and VLAN of each interface that was there, by its index.
+    places: BTreeMap<u32, (PortId, u16)>,
     /// Time of the next periodic comparison.
     due: Instant,
     /// End of the last dump, and the processor time that it took.
@@ -99,6 +101,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             status,
             admin: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            places: BTreeMap::new(),
             due: Instant::now(),
             last: (Instant::now(), Duration::ZERO),
             wanted: Some(Reason::Start),
@@ -234,6 +237,11 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                 }
             }
         }
+        for one in turn.moves {
+            if let Some(place) = self.mirror.differ().ports().place(one.link) {
+                (self.notice)(Notice::Moved(place.port, one));
+            }
+        }
         if turn.links_changed {
             self.links_changed();
         }
@@ -268,7 +276,26 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             }
         }
         self.admin = now;
+        self.tell_gone();
         self.tell_addresses();
+    }
+
+    /// Gives notice of interfaces that were deleted or moved away; one that was renamed is still there.
+    fn tell_gone(&mut self) {
+        let (links, ports) = (self.mirror.model().links(), self.mirror.differ().ports());
+        let there: BTreeSet<u32> = links.iter().map(|link| link.index).collect();
+        let (notice, places) = (&mut self.notice, &mut self.places);
+        places.retain(|index, (port, vlan)| {
+            let stays = there.contains(index);
+            if !stays {
+                notice(Notice::Gone(*port, *vlan));
+            }
+            stays
+        });
+        let placed = links
+            .iter()
+            .filter_map(|link| Some((link.index, ports.place(link.index)?)));
+        places.extend(placed.map(|(index, place)| (index, (place.port, place.vlan))));
     }
 
     fn tell_addresses(&mut self) {
@@ -322,8 +349,12 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                 Ok(Command::Neighbors(answer)) => {
                     let all = self.mirror.model().neighbors().iter();
                     let ports = self.mirror.differ().ports();
+                    let now = Instant::now();
                     let ours = all.filter_map(|one| {
+                        let age = self.mirror.age(one.link, one.address);
                         Some(NeighborRow {
+                            age: age.map(|age| now.saturating_duration_since(age.since)),
+                            moves: age.map_or(0, |age| age.moves),
                             neighbor: *one,
                             place: ports.place(one.link)?,
                             refused: ports.refused_mac(one),

@@ -1,11 +1,13 @@
 //! State of the mirror: the model, the state installed in the switch, and counts.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::route::prefix::Family;
 
 use crate::fib::Fib;
+use crate::table::changes::Changes;
 use crate::table::model::Model;
 use crate::wanted::differ::{Differ, Done};
 use crate::wire::event::{Event, event};
@@ -13,6 +15,7 @@ use crate::wire::message::{OVERRUN, messages};
 use crate::wire::request::Dump;
 use crate::wire::unread::Unread;
 
+use super::ages::{Ages, Move};
 use super::report::{Counts, Reason};
 
 /// Model, state installed in the switch, and counts.
@@ -21,6 +24,8 @@ pub(super) struct State {
     pub(super) model: Model,
     pub(super) differ: Differ,
     pub(super) counts: Counts,
+    /// MAC addresses of the neighbours over time.
+    pub(super) ages: Ages,
     /// Number of the model's doubts that were acted on.
     pub(super) doubts: u64,
     /// True if messages were lost, and no dump has made up for them yet.
@@ -34,6 +39,8 @@ pub(super) struct State {
 pub struct Turn {
     /// Changes passed to the switch.
     pub done: Done,
+    /// Neighbours whose MAC address changed.
+    pub moves: Vec<Move>,
     /// True if links or local addresses on them changed.
     pub links_changed: bool,
     /// Reason for a dump of everything, if one is needed.
@@ -49,6 +56,7 @@ impl State {
             model,
             differ,
             counts: Counts::default(),
+            ages: Ages::default(),
             doubts: 0,
             lost: false,
             turns: Arc::default(),
@@ -59,6 +67,7 @@ impl State {
     pub(super) fn give(&mut self, fib: &mut dyn Fib, turn: &mut Turn) {
         let changes = self.model.take_changes();
         turn.links_changed |= changes.addresses || !changes.links.is_empty();
+        self.age(&changes, turn);
         let done = self.differ.sync(&self.model, changes, fib);
         self.note(done, turn);
     }
@@ -67,9 +76,21 @@ impl State {
     pub(super) fn give_again(&mut self, fib: &mut dyn Fib, turn: &mut Turn) {
         let mut changes = self.model.take_changes();
         turn.links_changed |= changes.addresses || !changes.links.is_empty();
+        self.age(&changes, turn);
         self.differ.retry(&mut changes);
         let done = self.differ.sync(&self.model, changes, fib);
         self.note(done, turn);
+    }
+
+    /// Takes in the MAC addresses that changed.
+    fn age(&mut self, changes: &Changes, turn: &mut Turn) {
+        let now = Instant::now();
+        for (link, address) in &changes.neighbors {
+            let known = self.model.neighbors().get(*link, *address);
+            let mac = known.and_then(|one| one.mac);
+            turn.moves
+                .extend(self.ages.take_in((*link, *address), mac, now));
+        }
     }
 
     fn note(&mut self, done: Done, turn: &mut Turn) {

@@ -9,8 +9,10 @@ use nix::errno::Errno;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBufForce;
 
+/// `RTNLGRP_LINK`.
+const LINKS: u32 = 1;
 /// `RTNLGRP_LINK`, `NEIGH`, `IPV4_IFADDR`, `IPV4_ROUTE`, `IPV6_IFADDR`, `IPV6_ROUTE`, `NEXTHOP`.
-const GROUPS: [u32; 7] = [1, 3, 5, 7, 9, 11, 32];
+const GROUPS: [u32; 7] = [LINKS, 3, 5, 7, 9, 11, 32];
 /// Size of the largest datagram, in octets: the kernel's are of 32 KiB at most.
 const DATAGRAM: usize = 1 << 16;
 /// `MSG_DONTWAIT`.
@@ -46,12 +48,25 @@ impl Stream {
     /// # Errors
     /// The socket cannot be created, or the privilege for a receive buffer of that size is missing.
     pub fn open(receive_buffer: usize) -> io::Result<Stream> {
+        let stream = Stream::of(&GROUPS)?;
+        setsockopt(&stream.socket, RcvBufForce, &receive_buffer)?;
+        Ok(stream)
+    }
+
+    /// Joins the group of link messages only, in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// The socket cannot be created.
+    pub fn of_links() -> io::Result<Stream> {
+        Stream::of(&[LINKS])
+    }
+
+    fn of(groups: &[u32]) -> io::Result<Stream> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
-        setsockopt(&socket, RcvBufForce, &receive_buffer)?;
         socket.set_non_blocking(true)?;
-        for group in GROUPS {
-            socket.add_membership(group)?;
+        for group in groups {
+            socket.add_membership(*group)?;
         }
         Ok(Stream {
             socket,

@@ -146,6 +146,14 @@ pub fn dump(what: Dump) -> Request {
     Request::of(DUMP, &message)
 }
 
+/// Builds the request for one link, by its index.
+#[must_use]
+pub fn link(index: u32) -> Request {
+    let mut link = LinkMessage::default();
+    link.header.index = index;
+    Request::of(ASK, &Message::GetLink(link))
+}
+
 /// Link settings to change; `None` leaves a setting unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkSettings<'a> {

@@ -7,10 +7,17 @@ use super::punted_rig::*;
 use super::*;
 use crate::punt::PuntClass;
 
+/// Beginning of an IS-IS hello: LLC header, and the discriminator of the protocol.
+const IS_IS: [u8; 60] = {
+    let mut hello = [0; 60];
+    (hello[0], hello[1], hello[2], hello[3]) = (0xfe, 0xfe, 3, 0x83);
+    hello
+};
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn each_frame_for_linux_has_its_class() {
-    use PuntClass::{ArpNd, Bfd, Lldp, Routing, ToUs};
+    use PuntClass::{ArpNd, Bfd, Dhcp, Lldp, Ptp, Routing, ToUs};
     let us = mac(0);
     let v6 = |src, dst, kind, ttl| packet((src, dst), (58, ttl), &[], &[kind; 24]);
     let to_us = |ports: Vec<u8>, protocol, ttl| {
@@ -115,6 +122,79 @@ fn each_frame_for_linux_has_its_class() {
                 ),
             ),
             Bfd,
+        ),
+        (
+            "IS-IS of level 1",
+            ethernet(Mac([1, 0x80, 0xc2, 0, 0, 0x14]), &[], 1497, &IS_IS),
+            Routing,
+        ),
+        (
+            "IS-IS between two",
+            ethernet(Mac([9, 0, 0x2b, 0, 0, 5]), &[], 0x8870, &IS_IS),
+            Routing,
+        ),
+        (
+            "DHCP of a host without an address",
+            ip(
+                ALL_HOSTS,
+                &packet(
+                    ("0.0.0.0", "255.255.255.255"),
+                    (17, 64),
+                    &[],
+                    &ports(68, 67),
+                ),
+            ),
+            Dhcp,
+        ),
+        (
+            "DHCP to all hosts",
+            ip(
+                ALL_HOSTS,
+                &packet(
+                    ("10.0.1.3", "255.255.255.255"),
+                    (17, 64),
+                    &[],
+                    &ports(67, 68),
+                ),
+            ),
+            Dhcp,
+        ),
+        ("DHCP to a relay", to_us(ports(67, 67), 17, 64), Dhcp),
+        (
+            "DHCPv6",
+            ip(
+                NODES,
+                &packet(("fe80::9", "ff02::1:2"), (17, 1), &[], &ports(546, 547)),
+            ),
+            Dhcp,
+        ),
+        (
+            "PTP over UDP",
+            to_group("224.0.1.129", 17, ports(319, 319)),
+            Ptp,
+        ),
+        (
+            "PTP between neighbours",
+            to_group("224.0.0.107", 17, ports(319, 319)),
+            Ptp,
+        ),
+        (
+            "PTP over UDP and IPv6",
+            ip(
+                NODES,
+                &packet(("fe80::9", "ff0e::181"), (17, 1), &[], &ports(320, 320)),
+            ),
+            Ptp,
+        ),
+        (
+            "PTP over Ethernet",
+            ethernet(Mac([1, 0x1b, 0x19, 0, 0, 0]), &[], 0x88f7, &[2; 44]),
+            Ptp,
+        ),
+        (
+            "PTP of the link",
+            ethernet(Mac([1, 0x80, 0xc2, 0, 0, 0x0e]), &[], 0x88f7, &[2; 54]),
+            Ptp,
         ),
         ("BGP to us", to_us(ports(40_000, 179), 6, 1), Routing),
         (
@@ -299,7 +379,33 @@ fn what_linux_could_forward_is_not_given() {
                 OSPF_MAC,
                 &packet(("10.0.1.3", "239.1.1.1"), (17, 64), &[], &ports(1, 2)),
             ),
+            "multicast",
+        ),
+        (
+            "DHCP of loopback",
+            ip(
+                ALL_HOSTS,
+                &packet(
+                    ("127.0.0.1", "255.255.255.255"),
+                    (17, 64),
+                    &[],
+                    &ports(68, 67),
+                ),
+            ),
             "martian",
+        ),
+        (
+            "another protocol in PTP's group",
+            ip(
+                OSPF_MAC,
+                &packet(("10.0.1.3", "224.0.1.129"), (17, 64), &[], &ports(1, 2)),
+            ),
+            "multicast",
+        ),
+        (
+            "spanning tree",
+            ethernet(Mac([1, 0x80, 0xc2, 0, 0, 0]), &[], 38, &[0x42; 46]),
+            "not_ip",
         ),
         (
             "broadcast",
@@ -309,10 +415,10 @@ fn what_linux_could_forward_is_not_given() {
                     ("0.0.0.0", "255.255.255.255"),
                     (17, 64),
                     &[],
-                    &ports(68, 67),
+                    &ports(68, 69),
                 ),
             ),
-            "martian",
+            "multicast",
         ),
         (
             "one host by broadcast",
@@ -336,7 +442,7 @@ fn what_linux_could_forward_is_not_given() {
                 NODES,
                 &packet(("fe80::9", "ff05::2"), (58, 64), &[], &[128; 24]),
             ),
-            "martian",
+            "multicast",
         ),
         (
             "from loopback",

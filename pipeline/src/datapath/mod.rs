@@ -384,7 +384,11 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 #[cold]
 fn of_chain<B: FrameBuf>(reason: DropReason, buf: &B) -> DropReason {
     match reason {
-        DropReason::Runt | DropReason::IpTruncated if buf.is_chain() => DropReason::MultiSegment,
+        DropReason::Runt | DropReason::IpTruncated | DropReason::DriverTruncated
+            if buf.is_chain() =>
+        {
+            DropReason::MultiSegment
+        }
         _ => reason,
     }
 }

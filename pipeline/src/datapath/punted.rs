@@ -141,9 +141,10 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let PuntCandidate { buf, reason } = candidate;
         let bytes = buf.data().len() as u64;
         let decision = match reason {
-            DropReason::NotIp | DropReason::Martian | DropReason::LocalUnserved => {
-                self.punt_one(punt, (port, buf.data()), reason, now)
-            }
+            DropReason::NotIp
+            | DropReason::Multicast
+            | DropReason::Martian
+            | DropReason::LocalUnserved => self.punt_one(punt, (port, buf.data()), reason, now),
             DropReason::NoNeighbor => {
                 if let Some(ask) = self.ask_about(buf.data()) {
                     punt.ask(ask, now, counters);

@@ -8,7 +8,7 @@ use crate::punt::{PuntClass, PuntRates};
 
 /// Default rates of the configuration.
 const RATES: PuntRates = PuntRates {
-    classes: [20_000, 20_000, 500, 5_000, 5_000],
+    classes: [20_000, 20_000, 500, 2_000, 5_000, 1_000, 5_000],
     asks: 1_000,
     icmp_errors: 1_000,
 };
@@ -36,16 +36,20 @@ fn of_class(class: PuntClass, port: PortId, host: u16) -> Vec<u8> {
         PuntClass::Routing => to_us(6, 1, &ports(40_000, 179)),
         PuntClass::Lldp => by_mac(LLDP_MAC, 0x88cc, &[2; 200]),
         PuntClass::ArpNd => by_mac(ALL_HOSTS, 0x0806, &[1; 28]),
+        PuntClass::Ptp => to_us(17, 64, &ports(319, 319)),
+        PuntClass::Dhcp => to_us(17, 64, &ports(67, 67)),
         PuntClass::ToUs => to_us(1, 64, &[8; 64]),
     }
 }
 
-/// Frames a second of an honest neighbour: BFD three times in 300 ms, a BGP session that fills a table, LLDP, ARP, pings.
+/// Frames a second of an honest neighbour: BFD three times in 300 ms, a BGP session that fills a table, LLDP, PTP, ARP, DHCP, pings.
 const HONEST: [(PuntClass, u64); PuntClass::COUNT] = [
     (PuntClass::Bfd, 10),
     (PuntClass::Routing, 500),
     (PuntClass::Lldp, 1),
+    (PuntClass::Ptp, 30),
     (PuntClass::ArpNd, 20),
+    (PuntClass::Dhcp, 2),
     (PuntClass::ToUs, 100),
 ];
 

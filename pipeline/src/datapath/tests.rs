@@ -36,6 +36,8 @@ mod malformed_tests;
 mod moved_tests;
 #[path = "punted_rig.rs"]
 mod punted_rig;
+#[path = "reasons_tests.rs"]
+mod reasons_tests;
 #[path = "shares_tests.rs"]
 mod shares_tests;
 

@@ -206,7 +206,7 @@ fn parse_ipv4(frame: &[u8], mut parsed: Parsed) -> Result<Parsed, DropReason> {
         return Err(DropReason::IpChecksum);
     }
     if martian_v4(header.src) || martian_v4(header.dst) {
-        return Err(DropReason::Martian);
+        return Err(reason_v4(header.src, header.dst));
     }
     parsed.kind = Kind::Routed(L3::V4);
     parsed.tos = header.tos;
@@ -329,10 +329,37 @@ const fn martian_v4(address: [u8; 4]) -> bool {
     a == 0 || a == 127 || a >= 224 || (a == 169 && b == 254)
 }
 
+/// Returns the drop reason of a packet between addresses of which one is not forwarded. What a host may send to a group or to all, also
+/// before it has an address, is no martian: DHCP's requests, neighbour discovery.
+#[cold]
+const fn reason_v4(src: [u8; 4], dst: [u8; 4]) -> DropReason {
+    let group = matches!(dst, [224..=239, ..] | [255, 255, 255, 255]);
+    let nobody = match src {
+        [0, b, c, d] => b != 0 || c != 0 || d != 0,
+        [first, ..] => first == 127 || first >= 224,
+    };
+    if group && !nobody {
+        DropReason::Multicast
+    } else {
+        DropReason::Martian
+    }
+}
+
 /// Returns the drop reason if no router may forward between these addresses.
 #[inline]
 fn refused_v6(src: &[u8; 16], dst: &[u8; 16]) -> Option<DropReason> {
-    (martian_v6(src) || martian_v6(dst)).then_some(DropReason::Martian)
+    (martian_v6(src) || martian_v6(dst)).then(|| reason_v6(src, dst))
+}
+
+/// Returns the drop reason of a packet between addresses of which one is not forwarded; see [`reason_v4`].
+#[cold]
+const fn reason_v6(src: &[u8; 16], dst: &[u8; 16]) -> DropReason {
+    let nobody = src[0] == 0xff || u128::from_be_bytes(*src) == 1;
+    if dst[0] == 0xff && !nobody {
+        DropReason::Multicast
+    } else {
+        DropReason::Martian
+    }
 }
 
 /// Returns true for unspecified, loopback, link-local (RFC 4291 section 2.5.6) and multicast addresses.

@@ -15,12 +15,16 @@ macro_rules! punt_classes {
         $with! { $($before)*
             /// BFD (UDP 3784, 3785 and 4784 to us).
             Bfd = bfd, drop PuntBfd, queue 128 KiB, rate 20_000;
-            /// BGP to us, OSPF and other routing protocols.
+            /// BGP to us, OSPF, IS-IS and other routing protocols.
             Routing = routing, drop PuntRouting, queue 1024 KiB, rate 20_000;
             /// LLDP.
             Lldp = lldp, drop PuntLldp, queue 64 KiB, rate 500;
+            /// Precision Time Protocol (IEEE 1588, EtherType 0x88f7, or UDP 319 and 320).
+            Ptp = ptp, drop PuntPtp, queue 64 KiB, rate 2_000;
             /// ARP and neighbour discovery.
             ArpNd = arp_nd, drop PuntArpNd, queue 128 KiB, rate 5_000;
+            /// DHCP of IPv4 and IPv6, by broadcast, to relays and to us.
+            Dhcp = dhcp, drop PuntDhcp, queue 128 KiB, rate 1_000;
             /// All else to one of our addresses, or to a group of the link.
             ToUs = to_us, drop PuntToUs, queue 256 KiB, rate 5_000;
         }
@@ -40,6 +44,13 @@ macro_rules! classes {
             #[must_use]
             pub const fn reason(self) -> DropReason {
                 match self { $(PuntClass::$Class => DropReason::$Reason,)+ }
+            }
+
+            /// Returns true if frames of the class that Linux sends go ahead of the data: others' routes, neighbours and clocks depend on
+            /// them. Those of DHCP are as many as hosts want.
+            #[must_use]
+            pub const fn goes_ahead(self) -> bool {
+                !matches!(self, PuntClass::Dhcp | PuntClass::ToUs)
             }
 
             /// Returns the size of its queue in bytes.

@@ -43,6 +43,10 @@ mod protocol {
     pub(super) const VRRP: u8 = 112;
 }
 
+/// PTP's groups beyond those of the link (IEEE 1588 annexes C and D).
+const PTP_PRIMARY: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 129);
+const PTP_PRIMARY_V6: Ipv6Addr = Ipv6Addr::new(0xff0e, 0, 0, 0, 0, 0, 0, 0x181);
+
 /// UDP and TCP port numbers.
 mod port {
     pub(super) const BGP: u16 = 179;
@@ -52,6 +56,12 @@ mod port {
     pub(super) const BFD: u16 = 3784;
     pub(super) const BFD_ECHO: u16 = 3785;
     pub(super) const BFD_MULTIHOP: u16 = 4784;
+    pub(super) const DHCP_SERVER: u16 = 67;
+    pub(super) const DHCP_CLIENT: u16 = 68;
+    pub(super) const PTP_EVENT: u16 = 319;
+    pub(super) const PTP_GENERAL: u16 = 320;
+    pub(super) const DHCPV6_CLIENT: u16 = 546;
+    pub(super) const DHCPV6_SERVER: u16 = 547;
 }
 
 /// Classifies a frame that is not forwarded. `is_local` returns true for addresses that routes lead to us; `ports` has the
@@ -74,16 +84,40 @@ pub fn classify(
             let own = |address| own.is_some_and(|one| one.link_locals.contains(&address));
             of_v6(layer2, packet, (is_local, own), refused)?
         }
-        other => return whole(of_ethertype(other).ok_or(refused)?, layer2, frame),
+        other => {
+            return whole(
+                of_other(other, frame, packet).ok_or(refused)?,
+                layer2,
+                frame,
+            );
+        }
     };
     Ok(found.moved(layer2.l3_off))
 }
 
-/// Returns the class of an EtherType that is not IP.
-const fn of_ethertype(ethertype: u16) -> Option<PuntClass> {
+/// MAC addresses of IS-IS: all level 1 and level 2 systems (ISO 10589), and all intermediate systems (RFC 5309, on links between two).
+const IS_IS: [[u8; 6]; 3] = [
+    [0x01, 0x80, 0xc2, 0, 0, 0x14],
+    [0x01, 0x80, 0xc2, 0, 0, 0x15],
+    [0x09, 0, 0x2b, 0, 0, 0x05],
+];
+/// LLC header of ISO network protocols: both service access points.
+const OSI: [u8; 2] = [0xfe, 0xfe];
+/// MAC addresses of PTP: forwarded by bridges, and not (IEEE 1588 annex F).
+const PTP: [[u8; 6]; 2] = [[0x01, 0x1b, 0x19, 0, 0, 0], [0x01, 0x80, 0xc2, 0, 0, 0x0e]];
+
+/// Returns the class of a frame that is not IP.
+fn of_other(ethertype: u16, frame: &[u8], payload: &[u8]) -> Option<PuntClass> {
+    let to = *frame.first_chunk()?;
     match ethertype {
         ethernet::ARP => Some(PuntClass::ArpNd),
         ethernet::LLDP => Some(PuntClass::Lldp),
+        ethernet::PTP if PTP.contains(&to) => Some(PuntClass::Ptp),
+        ..=ethernet::LONGEST_LENGTH | ethernet::LONG_LLC
+            if IS_IS.contains(&to) && payload.starts_with(&OSI) =>
+        {
+            Some(PuntClass::Routing)
+        }
         _ => None,
     }
 }
@@ -91,7 +125,12 @@ const fn of_ethertype(ethertype: u16) -> Option<PuntClass> {
 /// Classifies a frame that is not IP.
 fn whole(class: PuntClass, layer2: &Layer2, frame: &[u8]) -> Result<ForLinux, DropReason> {
     let tag = layer2.l3_off - ethernet::HEADER_LEN;
-    if frame.len() - tag > LONGEST {
+    // IS-IS pads its hellos to the MTU (ISO 10589), so that it finds links on which that differs.
+    let longest = match class {
+        PuntClass::Routing => layer2.longest.max(LONGEST),
+        _ => LONGEST,
+    };
+    if frame.len() - tag > longest {
         return Err(DropReason::Oversize);
     }
     let end = frame.len();
@@ -116,7 +155,8 @@ fn of_v4(
     let (len, end) = (header.header_len(), usize::from(header.total_len.get()));
     let whole = packet.get(..end).filter(|_| len <= end).ok_or(refused)?;
     let (src, dst) = (Ipv4Addr::from(header.src), Ipv4Addr::from(header.dst));
-    let is_group = matches!(dst.octets(), [224, 0, 0, _]);
+    let upper = upper_of_v4(header, whole);
+    let is_group = matches!(dst.octets(), [224, 0, 0, _]) || upper.is_for_all(dst);
     let nobody = src.is_loopback() || src.octets()[0] >= 224;
     let ours = !layer2.is_group && !src.is_unspecified() && is_local(dst.into());
     if nobody || !is_group && !ours {
@@ -125,15 +165,19 @@ fn of_v4(
     if has_source_route(whole.get(ipv4::MIN_LEN..len).unwrap_or_default()) {
         return Err(DropReason::SourceRoute);
     }
-    let upper = Upper {
-        protocol: header.protocol,
-        bytes: whole.get(len..).unwrap_or_default(),
-        ttl: header.ttl,
-        is_group,
-        is_fragment: header.is_fragment(),
-    };
     let class = upper.class();
     Ok(ForLinux { class, end })
+}
+
+/// Returns the upper layer of an IPv4 packet.
+fn upper_of_v4<'a>(header: &Ipv4, packet: &'a [u8]) -> Upper<'a> {
+    Upper {
+        protocol: header.protocol,
+        bytes: packet.get(header.header_len()..).unwrap_or_default(),
+        ttl: header.ttl,
+        is_group: header.dst[0] >= 224,
+        is_fragment: header.is_fragment(),
+    }
 }
 
 /// Returns true if IPv4 options contain a loose (131) or strict (137) source route, or cannot be read.
@@ -168,6 +212,10 @@ fn of_v6(
     let (src, dst) = (Ipv6Addr::from(header.src), Ipv6Addr::from(header.dst));
     // Link-local groups (RFC 4291 section 2.7), which no router forwards.
     let is_group = dst.segments()[0] & 0xff0f == 0xff02;
+    // PTP's group of the largest scope, which a router would forward, is for Linux nevertheless: nothing here forwards groups.
+    let is_clock = dst == PTP_PRIMARY_V6
+        && upper_of_v6(whole, header, true).is_ok_and(|upper| upper.class() == PuntClass::Ptp);
+    let is_group = is_group || is_clock;
     let nobody = src.is_loopback() || src.is_multicast();
     // A packet from afar to a neighbour's link-local address is refused: Linux could forward it.
     let near = dst.is_unicast_link_local() && (is_own(dst) || src.is_unicast_link_local());
@@ -246,7 +294,21 @@ impl Upper<'_> {
             port::BFD | port::BFD_ECHO if self.ttl == NEAR && !self.is_group => PuntClass::Bfd,
             port::BFD_MULTIHOP if !self.is_group => PuntClass::Bfd,
             port::RIP | port::RIPNG | port::LDP if self.is_group => PuntClass::Routing,
+            port::PTP_EVENT | port::PTP_GENERAL => PuntClass::Ptp,
+            port::DHCP_SERVER | port::DHCP_CLIENT | port::DHCPV6_SERVER | port::DHCPV6_CLIENT => {
+                PuntClass::Dhcp
+            }
             _ => PuntClass::ToUs,
+        }
+    }
+
+    /// Returns true for a packet to this broadcast address or group that Linux gets though routers may forward its like: DHCP to all, and
+    /// PTP. Nothing here forwards either.
+    fn is_for_all(&self, dst: Ipv4Addr) -> bool {
+        match dst {
+            Ipv4Addr::BROADCAST => self.class() == PuntClass::Dhcp,
+            PTP_PRIMARY => self.class() == PuntClass::Ptp,
+            _ => false,
         }
     }
 
@@ -266,20 +328,14 @@ pub fn of_sent(frame: &[u8]) -> Option<PuntClass> {
         ethernet::MAC_CONTROL | ethernet::VLAN | ethernet::QINQ => return None,
         ethernet::IPV4 => upper_of_sent_v4(packet).map(|upper| upper.class()),
         ethernet::IPV6 => upper_of_sent_v6(packet).map(|upper| upper.class()),
-        other => of_ethertype(other),
+        other => of_other(other, frame, packet),
     };
     Some(class.unwrap_or(PuntClass::ToUs))
 }
 
 fn upper_of_sent_v4(packet: &[u8]) -> Option<Upper<'_>> {
     let (header, _) = Ipv4::ref_from_prefix(packet).ok()?;
-    Some(Upper {
-        protocol: header.protocol,
-        bytes: packet.get(header.header_len()..)?,
-        ttl: header.ttl,
-        is_group: header.dst[0] >= 224,
-        is_fragment: header.is_fragment(),
-    })
+    Some(upper_of_v4(header, packet))
 }
 
 fn upper_of_sent_v6(packet: &[u8]) -> Option<Upper<'_>> {

@@ -40,6 +40,7 @@ fn class(frame: &[u8]) -> Result<PuntClass, DropReason> {
         vlan: 0,
         ethertype: u16::from_be_bytes([frame[12], frame[13]]),
         l3_off: 14,
+        longest: 9014,
     };
     let ports = PuntPort::default();
     let found = classify(&layer2, frame, &ports, |_| true, DropReason::NoRoute);
@@ -98,6 +99,32 @@ fn a_fragment_hides_no_routing_header() {
         let first = [&[next, 0, 0, 1, 0, 0, 0, 7][..], &[0; 16]].concat();
         assert_eq!(class(&v6(ipv6::FRAGMENT, 64, &first)), expected, "{next}");
     }
+}
+
+/// Law: the type field of IS-IS is a length, or that of long LLC frames; the frame is as long as the port's MTU allows.
+#[test]
+fn is_is_is_known_by_address_and_llc_header_and_is_as_long_as_the_mtu() {
+    let of = |to: [u8; 6], ethertype, llc: [u8; 3], len: usize| {
+        let mut hello = frame(ethertype, &[&llc[..], &vec![0; len - 17]].concat());
+        hello[..6].copy_from_slice(&to);
+        class(&hello)
+    };
+    let (all, llc) = (IS_IS[0], [0xfe, 0xfe, 3]);
+    for to in IS_IS {
+        assert_eq!(of(to, 1500, llc, 1514), Ok(PuntClass::Routing));
+    }
+    assert_eq!(
+        of(all, ethernet::LONG_LLC, llc, 9014),
+        Ok(PuntClass::Routing)
+    );
+    assert_eq!(
+        of(all, ethernet::LONG_LLC, llc, 9015),
+        Err(DropReason::Oversize)
+    );
+    let refused = Err(DropReason::NoRoute);
+    assert_eq!(of(all, 1501, llc, 1514), refused, "an EtherType");
+    assert_eq!(of(all, 38, [0x42, 0x42, 3], 60), refused, "spanning tree");
+    assert_eq!(of([1, 0x80, 0xc2, 0, 0, 0], 38, llc, 60), refused);
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub struct Layer2 {
     pub ethertype: u16,
     /// Offset of the payload.
     pub l3_off: usize,
+    /// Length of the longest untagged frame within the port's MTU.
+    pub longest: usize,
 }
 
 impl Layer2 {
@@ -43,6 +45,7 @@ impl Layer2 {
             vlan,
             ethertype,
             l3_off,
+            longest: port.longest(),
         })
     }
 }

@@ -386,7 +386,13 @@ pub(super) fn record(common: &Common, len: usize, is_v6: bool) -> Record {
 
 /// Parses a frame and refuses what this port does not accept; the error is `None` for MAC control.
 fn admit_parsed(port: &IngressPort, frame: &[u8]) -> Result<Parsed, Option<DropReason>> {
-    let parsed = parse(frame)?;
+    let parsed = match parse(frame) {
+        // What is longer than the MTU although its end is missing was cut by the ring of the driver, and not by its sender.
+        Err(DropReason::IpTruncated) if frame.len() >= port.longest => {
+            return Err(Some(DropReason::DriverTruncated));
+        }
+        parsed => parsed?,
+    };
     if parsed.kind == Kind::MacControl {
         return Err(None);
     }

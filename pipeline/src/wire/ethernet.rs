@@ -15,6 +15,12 @@ pub const VLAN: u16 = 0x8100;
 pub const QINQ: u16 = 0x88a8;
 /// EtherType of LLDP (IEEE 802.1AB).
 pub const LLDP: u16 = 0x88cc;
+/// EtherType of PTP (IEEE 1588 annex F).
+pub const PTP: u16 = 0x88f7;
+/// EtherType of an LLC frame that is longer than an IEEE 802.3 length can say, as IS-IS has on links with jumbo frames.
+pub const LONG_LLC: u16 = 0x8870;
+/// Largest value of the type field that is a length (IEEE 802.3).
+pub const LONGEST_LENGTH: u16 = 1500;
 /// EtherType of MAC control: 802.3x pause and 802.1Qbb PFC.
 pub const MAC_CONTROL: u16 = 0x8808;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use npcc_pipeline::punt::{PuntClass, classify};
+use npcc_pipeline::punt::classify;
 
 use super::host::HostInterface;
 use super::stats::LinuxStats;
@@ -113,7 +113,7 @@ impl FromHost {
                         self.stats.sent_odd.add(1);
                         continue;
                     };
-                    let control = class != PuntClass::ToUs;
+                    let control = class.goes_ahead();
                     let counter = if !worker.push(interface.place, control, frame) {
                         &self.stats.sent_full
                     } else if control {

@@ -4,6 +4,7 @@
 //! No worker ever waits for it, or makes a system call for it: they meet in rings only ([`npcc_pipeline::punt`]). When idle it sleeps for a
 //! millisecond at a time, and frames from Linux wake it.
 
+pub mod claims;
 pub mod from_host;
 pub mod host;
 pub mod stats;
@@ -45,6 +46,12 @@ impl LinuxIo {
                 + self.from_host.turn(if idle < PATIENCE { 0 } else { SLEEP });
             idle = if moved > 0 { 0 } else { idle.saturating_add(1) };
         }
+    }
+
+    /// Returns the claims of the switch's own addresses.
+    #[must_use]
+    pub fn claims(&self) -> Arc<claims::Claims> {
+        self.to_host.claims()
     }
 
     /// Returns its counters, for any reader.

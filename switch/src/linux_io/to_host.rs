@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use npcc_pipeline::punt::{PuntClass, PuntHost};
 
+use super::claims::Claims;
 use super::host::{HostInterface, Resolve};
 use super::stats::LinuxStats;
 use super::worker_end::LONGEST;
@@ -20,6 +21,7 @@ pub struct ToHost {
     workers: Vec<PuntHost>,
     resolve: Resolve,
     stats: Arc<LinuxStats>,
+    claims: Arc<Claims>,
     frame: Box<[u8]>,
 }
 
@@ -31,6 +33,7 @@ impl ToHost {
             workers,
             resolve,
             stats: Arc::default(),
+            claims: Arc::default(),
             frame: vec![0; LONGEST].into_boxed_slice(),
         }
     }
@@ -39,6 +42,12 @@ impl ToHost {
     #[must_use]
     pub fn stats(&self) -> Arc<LinuxStats> {
         Arc::clone(&self.stats)
+    }
+
+    /// Returns the claims of the switch's own addresses.
+    #[must_use]
+    pub fn claims(&self) -> Arc<Claims> {
+        Arc::clone(&self.claims)
     }
 
     /// Gives Linux the waiting frames, at most a turn's worth, and resolves next hops; returns the number of both. After each frame it
@@ -62,6 +71,7 @@ impl ToHost {
         let ToHost {
             workers,
             stats,
+            claims,
             frame,
             ..
         } = self;
@@ -73,6 +83,9 @@ impl ToHost {
                 let Some((place, bytes)) = queue.pop(frame) else {
                     continue;
                 };
+                if class == PuntClass::ArpNd {
+                    claims.look(place, bytes);
+                }
                 let to = interfaces.iter().find(|one| one.place == place);
                 let counters = class.pick(&stats.classes);
                 match to.map(|interface| interface.host.send(bytes)) {

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use npcc_linux::netlink::handle::Notice;
 use npcc_linux::netlink::report::Reason;
-use npcc_pipeline::punt::PuntPort;
-use npcc_pipeline::units::PortId;
+use npcc_pipeline::punt::{Place, PuntPort};
+use npcc_pipeline::units::{Mac, PortId};
 
 use super::management::Management;
 use crate::log::note;
+use crate::report::events::Kind;
 use crate::wiring;
 use crate::wiring::kernel::Kernel;
 use crate::worker::command::WorkerCommand;
@@ -26,11 +27,28 @@ impl Management {
             self.heed(notice);
             turned();
         }
+        if let Some(linux) = &self.view.linux {
+            for claim in linux.claims.take() {
+                let own = self.view.ports.get(claim.place.port.index());
+                let macs = [own.map_or_else(Mac::default, |own| own.mac), claim.mac];
+                self.neighbor(
+                    claim.place.port,
+                    Kind::DuplicateAddress,
+                    claim.address,
+                    macs,
+                );
+            }
+        }
         kernel.tell(&self.view.links.for_linux());
         let left_out = kernel.lines().left_out(Instant::now());
         for line in left_out {
             note(&format!("linux: {line}"));
         }
+    }
+
+    /// Records an event of a neighbour of a port.
+    fn neighbor(&self, port: PortId, kind: Kind, host: IpAddr, macs: [Mac; 2]) {
+        self.view.neighbor_event(port.index(), kind, host, macs);
     }
 
     /// Waits up to `patience` for the kernel's routes, so that the first frames find them; after that, frames are forwarded by the routes
@@ -66,6 +84,15 @@ impl Management {
                 }
             }
             Notice::Addresses(port, interfaces) => self.address(port, &interfaces),
+            Notice::Gone(port, vlan) => self.gone(port, vlan),
+            Notice::Moved(port, moved) => {
+                let kind = if moved.is_back {
+                    Kind::DuplicateAddress
+                } else {
+                    Kind::NeighborMoved
+                };
+                self.neighbor(port, kind, moved.address, [moved.from, moved.to]);
+            }
             Notice::Compared(report) => {
                 for words in &report.set_back {
                     self.note_of_linux("settings that were set back", words);
@@ -93,6 +120,22 @@ impl Management {
         }
     }
 
+    /// Takes down a port whose interface is gone from Linux: nothing answers ARP for it any more. Of a VLAN's interface it says so.
+    fn gone(&self, port: PortId, vlan: u16) {
+        if vlan != 0 {
+            let name = self.view.ports.get(port.index()).map(|facts| &*facts.name);
+            self.note_of_linux(&format!(
+                "the interface of VLAN {vlan} of port {} is gone from Linux: restart the switch, which makes it again",
+                name.unwrap_or_default()
+            ));
+            return;
+        }
+        if let Some(state) = self.view.links.lock().get_mut(port.index()) {
+            state.has_interface = false;
+        }
+        self.poll_link(port.index());
+    }
+
     /// Gives the workers the addresses Linux has on a port; a worker that timed out gets them with the next change.
     fn address(&self, port: PortId, interfaces: &[(u16, Vec<IpAddr>)]) {
         let Some(facts) = self.view.ports.get(port.index()) else {
@@ -101,6 +144,12 @@ impl Management {
         let of = |(vlan, addresses): &(u16, Vec<IpAddr>)| {
             wiring::punt::interface(*vlan, facts.mac, addresses)
         };
+        if let Some(linux) = &self.view.linux {
+            for (vlan, addresses) in interfaces {
+                let place = Place { port, vlan: *vlan };
+                linux.claims.set_own(place, facts.mac, addresses.clone());
+            }
+        }
         let interfaces = interfaces.iter().map(of).collect();
         let interfaces = Box::new(PuntPort { interfaces });
         if let Err(unresponsive) = self

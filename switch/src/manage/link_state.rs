@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use npcc_pipeline::units::Mac;
+use npcc_pipeline::units::{BitRate, Mac};
 
 use crate::apply::derived::ObservedLink;
 use crate::wiring::kernel::LinuxLink;
@@ -19,6 +19,8 @@ pub struct LinkState {
     pub admin_up: bool,
     /// True if the workers accept what the port receives: `admin_up` once it is applied.
     pub receives: bool,
+    /// True unless its interface in Linux is gone, which only a restart makes again.
+    pub has_interface: bool,
     /// Speeds of the link when it was last up.
     pub speeds: Speeds,
     /// Flow control settings, which follow the speeds.
@@ -78,7 +80,7 @@ npcc_pipeline::named! {
         Admin = "admin",
         /// The device says that its link is down.
         Link = "link",
-        /// The device does not answer: it was unplugged, or its driver failed.
+        /// The device does not answer: it was unplugged, or its driver failed. Also where the port's interface in Linux is gone.
         Device = "device",
     }
 }
@@ -108,6 +110,12 @@ impl Links {
     #[must_use]
     pub fn all(&self) -> Vec<LinkState> {
         self.lock().clone()
+    }
+
+    /// Returns the rates at which the ports send: that of the shaper, else of the link.
+    pub(super) fn rates(&self) -> Vec<BitRate> {
+        let rate = |state: &LinkState| state.speeds.shaper.unwrap_or(state.speeds.link);
+        self.lock().iter().map(rate).collect()
     }
 
     /// Returns the carrier and speed that are reported to Linux, by port.

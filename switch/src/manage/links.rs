@@ -1,5 +1,6 @@
 //! Link states of the ports: polled every ten milliseconds, and applied. Where the card has an interface of the kernel beside DPDK, its
-//! [`carrier`](super::carrier) is polled, and the driver once a second.
+//! [`carrier`](super::carrier) is polled, and the driver once a second. Of packet sockets, whose driver always reports a link, the kernel's
+//! messages about the interface count as well.
 //!
 //! A link-state interrupt would be faster, and is not used: with it DPDK answers from the state at the last interrupt, and several drivers
 //! lose interrupts, which would leave a dead link up for ever.
@@ -11,6 +12,7 @@ use std::sync::PoisonError;
 use std::time::{Instant, SystemTime};
 
 use npcc_config::Config;
+use npcc_linux::netlink::interface::State;
 use npcc_pipeline::units::{BitRate, PortId};
 
 use super::link_state::{DownReason, LinkReport, LinkState};
@@ -39,13 +41,22 @@ impl Management {
         running.catch_up(ticks, &self.links(), &mut self.targets(routes));
     }
 
-    fn reported(&self, index: usize, admin_up: bool) -> Option<LinkReport> {
-        if !admin_up {
+    fn reported(&self, index: usize, state: &LinkState) -> Option<LinkReport> {
+        if !state.has_interface {
+            return Some(LinkReport::down(DownReason::Device));
+        }
+        if !state.admin_up {
             return Some(LinkReport::down(DownReason::Admin));
         }
         let facts = self.view.ports.get(index)?;
         if facts.port.is_wanted_back() {
             return Some(LinkReport::down(DownReason::Device));
+        }
+        if let Some(interface) = &facts.interface {
+            let mut interface = interface.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(reason) = down_by(interface.state()) {
+                return Some(LinkReport::down(reason));
+            }
         }
         let driver = || match facts.port.link() {
             Ok(link) if link.up => LinkReport {
@@ -65,17 +76,21 @@ impl Management {
         })
     }
 
-    fn poll_link(&self, index: usize) {
+    pub(super) fn poll_link(&self, index: usize) {
         let Some(state) = self.view.links.get(index) else {
             return;
         };
-        let Some(reported) = self.reported(index, state.admin_up) else {
+        let Some(reported) = self.reported(index, &state) else {
             return;
         };
         if !reported.up {
             if !state.up {
+                let gone = reported.reason == DownReason::Device && state.reason != reported.reason;
                 if let Some(state) = self.view.links.lock().get_mut(index) {
                     state.reason = reported.reason;
+                }
+                if gone {
+                    self.view.link_event(index, gone_kind(&state), 0);
                 }
                 if state.receives == state.admin_up {
                     return;
@@ -136,7 +151,8 @@ impl Management {
             (state.up, state.reason) = (reported.up, reported.reason);
         }
         if !reported.up {
-            return vec![(Kind::LinkDown, 0)];
+            let gone = (reported.reason == DownReason::Device).then_some((gone_kind(before), 0));
+            return std::iter::once((Kind::LinkDown, 0)).chain(gone).collect();
         }
         let speeds: Vec<Speeds> = now.ports.iter().map(|port| port.speeds).collect();
         came_up(&running.effective().config, &speeds, &now.pfc, index)
@@ -169,6 +185,24 @@ fn came_up(config: &Config, speeds: &[Speeds], pfc: &[PfcState], index: usize) -
     let mbps = links.get(index).map_or(0, |link| link.0 / 1_000_000);
     let late = late.then_some((Kind::MarkingLate, 0));
     late.into_iter().chain([(Kind::LinkUp, mbps)]).collect()
+}
+
+/// Returns the kind of the event that a port is down for its device.
+const fn gone_kind(state: &LinkState) -> Kind {
+    if state.has_interface {
+        Kind::DeviceGone
+    } else {
+        Kind::InterfaceGone
+    }
+}
+
+/// Returns the reason for which an interface in this state leaves its port down.
+const fn down_by(interface: State) -> Option<DownReason> {
+    match interface {
+        State::Up => None,
+        State::Down => Some(DownReason::Link),
+        State::Gone => Some(DownReason::Device),
+    }
 }
 
 fn port_id(index: usize) -> PortId {

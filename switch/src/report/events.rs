@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use npcc_cnp::responsiveness::{HostVerdict, Responsiveness};
 use npcc_pipeline::counters::PortCount;
-use npcc_pipeline::units::Nanos;
+use npcc_pipeline::units::{Mac, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::table::time;
@@ -40,6 +40,14 @@ npcc_pipeline::named! {
         LinkDown = "link-down",
         /// A port's link came up, or has another speed.
         LinkUp = "link-up",
+        /// A port's device is gone or does not answer.
+        DeviceGone = "device-gone",
+        /// A port's interface in Linux is gone.
+        InterfaceGone = "interface-gone",
+        /// A neighbour has another MAC address.
+        NeighborMoved = "neighbor-moved",
+        /// An IP address has two owners.
+        DuplicateAddress = "duplicate-address",
         /// A lossless queue is marked only after its senders are paused, at the speed with which the link came up.
         MarkingLate = "marking-late",
         /// Frames wait, and the device takes none, though its link is up and not paused.
@@ -82,6 +90,12 @@ pub struct Event {
     /// Address of the host, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<IpAddr>,
+    /// MAC address of the host before, or of the other owner of its IP address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mac_before: Option<String>,
+    /// MAC address of the host now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
     /// Number of occurrences, those of the second before it was noted; length in us of a slow turn; speed in Mb/s of a link that came up; trials that a host failed or passed.
     pub count: u64,
 }
@@ -126,6 +140,15 @@ impl fmt::Display for Event {
                 time(count.saturating_mul(1_000))
             ),
             Kind::LinkDown => write!(f, "{port}: link down"),
+            Kind::DeviceGone => write!(
+                f,
+                "{port}: its device is gone, or does not answer: restart the switch once it is back, which opens it again"
+            ),
+            Kind::InterfaceGone => write!(
+                f,
+                "{port}: the interface of the port is gone from Linux: restart the switch, which makes it again"
+            ),
+            Kind::NeighborMoved | Kind::DuplicateAddress => self.fmt_neighbor(f),
             Kind::MarkingLate => write!(
                 f,
                 "{port}: at this speed senders are paused before they are marked: lower kmax or raise buffer.pool"
@@ -137,6 +160,22 @@ impl fmt::Display for Event {
                  device, and whether the peer pauses the whole link; restart the switch if it does not send again",
                 count.saturating_mul(10)
             ),
+            Kind::HostUnresponsive | Kind::HostMoved | Kind::HostMovedBack | Kind::HostAnswers => {
+                self.fmt_host(f)
+            }
+        }
+    }
+}
+
+impl Event {
+    fn host_text(&self) -> String {
+        self.host.map(|host| host.to_string()).unwrap_or_default()
+    }
+
+    /// Writes an event of a host that NPCC watches.
+    fn fmt_host(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.count;
+        match self.kind {
             Kind::HostUnresponsive => write!(
                 f,
                 "{}: ignores CNPs, {count} trials failed: see `show hosts`",
@@ -153,13 +192,42 @@ impl fmt::Display for Event {
                 self.host_text()
             ),
             Kind::HostAnswers => write!(f, "{}: answers CNPs again", self.host_text()),
+            _ => Ok(()),
         }
     }
-}
 
-impl Event {
-    fn host_text(&self) -> String {
-        self.host.map(|host| host.to_string()).unwrap_or_default()
+    /// Writes an event of a neighbour's MAC address.
+    fn fmt_neighbor(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (before, now) = self.macs();
+        let what = match self.kind {
+            Kind::NeighborMoved => format!("moved from {before} to {now}"),
+            _ => format!("has two owners, {before} and {now}"),
+        };
+        write!(f, "{}: {} {what}", self.port, self.host_text())
+    }
+
+    fn macs(&self) -> (&str, &str) {
+        let [before, now] = [&self.mac_before, &self.mac];
+        (
+            before.as_deref().unwrap_or_default(),
+            now.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// Returns the event of a neighbour of a port: its MAC addresses before and now.
+    #[must_use]
+    pub fn neighbor(name: &str, kind: Kind, host: IpAddr, macs: [Mac; 2], now: Nanos) -> Event {
+        let [before, mac] = macs.map(|mac| Some(mac.to_string()));
+        Event {
+            time_us: now.0 / 1_000,
+            kind,
+            port: name.to_owned(),
+            host: Some(host),
+            mac_before: before,
+            mac,
+            count: 1,
+            ..Event::default()
+        }
     }
 
     /// Returns the event of a port whose link changed; `mbps` is its speed.

@@ -122,6 +122,9 @@ pub struct Queue {
     /// Most bytes that ever waited in the queue.
     #[serde(default)]
     pub peak_ever: u64,
+    /// Time that the peak took to leave, in ns, at the rate that the port had then.
+    #[serde(default)]
+    pub peak_delay_ns: u64,
     /// Frames accepted.
     pub enqueued: u64,
     /// Bytes accepted.

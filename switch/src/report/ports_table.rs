@@ -96,7 +96,7 @@ pub fn queues(snapshot: &Snapshot) -> String {
             count("DEPTH B", queue.level.depth),
             ("DELAY", delay(port, queue.level.depth)),
             count("PEAK B", queue.peak),
-            ("PEAK DELAY", delay(port, queue.peak)),
+            ("PEAK DELAY", time(queue.peak_delay_ns)),
             count("EVER B", queue.peak_ever),
             ("ZONES FROM B", joined(zones, "")),
             (
@@ -238,6 +238,7 @@ mod tests {
         let mut snapshot = snapshot();
         let queue = &mut snapshot.ports[0].queues[3];
         (queue.level.depth, queue.peak, queue.peak_ever) = (125_000, 7_100_000, 7_200_000);
+        queue.peak_delay_ns = 5_680_000;
         snapshot.ports[0].flow.paused = 1 << 3;
         let mut watched = NpccQueue {
             port: "wan0".to_owned(),

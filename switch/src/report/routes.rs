@@ -1,6 +1,7 @@
 //! Routes, neighbours, and the synchronisation of both with the kernel.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use npcc_linux::fib::Member;
 use npcc_linux::netlink::handle::Status;
@@ -8,7 +9,7 @@ use npcc_linux::wanted::differ::Installed;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use serde::{Deserialize, Serialize};
 
-use super::table::{joined, table, thousands, time, word};
+use super::table::{count, joined, table, thousands, time, word};
 
 /// Row of `show routes --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -169,6 +170,11 @@ pub struct Neighbor {
     pub state: String,
     /// True if the kernel was asked to keep the neighbour resolved.
     pub kept: bool,
+    /// Time for which it has, or had, the MAC address, in s; absent if the kernel never had one, and for those of the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<u64>,
+    /// Number of times that the MAC address changed.
+    pub moves: u32,
     /// Reason why no frame is sent to the MAC address: `broadcast`, `group`, `zero`, or `own`, the address of a port of the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -190,10 +196,17 @@ pub const fn neighbor_state(nud: u16) -> &'static str {
     }
 }
 
+/// Returns an age with its two largest units.
+fn age(seconds: u64) -> String {
+    let text = humantime::format_duration(Duration::from_secs(seconds)).to_string();
+    let units: Vec<&str> = text.split(' ').take(2).collect();
+    units.join(" ")
+}
+
 /// Renders `show neighbors`.
 #[must_use]
 pub fn neighbors(rows: &[Neighbor]) -> String {
-    table(7, &&Neighbor::default(), rows, |row| {
+    table(9, &&Neighbor::default(), rows, |row| {
         vec![
             word("ADDRESS", &row.address),
             word("PORT", &row.port),
@@ -201,6 +214,8 @@ pub fn neighbors(rows: &[Neighbor]) -> String {
             ("MAC", row.mac.clone().unwrap_or_default()),
             word("STATE", &row.state),
             word("KEPT", if row.kept { "yes" } else { "" }),
+            ("AGE", joined(row.age_s.map(age), "")),
+            count("MOVES", u64::from(row.moves)),
             word("REFUSED", row.refused.as_deref().unwrap_or_default()),
         ]
     })

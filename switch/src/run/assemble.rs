@@ -77,7 +77,7 @@ pub(super) fn assemble<P: Probe>(
     mut probe: impl FnMut(Telemetry) -> P,
 ) -> anyhow::Result<Assembly<P>> {
     let (source, clock) = (inputs.source, inputs.clock);
-    let (ports, saved, recorder) = (inputs.ports, inputs.saved, inputs.recorder);
+    let (mut ports, saved, recorder) = (inputs.ports, inputs.saved, inputs.recorder);
     let (config, seed) = (&source.loaded.config, unforeseen());
     let (linux, integration) = LinuxSide::of(config, &ports, &saved, inputs.ahead)?.unzip();
     let routes = routes(config, &ports, integration, &inputs.options.prefixes)?;
@@ -87,7 +87,7 @@ pub(super) fn assemble<P: Probe>(
     let settings = derived.control.clone();
     let mut core = assembly::control_core(config, settings, (routes.sources, logs), seed);
     core.touch_memory();
-    let facts = port_facts(config, &ports);
+    let facts = port_facts(config, &mut ports);
     let receivers = ports.iter().map(|port| 1 + port.more_rx.len());
     let plan = wiring::workers::assignment(config, receivers);
     let owners: Vec<usize> = plan.owners.iter().map(|owner| owner.index()).collect();
@@ -138,6 +138,8 @@ pub(super) fn assemble<P: Probe>(
         journal: Mutex::new(Journal::kept(&saved)),
         clock,
         baselines: Mutex::default(),
+        peaks: Mutex::default(),
+        neighbor_events: Mutex::default(),
         timings: Mutex::new(Timings::new(peers.times)?),
         operators: Operators::new(running.effective().clone(), source.path.clone()),
         saved,
@@ -193,9 +195,11 @@ fn record<P: Probe>(recorder: Option<&Recorder>, workers: &mut [Worker<P>], cloc
 
 /// Collects the facts about Linux that reports show.
 fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Option<LinuxFacts> {
+    let io = io?;
     Some(LinuxFacts {
         rates: wiring::punt::rates(config),
-        stats: io?.stats(),
+        stats: io.stats(),
+        claims: io.claims(),
         kernel: kernel?.handle().clone(),
         namespace: config.linux.namespace().map(str::to_owned),
     })
@@ -274,6 +278,7 @@ fn links_of(ports: &[OpenPort], ports_pfc: Vec<PfcState>) -> Links {
         up: port.up,
         admin_up: true,
         receives: true,
+        has_interface: true,
         speeds: port.speeds,
         pfc,
         since: SystemTime::now(),
@@ -287,7 +292,7 @@ fn links_of(ports: &[OpenPort], ports_pfc: Vec<PfcState>) -> Links {
     Links::new(ports.iter().zip(ports_pfc).map(state).collect())
 }
 
-fn port_facts(config: &Config, ports: &[OpenPort]) -> Vec<PortFacts> {
+fn port_facts(config: &Config, ports: &mut [OpenPort]) -> Vec<PortFacts> {
     let ports = config.ports.iter().zip(ports);
     ports
         .map(|(resolved, port)| PortFacts {
@@ -298,7 +303,9 @@ fn port_facts(config: &Config, ports: &[OpenPort]) -> Vec<PortFacts> {
             carrier: port
                 .port
                 .interface()
+                .or_else(|| port.port.interface_under())
                 .map(|index| Mutex::new(Carrier::of(index))),
+            interface: port.interface.take().map(Mutex::new),
             workers: wiring::workers::receivers(config, resolved, port),
         })
         .collect()

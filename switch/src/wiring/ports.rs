@@ -9,6 +9,7 @@ use npcc_config::cards::Card;
 use npcc_config::sizing::Link;
 use npcc_config::{Config, resolved};
 use npcc_dpdk::{Eal, Errno, LinkPause, Port, PortError, RxInterrupt, RxQueue};
+use npcc_linux::netlink::interface::{Interface, State};
 use npcc_pipeline::units::{BitRate, Mac, PRIORITIES};
 
 use super::backend::{self, Ability, BackendChoice, SelfTest};
@@ -29,6 +30,15 @@ pub enum OpenError {
         /// Error of the device.
         #[source]
         source: PortError,
+    },
+    /// The kernel's interface under its packet sockets cannot be followed.
+    #[error("port {name}: the kernel's interface under it cannot be followed")]
+    Interface {
+        /// Name of the port.
+        name: String,
+        /// The kernel's reason.
+        #[source]
+        source: std::io::Error,
     },
     /// The device cannot obey pause, which `pfc.backend: hardware` requires.
     #[error(
@@ -73,6 +83,8 @@ pub struct OpenPort {
     pub tx: Transmit,
     /// MAC address.
     pub mac: Mac,
+    /// Kernel's interface under its packet sockets; `None` for a device whose driver reports the link.
+    pub interface: Option<Interface>,
     /// True if the link is up.
     pub up: bool,
     /// Speeds of link and shaper.
@@ -110,13 +122,31 @@ pub fn open(
     pools: &Pools,
     (stop, waits): (&AtomicBool, impl FnMut(&[&str])),
 ) -> Result<Vec<OpenPort>, OpenError> {
-    let start = |port| {
-        start_one(eal, config, port, pools).map_err(|source| OpenError::device(port, source))
+    let start = |resolved| {
+        let started = start_one(eal, config, resolved, pools);
+        let started = started.map_err(|source| OpenError::device(resolved, source))?;
+        let interface = interface(resolved, &started.port)?;
+        Ok((started, interface))
     };
-    let started: Vec<StartedPort> = config.ports.iter().map(start).collect::<Result<_, _>>()?;
-    wait_for_links(config, &started, stop, waits);
+    let mut started: Vec<_> = config.ports.iter().map(start).collect::<Result<_, _>>()?;
+    wait_for_links(config, &mut started, stop, waits);
     let finish = |(resolved, port)| finish_one(config, resolved, port, pools);
     config.ports.iter().zip(started).map(finish).collect()
+}
+
+/// Follows the kernel's interface under a port's packet sockets, if it has any.
+fn interface(resolved: &resolved::Port, port: &Port) -> Result<Option<Interface>, OpenError> {
+    let followed = port.interface_under().map(Interface::follow).transpose();
+    followed.map_err(|source| OpenError::Interface {
+        name: resolved.name.clone(),
+        source,
+    })
+}
+
+/// Returns true if a port's link is up.
+fn is_up(port: &Port, interface: Option<&mut Interface>) -> bool {
+    port.link().is_ok_and(|link| link.up)
+        && interface.is_none_or(|interface| interface.state() == State::Up)
 }
 
 /// Interval at which links are polled while the start waits.
@@ -124,7 +154,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 fn wait_for_links(
     config: &Config,
-    ports: &[StartedPort],
+    ports: &mut [(StartedPort, Option<Interface>)],
     stop: &AtomicBool,
     mut waits: impl FnMut(&[&str]),
 ) {
@@ -132,9 +162,12 @@ fn wait_for_links(
     let most = Duration::from_nanos(config.dpdk.link_wait.0);
     let mut reported = false;
     loop {
-        let ports = config.ports.iter().zip(ports);
-        let down = ports.filter(|(_, started)| !started.port.link().is_ok_and(|link| link.up));
-        let down: Vec<&str> = down.map(|(resolved, _)| resolved.name.as_str()).collect();
+        let ports = config.ports.iter().zip(&mut *ports);
+        let down = ports.filter_map(|(resolved, (started, interface))| {
+            let up = is_up(&started.port, interface.as_mut());
+            (!up).then_some(resolved.name.as_str())
+        });
+        let down: Vec<&str> = down.collect();
         if down.is_empty() || stop.load(Ordering::Relaxed) || begin.elapsed() >= most {
             return;
         }
@@ -150,7 +183,7 @@ fn wait_for_links(
 fn finish_one(
     config: &Config,
     resolved: &resolved::Port,
-    started: StartedPort,
+    (started, mut interface): (StartedPort, Option<Interface>),
     pools: &Pools,
 ) -> Result<OpenPort, OpenError> {
     let device = |source| OpenError::device(resolved, source);
@@ -165,7 +198,8 @@ fn finish_one(
     } = started;
     let classes = resolved.qos.lossless_mask();
     let link = port.link().map_err(device)?;
-    let speeds = speeds::of(resolved, link.speed_mbps.filter(|_| link.up));
+    let up = is_up(&port, interface.as_mut());
+    let speeds = speeds::of(resolved, link.speed_mbps.filter(|_| up));
     let by_priority = started.by_priority;
     let (pause, self_test) = pause((config, resolved), &port, card, &started, pools)?;
     let bound = Link::of(resolved, speeds.link, config.buffer.loop_time, 1).outstanding();
@@ -193,7 +227,8 @@ fn finish_one(
         more_rx,
         tx,
         mac: started.mac,
-        up: link.up,
+        interface,
+        up,
         speeds,
         pause,
         self_test,

@@ -309,6 +309,15 @@ impl Port {
         (!self.core.vdev && info.if_index != 0).then_some(info.if_index)
     }
 
+    /// Returns the index of the kernel's interface under the packet sockets of a virtual device (`net_af_packet`, `net_af_xdp`), whose driver
+    /// reports a link whatever that interface does.
+    #[must_use]
+    pub fn interface_under(&self) -> Option<u32> {
+        let info = attach::info(self.core.id).ok()?;
+        let by_sockets = matches!(self.core.driver.as_str(), "net_af_packet" | "net_af_xdp");
+        (by_sockets && info.if_index != 0).then_some(info.if_index)
+    }
+
     /// Returns whether the device can spread flows by hash, and over how many receive queues.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use npcc_cnp::flow_cache::CacheShared;
 use npcc_cnp::host_rules::HostRules;
 use npcc_linux::netlink::handle::Handle;
+use npcc_linux::netlink::interface::Interface;
 use npcc_pipeline::capture::CaptureStats;
 use npcc_pipeline::counters::Counters;
 use npcc_pipeline::punt::PuntRates;
@@ -13,6 +14,7 @@ use npcc_pipeline::units::{Mac, Nanos};
 
 use crate::apply::effective::EffectiveConfig;
 use crate::linux_io::LinuxStats;
+use crate::linux_io::claims::Claims;
 use crate::manage::carrier::Carrier;
 use crate::manage::pending::Pending;
 use crate::wiring;
@@ -29,8 +31,10 @@ pub struct PortFacts {
     pub mac: Mac,
     /// Device handle.
     pub port: Arc<npcc_dpdk::Port>,
-    /// Carrier of the kernel's interface of the same card; `None` where DPDK has the card alone.
+    /// Carrier of the kernel's interface of the same card, or under its packet sockets; `None` where DPDK has the card alone.
     pub carrier: Option<Mutex<Carrier>>,
+    /// Kernel's messages about the interface under its packet sockets; `None` for a device whose driver reports the link.
+    pub interface: Option<Mutex<Interface>>,
     /// Cores of the workers that receive from it, its owner first.
     pub workers: Vec<usize>,
 }
@@ -57,6 +61,8 @@ pub struct LinuxFacts {
     pub rates: PuntRates,
     /// Counters of the thread between Linux and the workers.
     pub stats: Arc<LinuxStats>,
+    /// Claims of the switch's own addresses by others.
+    pub claims: Arc<Claims>,
     /// Handle of the thread that follows the kernel.
     pub kernel: Handle,
     /// Name of the network namespace; `None` if it is the one in which the switch was started.

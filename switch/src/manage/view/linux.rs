@@ -154,6 +154,8 @@ impl View {
                     mac: Some(path.dst.to_string()),
                     state: "static".to_owned(),
                     kept: false,
+                    age_s: None,
+                    moves: 0,
                     refused: None,
                 })
             });
@@ -168,6 +170,8 @@ impl View {
             mac: one.neighbor.mac.map(|mac| mac.to_string()),
             state: routes::neighbor_state(one.neighbor.state).to_owned(),
             kept: one.neighbor.managed,
+            age_s: one.age.map(|age| age.as_secs()),
+            moves: one.moves,
             refused: one.refused.map(|why| why.name().to_owned()),
         };
         let rows = all.iter().filter(|one| wanted(one.neighbor.address));

@@ -3,12 +3,15 @@
 mod baselines;
 mod facts;
 mod flows;
+mod limit;
 mod linux;
 mod npcc;
+mod peaks;
 mod ports;
 mod ready;
 mod workers;
 
+use std::net::IpAddr;
 use std::path::Path as FilePath;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -18,10 +21,12 @@ use npcc_cnp::pair::export::EndFeed;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
 use npcc_pipeline::counters::{self, Gauge, Path, PortCount};
-use npcc_pipeline::units::{Nanos, PortId};
+use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
 
 pub use self::baselines::Baselines;
 pub use self::facts::{BufferFacts, LinuxFacts, Operators, PortFacts, Published};
+pub use self::limit::Limit;
+pub use self::peaks::Peaks;
 use super::ends::names::PeerNames;
 use super::link_state::Links;
 use super::pending::Pending;
@@ -96,6 +101,10 @@ pub struct View {
     pub clock: Clock,
     /// Readings and time from which the shown counters and peaks count.
     pub baselines: Mutex<Baselines>,
+    /// Delays of the queues' peaks.
+    pub peaks: Mutex<Peaks>,
+    /// Limit of the events of neighbours, which hosts cause.
+    pub neighbor_events: Mutex<Limit>,
     /// Distributions of the workers' timings.
     pub timings: Mutex<Timings>,
     /// State set by operators.
@@ -223,8 +232,13 @@ impl View {
         let (mut watch, mut journal) = (lock(&self.events), self.journal());
         let now = self.clock.now();
         let mut new = Vec::new();
+        let rates = self.links.rates();
         for (index, facts) in self.ports.iter().enumerate() {
-            let found = watch.port((index, &facts.name), self.counts(index), now);
+            let counts = self.counts(index);
+            let rate = rates.get(index).copied().unwrap_or(BitRate(0));
+            let peaks = counts.queues.iter().map(|queue| queue.peak);
+            lock(&self.peaks).take_in(index, rate, peaks);
+            let found = watch.port((index, &facts.name), counts, now);
             new.extend(found.filter_map(|event| journal.event(event)));
         }
         new.extend(journal.due(now));
@@ -236,6 +250,19 @@ impl View {
         new.extend(hosts.into_iter().filter_map(|event| journal.event(event)));
         drop((watch, journal));
         new.iter().for_each(Event::log);
+    }
+
+    /// Records an event of a neighbour of a port, with its MAC addresses before and now: some a minute, as hosts cause them at will.
+    pub fn neighbor_event(&self, index: usize, kind: Kind, host: IpAddr, macs: [Mac; 2]) {
+        let now = self.clock.now();
+        let Some(facts) = self.ports.get(index) else {
+            return;
+        };
+        if lock(&self.neighbor_events).admits(now) {
+            let event = Event::neighbor(&facts.name, kind, host, macs, now);
+            let new = self.journal().event(event);
+            new.iter().for_each(Event::log);
+        }
     }
 
     /// Records a link event of a port; `mbps` is its speed.

@@ -7,7 +7,7 @@ use npcc_pipeline::counters::{FlowCount, GroupCount, Path, PauseCount, QueueCoun
 use npcc_pipeline::num::real;
 use npcc_pipeline::units::Nanos;
 
-use super::{PortFacts, PortReading, View};
+use super::{PortFacts, PortReading, View, lock};
 use crate::report::lossless::{FlowControl, Group, Pause};
 use crate::report::model::{DeviceDrops, Port, Queue};
 use crate::saved::storms::Storm;
@@ -50,6 +50,9 @@ impl View {
         let (pfc, mut flaps) = (&link.pfc, link.flaps);
         self.settles()(path(facts).then("flaps"), &mut flaps);
         counts.lossless_lost += lossless_lost(pfc.send, &device);
+        let rate = link.speeds.shaper.unwrap_or(link.speeds.link);
+        let peaks = counts.queues.iter().map(|queue| queue.peak);
+        let delays = lock(&self.peaks).take_in(index, rate, peaks);
         Port {
             name: facts.name.clone(),
             device: facts.device.clone(),
@@ -71,8 +74,8 @@ impl View {
                 .map(|(priority, count)| group(pfc, priority, count, share))
                 .collect(),
             queues: (0..)
-                .zip(&counts.queues)
-                .map(|(priority, count)| queue(priority, count))
+                .zip(counts.queues.iter().zip(delays))
+                .map(|(priority, (count, delay))| queue(priority, count, delay))
                 .collect(),
             counts,
         }
@@ -179,9 +182,10 @@ const fn lossless_lost(send: u8, device: &DeviceDrops) -> u64 {
     }
 }
 
-fn queue(priority: u8, counts: &QueueCount) -> Queue {
+fn queue(priority: u8, counts: &QueueCount, peak_delay: Nanos) -> Queue {
     Queue {
         priority,
+        peak_delay_ns: peak_delay.0,
         peak_ever: counts.peak.max(counts.peak_before),
         enqueued: counts.enqueued.packets,
         enqueued_bytes: counts.enqueued.bytes,

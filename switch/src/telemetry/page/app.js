@@ -168,6 +168,10 @@ const WORDS = {
   "slow-turn": "a turn of a worker took too long (us)",
   "link-down": "link down",
   "link-up": "link up (Mb/s)",
+  "device-gone": "the device is gone",
+  "interface-gone": "the interface in Linux is gone",
+  "neighbor-moved": "a neighbour has another MAC address",
+  "duplicate-address": "an address has two owners",
   "marking-late": "senders are paused before they are marked",
   "tx-stalled": "the device takes no frames (times of 10 ms)",
 };
