@@ -17,6 +17,7 @@ mod decoding;
 mod dumps;
 mod effects;
 mod live;
+mod lookups;
 mod losses;
 mod multipath;
 mod neighbors;

@@ -10,6 +10,7 @@ use npcc_pipeline::counters::Counter;
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::units::{PortId, RefusedMac};
 
+use super::lookup::{Differing, Packet};
 use super::report::{Counts, Report};
 use super::wants::{RefusedByLinux, Wanted};
 use crate::fib::{Member, Refused};
@@ -27,6 +28,8 @@ pub enum Notice {
     Addresses(PortId, Vec<(u16, Vec<IpAddr>)>),
     /// The kernel's state was dumped and compared.
     Compared(Report),
+    /// The kernel would send a packet another way than the switch, for a second at least.
+    Differs(Differing),
     /// The switch had no capacity.
     NoRoom(Refused),
     /// The kernel refused a request.
@@ -103,6 +106,8 @@ pub(super) enum Command {
     Compare(Sender<Report>),
     Neighbors(Sender<Vec<NeighborRow>>),
     Verify(Sender<Vec<Prefix>>),
+    Flows(Vec<Packet>),
+    LookUp(Sender<Vec<Differing>>),
     Stop,
 }
 
@@ -159,6 +164,18 @@ impl Handle {
     #[must_use]
     pub fn verify(&self) -> Option<Vec<Prefix>> {
         self.ask(Command::Verify)
+    }
+
+    /// Gives it packets of flows, to look up their ways in the kernel from time to time.
+    pub fn flows(&self, flows: Vec<Packet>) {
+        self.tell(Command::Flows(flows));
+    }
+
+    /// Looks up, in the kernel, the ways of the flows' packets and of hosts of prefixes drawn by lot, and returns those that the switch has
+    /// otherwise; `None` when the thread has ended.
+    #[must_use]
+    pub fn look_up(&self) -> Option<Vec<Differing>> {
+        self.ask(Command::LookUp)
     }
 
     /// Returns the current status.

@@ -7,6 +7,7 @@ pub mod ahead;
 mod compare;
 pub mod ethtool;
 pub mod handle;
+pub mod lookup;
 pub mod mirror;
 mod recover;
 pub mod report;

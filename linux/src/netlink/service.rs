@@ -15,6 +15,7 @@ use npcc_pipeline::units::PortId;
 
 use super::ethtool::Ethtool;
 use super::handle::{Command, Handle, NeighborRow, Notice, Status, rows};
+use super::lookup::{Differing, LookUps, look};
 use super::mirror::{Mirror, Turn};
 use super::report::{Reason, Report};
 use super::wants::{RefusedByLinux, Wants};
@@ -58,6 +59,7 @@ pub struct Service<F, N> {
     last: (Instant, Duration),
     /// Reason for a dump that must be made.
     wanted: Option<Reason>,
+    look_ups: LookUps,
 }
 
 impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
@@ -98,6 +100,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             due: Instant::now(),
             last: (Instant::now(), Duration::ZERO),
             wanted: Some(Reason::Start),
+            look_ups: LookUps::new(),
         };
         Ok((service, handle))
     }
@@ -136,10 +139,46 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             return Ok(false);
         }
         if !more {
+            self.look_up(now)?;
             self.tell_status(None);
             self.wait()?;
         }
         Ok(true)
+    }
+
+    /// Makes a round of look-ups if it is due, and reports what differs again. While everything must be read anew, answers mean nothing.
+    fn look_up(&mut self, now: Instant) -> io::Result<()> {
+        if self.wanted.is_some() || !self.look_ups.is_due(now) {
+            return Ok(());
+        }
+        let (requests, state) = self.mirror.parts();
+        for differing in self.look_ups.round(requests, state)? {
+            (self.notice)(Notice::Differs(differing));
+        }
+        Ok(())
+    }
+
+    /// Looks up everything now. A change may be under way: an answer that differs counts only after the stream has been read.
+    fn look_up_all(&mut self) -> io::Result<Vec<Differing>> {
+        let (requests, state) = self.mirror.parts();
+        self.look_ups.draw(state);
+        let first = self.look_ups.all(requests, state)?;
+        let mut lasting = vec![];
+        if !first.is_empty() {
+            loop {
+                let turn = self.mirror.turn(&mut self.fib)?;
+                let more = turn.more;
+                self.after(turn);
+                if !more {
+                    break;
+                }
+            }
+            let (requests, state) = self.mirror.parts();
+            for (packet, _) in first {
+                lasting.extend(look(packet, requests, state)?);
+            }
+        }
+        Ok(lasting)
     }
 
     /// Sleeps until the stream is readable, a request arrives, or a comparison is due.
@@ -167,6 +206,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         self.due = Instant::now() + pause;
         self.last = (Instant::now(), report.took);
         self.after(turn);
+        self.look_ups.draw(self.mirror.parts().1);
         self.set_back(&mut report)?;
         self.tell_status(Some(&report));
         (self.notice)(Notice::Compared(report.clone()));
@@ -330,6 +370,10 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                 Ok(Command::Verify(answer)) => {
                     let wrong = self.mirror.differ().wrong(self.mirror.model());
                     let _ = answer.send(wrong);
+                }
+                Ok(Command::Flows(flows)) => self.look_ups.set_flows(flows),
+                Ok(Command::LookUp(answer)) => {
+                    let _ = answer.send(self.look_up_all()?);
                 }
                 Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(false),
                 Err(TryRecvError::Empty) => return Ok(true),

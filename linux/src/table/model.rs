@@ -180,11 +180,16 @@ impl Model {
 
     /// Removes, after a complete dump, the objects that it did not contain; returns their number.
     pub fn sweep(&mut self, what: Dump) -> usize {
-        self.sweep_but(what, &HashSet::new())
+        self.sweep_but(what, &HashSet::new(), |_| true)
     }
 
-    /// Sweeps as [`Model::sweep`], but spares these routes, neighbours and next-hop objects.
-    pub fn sweep_but(&mut self, what: Dump, spared: &HashSet<ObjectId>) -> usize {
+    /// Sweeps as [`Model::sweep`], but spares these routes, neighbours and next-hop objects, and counts only the neighbours that `counts`.
+    pub fn sweep_but(
+        &mut self,
+        what: Dump,
+        spared: &HashSet<ObjectId>,
+        counts: impl Fn(&Neighbor) -> bool,
+    ) -> usize {
         let epoch = self.epoch;
         match what {
             Dump::Links => {
@@ -206,10 +211,14 @@ impl Model {
                 stale.retain(|(link, address)| {
                     !spared.contains(&ObjectId::Neighbor(*link, *address))
                 });
+                let known = stale
+                    .iter()
+                    .filter_map(|key| self.neighbors.get(key.0, key.1));
+                let counted = known.filter(|one| counts(one)).count();
                 for (link, address) in &stale {
                     self.neighbor_gone(*link, *address);
                 }
-                stale.len()
+                counted
             }
             Dump::Routes { v6, table } => {
                 let family = if v6 { Family::V6 } else { Family::V4 };

@@ -109,6 +109,15 @@ impl Differ {
         self.installed.iter().map(|(prefix, what)| (prefix, *what))
     }
 
+    /// Returns the installed state of the longest prefix that contains `prefix`.
+    #[must_use]
+    pub fn covering(&self, prefix: Prefix) -> Option<Installed> {
+        self.installed
+            .covering(prefix)
+            .next()
+            .map(|(_, what)| *what)
+    }
+
     /// Returns a group in use.
     #[must_use]
     pub fn group(&self, id: NextHopGroupId) -> Option<&Group> {

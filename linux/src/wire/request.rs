@@ -329,6 +329,21 @@ pub fn remove_route(net: IpNet, metric: u32) -> Request {
     Request::of(ASK, &Message::DelRoute(route))
 }
 
+/// Builds the request for the kernel's own decision about a packet to a destination; `sender` is its source address, if that is to decide.
+#[must_use]
+pub fn look_up(destination: IpAddr, sender: Option<IpAddr>) -> Request {
+    let full = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
+    let mut route = RouteMessage::default();
+    route.header.address_family = family(destination);
+    route.header.destination_prefix_length = full(destination);
+    route.attributes = vec![RouteAttribute::Destination(destination.into())];
+    if let Some(sender) = sender {
+        route.header.source_prefix_length = full(sender);
+        route.attributes.push(RouteAttribute::Source(sender.into()));
+    }
+    Request::of(ASK, &Message::GetRoute(route))
+}
+
 const fn family(ip: IpAddr) -> Family {
     match ip {
         IpAddr::V4(_) => Family::Inet,

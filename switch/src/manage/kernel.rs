@@ -11,6 +11,7 @@ use npcc_pipeline::units::PortId;
 
 use super::management::Management;
 use crate::log::note;
+use crate::report::events::{Event, Kind};
 use crate::wiring;
 use crate::wiring::kernel::Kernel;
 use crate::worker::command::WorkerCommand;
@@ -27,6 +28,13 @@ impl Management {
             turned();
         }
         kernel.tell(&self.view.links.for_linux());
+    }
+
+    /// Has Linux asked for the ways of flows' packets, from time to time.
+    pub fn look_up_flows(&self, now: Instant) {
+        if let Some(kernel) = &self.kernel {
+            kernel.look_up(&self.view.flows, now);
+        }
     }
 
     /// Waits up to `patience` for the kernel's routes, so that the first frames find them; after that, frames are forwarded by the routes
@@ -75,6 +83,12 @@ impl Management {
                     ));
                 }
             }
+            Notice::Differs(differing) => self.view.note(Event {
+                kind: Kind::RouteDiffers,
+                host: Some(differing.destination),
+                detail: differing.words,
+                ..Event::default()
+            }),
             Notice::NoRoom(refused) => self.note_of_linux(&format!("no room: {refused}")),
             Notice::Refused(refused) => self.note_of_linux(&refused.to_string()),
             Notice::Ended(error) => self.note_of_linux(&format!(

@@ -50,6 +50,8 @@ npcc_pipeline::named! {
         HostMovedBack = "host-moved-back",
         /// A host that was unresponsive passed a trial.
         HostAnswers = "host-answers",
+        /// Linux would send a host's packets another way than the switch does.
+        RouteDiffers = "route-differs",
     }
 }
 
@@ -84,6 +86,9 @@ pub struct Event {
     /// Address of the host, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<IpAddr>,
+    /// Words of Linux, where it is about Linux.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub detail: String,
     /// Number of occurrences; length in us of a slow turn; speed in Mb/s of a link that came up; trials that a host failed or passed.
     pub count: u64,
 }
@@ -155,6 +160,12 @@ impl fmt::Display for Event {
                 self.host_text()
             ),
             Kind::HostAnswers => write!(f, "{}: answers CNPs again", self.host_text()),
+            Kind::RouteDiffers => write!(
+                f,
+                "{}: Linux would send its packets another way than the switch: {}: see `show routes --diff`",
+                self.host_text(),
+                self.detail
+            ),
         }
     }
 }

@@ -16,9 +16,12 @@ use super::table::{joined, table, thousands, time, word};
 pub struct Route {
     /// Destination prefix.
     pub prefix: String,
-    /// State of the route: `installed`; `left-out`: none of its next hops is behind a port of ours; `refused`: there was no room; `differs`,
-    /// in `--diff` only: the switch has not what the kernel has.
+    /// State of the route: `installed`; `left-out`: the switch does not follow it; `refused`: there was no room; `differs`, in `--diff` only:
+    /// the switch has not what the kernel has.
     pub state: String,
+    /// Reason why it is left out, or followed in part only; what differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Next hops of the route, and what happens to frames there.
     pub next_hops: Vec<NextHop>,
     /// Origin of the kernel's route as in `ip route`, such as `bgp` or `static`; absent without a route in the kernel.
@@ -94,6 +97,9 @@ impl NextHop {
     }
 }
 
+/// Reason of a route that is left out because all its next hops are elsewhere.
+pub const NO_PORT: &str = "none behind a port of the switch";
+
 /// Returns the state of a route, as it is shown.
 #[must_use]
 pub const fn state(installed: Installed) -> &'static str {
@@ -109,10 +115,11 @@ pub const fn state(installed: Installed) -> &'static str {
 pub fn routes(rows: &[Route]) -> String {
     table(5, &&Route::default(), rows, |row| {
         let hops: Vec<String> = row.next_hops.iter().map(NextHop::text).collect();
-        let hops = match row.state.as_str() {
-            "left-out" => "none behind a port of the switch".to_owned(),
-            "refused" => "no room in the switch".to_owned(),
-            _ => hops.join(", "),
+        let hops = match (row.state.as_str(), &row.reason) {
+            ("refused", _) => "no room in the switch".to_owned(),
+            (_, None) => hops.join(", "),
+            (_, Some(reason)) if hops.is_empty() => reason.clone(),
+            (_, Some(reason)) => format!("{}; {reason}", hops.join(", ")),
         };
         vec![
             word("PREFIX", &row.prefix),
@@ -244,6 +251,10 @@ pub struct Linux {
     pub faults: u64,
     /// Number of times a neighbour's MAC address was refused as no host's: a group's, broadcast, zero, or of a port of the switch.
     pub refused_neighbors: u64,
+    /// Number of packets whose way Linux was asked for.
+    pub lookups: u64,
+    /// Number of these that Linux would send another way than the switch, in two rounds.
+    pub lookups_differing: u64,
     /// Duration of the last comparison, in us.
     pub compared_us: u64,
     /// Differences the last comparison found.
@@ -272,6 +283,8 @@ impl Linux {
             comparisons: counts.dumps,
             faults: counts.faults,
             refused_neighbors: counts.refused_neighbors,
+            lookups: counts.lookups,
+            lookups_differing: counts.lookups_differing,
             compared_us: compared.map_or(0, |report| {
                 u64::try_from(report.took.as_micros()).unwrap_or(u64::MAX)
             }),
@@ -288,6 +301,8 @@ impl Linux {
         each("comparisons", &mut self.comparisons);
         each("faults", &mut self.faults);
         each("refused_neighbors", &mut self.refused_neighbors);
+        each("lookups", &mut self.lookups);
+        each("lookups_differing", &mut self.lookups_differing);
     }
 
     /// Renders `show linux`.
@@ -308,6 +323,7 @@ impl Linux {
              switch      {} installed by {} groups, {} left out, {} refused\n\
              messages    {} read, {} malformed, {} overruns, receive buffer {} B\n\
              comparisons {}, the last took {} and found {} differences; {} faults\n\
+             look-ups    {} of packets in Linux, {} go another way there\n\
              neighbors   {} refused for a MAC address that is no host's\n",
             count(self.kernel_ipv4),
             count(self.kernel_ipv6),
@@ -323,6 +339,8 @@ impl Linux {
             time(self.compared_us.saturating_mul(1_000)),
             count(self.differences),
             thousands(self.faults),
+            thousands(self.lookups),
+            thousands(self.lookups_differing),
             thousands(self.refused_neighbors),
         )
     }
@@ -366,6 +384,7 @@ mod tests {
         let route = |prefix: &str, state: &str, number, next_hops| Route {
             prefix: prefix.to_owned(),
             state: state.to_owned(),
+            reason: (state == "left-out").then(|| NO_PORT.to_owned()),
             protocol: Some(protocol(number)),
             metric: Some(20),
             next_hops,
