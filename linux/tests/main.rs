@@ -21,5 +21,6 @@ mod lookups;
 mod losses;
 mod multipath;
 mod neighbors;
+mod not_followed;
 mod resolving;
 mod wants;

@@ -14,10 +14,11 @@ use super::lookup::{Differing, Packet};
 use super::report::{Counts, Report};
 use super::wants::{RefusedByLinux, Wanted};
 use crate::fib::{Member, Refused};
-use crate::table::routes::Routes;
+use crate::table::model::Model;
 use crate::wanted::differ::{Differ, Figures, Installed};
 use crate::wanted::ports::Place;
 use crate::wire::neighbor::Neighbor;
+use crate::wire::not_followed::NotFollowed;
 
 /// Notice from the netlink thread.
 #[derive(Debug)]
@@ -43,6 +44,10 @@ pub enum Notice {
 pub struct Status {
     /// Number of IPv4 and of IPv6 prefixes in the kernel's two tables.
     pub kernel: [usize; 2],
+    /// Number of these prefixes that no packet is forwarded by (loopback, groups, link-local), at the last comparison.
+    pub aside: usize,
+    /// Number of installed prefixes that are hosts of attached subnets, without a route of their own, at the last comparison.
+    pub hosts: usize,
     /// Numbers of installed routes and groups.
     pub figures: Figures,
     /// Counts since the start.
@@ -64,6 +69,8 @@ pub struct RouteRow {
     pub members: Vec<Member>,
     /// Origin (`RTPROT_*`) and metric of the kernel's route; `None` for a neighbour, which has no route of its own.
     pub origin: Option<(u8, u32)>,
+    /// Reason why it is not followed, or in part only.
+    pub reason: Option<String>,
 }
 
 /// Neighbour behind a port of the switch.
@@ -77,22 +84,32 @@ pub struct NeighborRow {
     pub refused: Option<RefusedMac>,
 }
 
-/// Returns the installed state of all prefixes, in their order.
-pub(super) fn rows(differ: &Differ, routes: &Routes) -> Vec<RouteRow> {
+/// Returns the installed state of all prefixes, and what is not followed, in the order of prefixes.
+pub(super) fn rows(differ: &Differ, model: &Model) -> Vec<RouteRow> {
     let row = |(prefix, installed)| {
         let group = match installed {
             Installed::By(id) => differ.group(id),
             Installed::LeftOut | Installed::Refused => None,
         };
+        let best = model.routes().best(prefix);
         RouteRow {
             prefix,
             installed,
             members: group.map_or_else(Vec::new, |group| group.members.all.clone()),
-            origin: routes.best(prefix).map(|best| (best.protocol, best.metric)),
+            origin: best.map(|best| (best.protocol, best.metric)),
+            reason: differ.not_followed(model, prefix, installed),
         }
     };
+    let not_followed = |one: &NotFollowed| RouteRow {
+        prefix: one.prefix,
+        installed: Installed::LeftOut,
+        members: vec![],
+        origin: None,
+        reason: Some(one.to_string()),
+    };
     let mut rows: Vec<RouteRow> = differ.installed().map(row).collect();
-    rows.sort_unstable_by_key(|row| row.prefix);
+    rows.extend(model.not_followed().map(not_followed));
+    rows.sort_by_key(|row| row.prefix);
     rows
 }
 

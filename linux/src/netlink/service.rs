@@ -22,6 +22,7 @@ use super::wants::{RefusedByLinux, Wants};
 use crate::fib::Fib;
 use crate::table::model::Model;
 use crate::tap::sysctl;
+use crate::wanted::decide::is_aside;
 use crate::wanted::members::hops;
 use crate::wanted::resolving::Ask;
 use crate::wire::request::{LinkSettings, Resolve, forget, resolve, set_link};
@@ -342,7 +343,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                     let _ = answer.send(refused);
                 }
                 Ok(Command::Routes(answer)) => {
-                    let _ = answer.send(rows(self.mirror.differ(), self.mirror.model().routes()));
+                    let _ = answer.send(rows(self.mirror.differ(), self.mirror.model()));
                 }
                 Ok(Command::Carrier(port, carrier)) => self.carrier(port, carrier),
                 Ok(Command::Speed(port, mbps)) => self.speed(port, mbps),
@@ -427,11 +428,19 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         let routes = self.mirror.model().routes();
         let kernel = [routes.len_of(Family::V4), routes.len_of(Family::V6)];
         let receive_buffer = self.mirror.stream().receive_buffer().unwrap_or(0);
+        let beside = compared.map(|_| {
+            let best = routes.all_best();
+            let aside = best.filter(|(prefix, best)| is_aside(*prefix, best.action));
+            let installed = self.mirror.differ().installed();
+            let hosts = installed.filter(|(prefix, _)| routes.best(*prefix).is_none());
+            (aside.count(), hosts.count())
+        });
         let mut status = self.lock();
         status.kernel = kernel;
         status.figures = self.mirror.differ().figures();
         status.counts = self.mirror.counts();
         status.receive_buffer = receive_buffer;
+        (status.aside, status.hosts) = beside.unwrap_or((status.aside, status.hosts));
         if let Some(report) = compared {
             status.compared = Some(report.clone());
         }

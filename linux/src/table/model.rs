@@ -3,7 +3,7 @@
 //! Notifications queued before a dump arrive after it. An event may thus describe a state the model already holds, or an object that is
 //! gone; its side effects are applied anyway, as an earlier notification may have undone them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use npcc_pipeline::route::prefix::Family;
@@ -21,8 +21,12 @@ use crate::wire::event::Event;
 use crate::wire::link::Link;
 use crate::wire::neighbor::Neighbor;
 use crate::wire::nexthop::{NextHop, NextHopKind};
+use crate::wire::not_followed::NotFollowed;
 use crate::wire::request::Dump;
 use crate::wire::route::{self, Action, Place, Route, Table, Way};
+
+/// Maximum number of routes and rules that are not followed, of which each is kept to be shown.
+const NOT_FOLLOWED: usize = 4_096;
 
 /// Loss of a link, for the routes over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub struct Model {
     /// True while an event is applied that may have been queued before the last dump.
     late: bool,
     risen: BTreeSet<u32>,
+    /// Routes and rules that are not followed, with the dump that last contained each.
+    not_followed: BTreeMap<NotFollowed, Epoch>,
 }
 
 impl Model {
@@ -81,6 +87,11 @@ impl Model {
         &self.rib.routes
     }
 
+    /// Iterates over the routes and rules that are not followed, at most 4,096 of them, in the order of prefixes.
+    pub fn not_followed(&self) -> impl Iterator<Item = &NotFollowed> {
+        self.not_followed.keys()
+    }
+
     /// Takes the changes since the last call.
     pub fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.changes)
@@ -112,6 +123,16 @@ impl Model {
             Event::NextHopGone(id) => self.next_hop_gone(id),
             Event::Route(route) => self.route(route),
             Event::RouteGone(route) => self.route_gone(route),
+            Event::NotFollowed(what) => {
+                if self.not_followed.len() < NOT_FOLLOWED || self.not_followed.contains_key(&what) {
+                    self.not_followed.insert(what, self.epoch);
+                }
+                false
+            }
+            Event::NotFollowedGone(what) => {
+                self.not_followed.remove(&what);
+                false
+            }
         }
     }
 
@@ -191,7 +212,12 @@ impl Model {
         counts: impl Fn(&Neighbor) -> bool,
     ) -> usize {
         let epoch = self.epoch;
+        self.not_followed.retain(|one, seen| {
+            let is_spared = spared.contains(&ObjectId::Routes(one.prefix)) && one.table.is_some();
+            *seen == epoch || !one.is_in(what) || is_spared
+        });
         match what {
+            Dump::Rules { .. } => 0,
             Dump::Links => {
                 let stale = self.links.stale_links(epoch);
                 stale.iter().filter(|index| self.link_gone(**index)).count()
@@ -222,8 +248,12 @@ impl Model {
             }
             Dump::Routes { v6, table } => {
                 let family = if v6 { Family::V6 } else { Family::V4 };
-                let is_local = table == route::LOCAL;
-                let table = if is_local { Table::Local } else { Table::Main };
+                let table = match table {
+                    route::LOCAL => Table::Local,
+                    route::MAIN => Table::Main,
+                    // No route of another table is followed.
+                    _ => return 0,
+                };
                 let stale = |entry: &Entry| entry.seen != epoch && entry.table == table;
                 let mut found = self
                     .rib

@@ -78,6 +78,12 @@ impl Routes {
         all.flat_map(|(prefix, entries)| entries.as_slice().iter().map(move |one| (prefix, one)))
     }
 
+    /// Iterates over the preferred routes of all prefixes.
+    pub fn all_best(&self) -> impl Iterator<Item = (Prefix, &Entry)> {
+        let all = self.by_prefix.iter();
+        all.filter_map(|(prefix, entries)| Some((prefix, entries.as_slice().first()?)))
+    }
+
     /// Iterates over the preferred routes of all prefixes that contain this one, itself included, the longest first.
     pub fn covering(&self, prefix: Prefix) -> impl Iterator<Item = (Prefix, &Entry)> {
         let covers = self.by_prefix.covering(prefix);

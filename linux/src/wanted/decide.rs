@@ -108,6 +108,13 @@ const fn full(family: Family) -> u8 {
     }
 }
 
+/// Returns true if packets to a prefix are forwarded by no route of it, whatever the kernel has: loopback, groups, and link-local addresses.
+#[must_use]
+pub fn is_aside(prefix: Prefix, action: Action) -> bool {
+    !forwarded(prefix)
+        || is_link_local(prefix) && !matches!(action, Action::Deliver | Action::Broadcast)
+}
+
 /// Returns true if a prefix is neither loopback nor multicast.
 fn forwarded(prefix: Prefix) -> bool {
     let top = prefix.bits() >> 120;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use npcc_pipeline::route::buckets::BUCKETS;
 use npcc_pipeline::route::nexthop::NextHopGroupId;
 use npcc_pipeline::route::prefix::Prefix;
 
@@ -16,6 +17,8 @@ use crate::table::changes::Changes;
 use crate::table::model::Model;
 use crate::table::prefixes::Prefixes;
 use crate::table::ways::WayId;
+use crate::wire::nexthop::NextHopKind;
+use crate::wire::not_followed::Reason;
 use crate::wire::route::Way;
 
 /// Installed state of a prefix.
@@ -116,6 +119,24 @@ impl Differ {
             .covering(prefix)
             .next()
             .map(|(_, what)| *what)
+    }
+
+    /// Returns the reason why a prefix's route is left out, or followed in part only.
+    #[must_use]
+    pub fn not_followed(&self, model: &Model, prefix: Prefix, what: Installed) -> Option<String> {
+        let way = |id| model.ways().get(id).map(|taken| &taken.way);
+        match what {
+            Installed::LeftOut => {
+                let way = model.routes().best(prefix).and_then(|best| way(best.way));
+                Some(reason_of(model, way).name().to_owned())
+            }
+            Installed::By(id) => match self.group(id)?.key {
+                GroupKey::Object(id) => in_part(model, &self.ports, &Way::Object(id)),
+                GroupKey::Way(id, _) => in_part(model, &self.ports, way(id)?),
+                _ => None,
+            },
+            Installed::Refused => None,
+        }
     }
 
     /// Returns a group in use.
@@ -420,4 +441,34 @@ impl Differ {
         };
         *figure = figure.saturating_add_signed(change);
     }
+}
+
+/// Returns the reason why no route over these next hops is followed.
+fn reason_of(model: &Model, way: Option<&Way>) -> Reason {
+    match way {
+        Some(Way::Hops(hops)) if !hops.is_empty() && hops.iter().all(|hop| hop.link == 0) => {
+            Reason::Tunnel
+        }
+        Some(Way::Object(id)) if model.next_hops().get(*id) == Some(&NextHopKind::Unusable) => {
+            Reason::Tunnel
+        }
+        _ => Reason::Elsewhere,
+    }
+}
+
+/// Returns the reason why some next hops of a route take no packets, whatever their state.
+fn in_part(model: &Model, ports: &Ports, way: &Way) -> Option<String> {
+    let hops = hops(model, way);
+    let usable = hops
+        .iter()
+        .filter(|hop| ports.place(hop.link).is_some())
+        .count();
+    let (all, elsewhere) = (hops.len(), hops.len() - usable);
+    if elsewhere > 0 && usable > 0 {
+        let reason = Reason::PartlyElsewhere.name();
+        return Some(format!("{reason}: {elsewhere} of {all}"));
+    }
+    let beyond = usable.checked_sub(BUCKETS).filter(|beyond| *beyond > 0)?;
+    let reason = Reason::Members.name();
+    Some(format!("{reason}: {beyond} of {all} take none"))
 }

@@ -8,6 +8,7 @@ use super::attribute::{
     INET, INET6, address, address_of_family, attributes, number, u16_at, u32_at, unspecified,
 };
 use super::message::{APPEND, REPLACE};
+use super::not_followed::{self, NotFollowed};
 use super::unread::Unread;
 
 /// `RTM_NEWROUTE`.
@@ -19,6 +20,8 @@ pub const FIXED: usize = 12;
 
 /// `RTA_DST`.
 pub const DESTINATION: u16 = 1;
+/// `RTA_SRC`.
+const SOURCE: u16 = 2;
 /// `RTA_OIF`.
 pub const OIF: u16 = 4;
 /// `RTA_GATEWAY`.
@@ -44,6 +47,8 @@ const DEAD: u8 = 1;
 const CLONED: u32 = 0x200;
 /// `RT_TABLE_MAIN`.
 pub const MAIN: u32 = 254;
+/// `RT_TABLE_DEFAULT`.
+pub const DEFAULT: u32 = 253;
 /// `RT_TABLE_LOCAL`.
 pub const LOCAL: u32 = 255;
 
@@ -125,17 +130,26 @@ pub struct Route {
     pub dead: Vec<u32>,
 }
 
+/// Content of a route message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Read {
+    /// Route that is followed.
+    Route(Route),
+    /// Route that is not.
+    NotFollowed(NotFollowed),
+}
+
 /// Parses a route message; `flags` are the message's.
 ///
 /// # Errors
-/// The route is of another table or family, cached, for one type of service or source only, or multicast.
-pub fn read(body: &[u8], flags: u16) -> Result<Route, Unread> {
+/// The route is of another table or family, cached, or multicast.
+pub fn read(body: &[u8], flags: u16) -> Result<Read, Unread> {
     let malformed = Unread::Malformed;
     let &[family, len, source_len, tos, table, protocol, _, kind, ..] = body else {
         return Err(malformed);
     };
     let cloned = u32_at(body, 8).ok_or(malformed)? & CLONED != 0;
-    if !matches!(family, INET | INET6) || cloned || tos != 0 || source_len != 0 {
+    if !matches!(family, INET | INET6) || cloned {
         return Err(Unread::NotOurs);
     }
     let mut found = Found {
@@ -144,6 +158,24 @@ pub fn read(body: &[u8], flags: u16) -> Result<Route, Unread> {
     };
     for (kind, value) in attributes(body.get(FIXED..).ok_or(malformed)?) {
         found.take(kind, value);
+    }
+    let destination = found.destination.or_else(|| unspecified(family));
+    let destination = destination.filter(|address| address.is_ipv4() == (family == INET));
+    let prefix = destination.and_then(|address| Prefix::new(address, len));
+    let prefix = prefix.ok_or(malformed)?;
+    if matches!(found.table, MAIN | LOCAL | DEFAULT) {
+        let from = found.from.or_else(|| unspecified(family));
+        let from = from.filter(|_| source_len > 0);
+        let from = from.and_then(|from| Prefix::new(from, source_len));
+        if let Some((reason, detail)) = not_followed::of_route(found.table, from, tos) {
+            return Ok(Read::NotFollowed(NotFollowed {
+                prefix,
+                table: Some(found.table),
+                metric: found.metric,
+                reason,
+                detail,
+            }));
+        }
     }
     let table = match found.table {
         MAIN => Table::Main,
@@ -158,12 +190,9 @@ pub fn read(body: &[u8], flags: u16) -> Result<Route, Unread> {
         7..=9 => Action::Refuse,
         _ => return Err(Unread::NotOurs),
     };
-    let destination = found.destination.or_else(|| unspecified(family));
-    let destination = destination.filter(|address| address.is_ipv4() == (family == INET));
-    let prefix = destination.and_then(|address| Prefix::new(address, len));
-    Ok(Route {
+    Ok(Read::Route(Route {
         table,
-        prefix: prefix.ok_or(malformed)?,
+        prefix,
         metric: found.metric,
         action,
         source: found.source.filter(|_| family == INET),
@@ -175,7 +204,7 @@ pub fn read(body: &[u8], flags: u16) -> Result<Route, Unread> {
             0 | APPEND => Place::Last,
             _ => Place::Instead,
         },
-    })
+    }))
 }
 
 /// Attributes of a route, collected.
@@ -183,6 +212,7 @@ pub fn read(body: &[u8], flags: u16) -> Result<Route, Unread> {
 struct Found {
     table: u32,
     destination: Option<IpAddr>,
+    from: Option<IpAddr>,
     metric: u32,
     source: Option<IpAddr>,
     link: Option<u32>,
@@ -197,6 +227,7 @@ impl Found {
     fn take(&mut self, kind: u16, value: &[u8]) {
         match kind {
             DESTINATION => self.destination = address(value),
+            SOURCE => self.from = address(value),
             OIF => self.link = number(value),
             GATEWAY => self.gateway = address(value),
             VIA => self.gateway = address_of_family(value),

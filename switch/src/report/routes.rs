@@ -97,9 +97,6 @@ impl NextHop {
     }
 }
 
-/// Reason of a route that is left out because all its next hops are elsewhere.
-pub const NO_PORT: &str = "none behind a port of the switch";
-
 /// Returns the state of a route, as it is shown.
 #[must_use]
 pub const fn state(installed: Installed) -> &'static str {
@@ -229,8 +226,12 @@ pub struct Linux {
     pub kernel_ipv4: usize,
     /// IPv6 prefixes in the kernel.
     pub kernel_ipv6: usize,
+    /// Prefixes of these that nothing is forwarded by: of the loopback, groups and link-local addresses, at the last comparison.
+    pub aside: usize,
     /// Prefixes the switch has, attached hosts included.
     pub installed: usize,
+    /// Prefixes of these that are attached hosts, without a route in the kernel, at the last comparison.
+    pub hosts: usize,
     /// Next-hop groups the switch has.
     pub groups: usize,
     /// Prefixes without a next hop behind a port of ours.
@@ -272,7 +273,9 @@ impl Linux {
             integrated: true,
             kernel_ipv4,
             kernel_ipv6,
+            aside: status.aside,
             installed: figures.routes,
+            hosts: status.hosts,
             groups: figures.groups,
             left_out: figures.left_out,
             refused: figures.refused,
@@ -319,16 +322,18 @@ impl Linux {
         }
         let count = |number: usize| thousands(number as u64);
         format!(
-            "{drained}kernel      {} IPv4 and {} IPv6 prefixes\n\
-             switch      {} installed by {} groups, {} left out, {} refused\n\
+            "{drained}kernel      {} IPv4 and {} IPv6 prefixes, {} of them of the loopback, groups and links\n\
+             switch      {} installed by {} groups ({} attached hosts among them), {} left out, {} refused\n\
              messages    {} read, {} malformed, {} overruns, receive buffer {} B\n\
              comparisons {}, the last took {} and found {} differences; {} faults\n\
              look-ups    {} of packets in Linux, {} go another way there\n\
              neighbors   {} refused for a MAC address that is no host's\n",
             count(self.kernel_ipv4),
             count(self.kernel_ipv6),
+            count(self.aside),
             count(self.installed),
             count(self.groups),
+            count(self.hosts),
             count(self.left_out),
             count(self.refused),
             thousands(self.messages),
@@ -349,6 +354,7 @@ impl Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use npcc_linux::wire::not_followed::Reason;
     use npcc_pipeline::units::{Mac, PortId};
 
     #[test]
@@ -384,7 +390,7 @@ mod tests {
         let route = |prefix: &str, state: &str, number, next_hops| Route {
             prefix: prefix.to_owned(),
             state: state.to_owned(),
-            reason: (state == "left-out").then(|| NO_PORT.to_owned()),
+            reason: (state == "left-out").then(|| Reason::Elsewhere.name().to_owned()),
             protocol: Some(protocol(number)),
             metric: Some(20),
             next_hops,

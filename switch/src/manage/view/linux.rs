@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use npcc_config::ipnet::IpNet;
 use npcc_linux::fib::Member;
 use npcc_linux::netlink::handle::{Handle, NeighborRow, RouteRow};
-use npcc_linux::wanted::differ::Installed;
 use npcc_pipeline::counters::Path;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
@@ -98,7 +97,7 @@ impl View {
         let row = |row: &RouteRow| Route {
             prefix: row.prefix.to_string(),
             state: routes::state(row.installed).to_owned(),
-            reason: (row.installed == Installed::LeftOut).then(|| routes::NO_PORT.to_owned()),
+            reason: row.reason.clone(),
             next_hops: row.members.iter().map(hop).collect(),
             protocol: row.origin.map(|(number, _)| routes::protocol(number)),
             metric: row.origin.map(|(_, metric)| metric),
