@@ -23,4 +23,5 @@ mod multipath;
 mod neighbors;
 mod not_followed;
 mod resolving;
+mod route_attributes;
 mod wants;

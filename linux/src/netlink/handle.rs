@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::route::prefix::Prefix;
-use npcc_pipeline::units::{PortId, RefusedMac};
+use npcc_pipeline::units::{Mac, PortId, RefusedMac};
 
 use super::lookup::{Differing, Packet};
 use super::report::{Counts, Report};
@@ -25,8 +25,11 @@ use crate::wire::not_followed::NotFollowed;
 pub enum Notice {
     /// Administrative state of a port changed in Linux: true for up.
     Admin(PortId, bool),
-    /// Local addresses of a port's VLANs changed in Linux; those of the configuration come first, in its order.
-    Addresses(PortId, Vec<(u16, Vec<IpAddr>)>),
+    /// Local addresses of a port's VLANs changed in Linux; those of the configuration come first, in its order. With the VLANs and MAC
+    /// addresses of macvlans that have an address: frames to them are the switch's too.
+    Addresses(PortId, Vec<(u16, Vec<IpAddr>)>, Vec<(u16, Mac)>),
+    /// The MAC address or the MTU of a link of this name was changed in Linux, and set back.
+    SetBack(String, String),
     /// The kernel's state was dumped and compared.
     Compared(Report),
     /// The kernel would send a packet another way than the switch, for a second at least.

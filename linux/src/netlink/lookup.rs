@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use netlink_packet_core::Parseable as _;
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteMessage, RouteType, RouteVia,
+    RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType, RouteVia,
 };
 use nix::errno::Errno;
 use npcc_pipeline::route::prefix::{Family, Prefix};
@@ -53,8 +54,9 @@ pub struct Differing {
 /// Answer of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// Sent by this link to a gateway, or to the destination itself.
-    By(u32, Option<IpAddr>),
+    /// Sent by this link to a gateway, or to the destination itself, and the MTU of the route, or 0; `None` for one that expires, as may one
+    /// that path MTU discovery found for Linux's own packets.
+    By(u32, Option<IpAddr>, Option<u16>),
     /// An address of this machine.
     Local,
     /// Dropped silently.
@@ -236,7 +238,7 @@ pub(super) fn look(
     let agrees = match (answer, installed, group) {
         // A route that is left out, or has no room, is shown as such.
         (Answer::Unknown, ..) | (_, Some(Installed::Refused), _) => true,
-        (Answer::By(link, _), Some(Installed::LeftOut) | None, _) => !port(link),
+        (Answer::By(link, ..), Some(Installed::LeftOut) | None, _) => !port(link),
         (_, Some(Installed::LeftOut), _) => false,
         (_, _, Some(group)) => {
             agrees(model, group, answer) || all_failed(model, group, destination)
@@ -281,7 +283,7 @@ fn ask(destination: IpAddr, sender: Option<IpAddr>, requests: &mut Requests) -> 
 
 /// Reads the kernel's answer.
 fn of(route: &RouteMessage) -> Answer {
-    let (mut link, mut gateway) = (None, None);
+    let (mut link, mut gateway, mut mtu) = (None, None, Some(0));
     for attribute in &route.attributes {
         match attribute {
             RouteAttribute::Oif(index) => link = Some(*index),
@@ -289,11 +291,26 @@ fn of(route: &RouteMessage) -> Answer {
             | RouteAttribute::Via(RouteVia::Inet(v4)) => gateway = Some(IpAddr::V4(*v4)),
             RouteAttribute::Gateway(RouteAddress::Inet6(v6))
             | RouteAttribute::Via(RouteVia::Inet6(v6)) => gateway = Some(IpAddr::V6(*v6)),
+            RouteAttribute::Metrics(metrics) => {
+                let metric = metrics.iter().find_map(|metric| match metric {
+                    RouteMetric::Mtu(mtu) => Some(*mtu),
+                    _ => None,
+                });
+                // Linux forwards packets of the least MTU of a link whatever the metric says.
+                let least = match route.header.address_family {
+                    AddressFamily::Inet6 => 1280,
+                    _ => 68,
+                };
+                let metric = metric.map_or(0, |metric| metric.max(least));
+                let metric = u16::try_from(metric).unwrap_or(u16::MAX);
+                mtu = mtu.map(|_| metric);
+            }
+            RouteAttribute::CacheInfo(info) if info.expires != 0 => mtu = None,
             _ => {}
         }
     }
     match (route.header.kind, link) {
-        (RouteType::Unicast, Some(link)) => Answer::By(link, gateway),
+        (RouteType::Unicast, Some(link)) => Answer::By(link, gateway, mtu),
         (RouteType::Local | RouteType::Broadcast | RouteType::Anycast, _) => Answer::Local,
         (RouteType::BlackHole, _) => Answer::Blackhole,
         (RouteType::Unreachable | RouteType::Prohibit | RouteType::Throw, _) => Answer::Refused,
@@ -304,7 +321,7 @@ fn of(route: &RouteMessage) -> Answer {
 /// Returns true if the kernel's answer is what a group does, or one of its next hops.
 fn agrees(model: &Model, group: &Group, answer: Answer) -> bool {
     let among = |way: &Way| match answer {
-        Answer::By(link, gateway) => {
+        Answer::By(link, gateway, _) => {
             let hops = hops(model, way);
             hops.iter()
                 .any(|hop| (hop.link, hop.gateway) == (link, gateway))
@@ -313,13 +330,27 @@ fn agrees(model: &Model, group: &Group, answer: Answer) -> bool {
         Answer::Blackhole => matches!(way, Way::Object(_)),
         _ => false,
     };
+    if let Answer::By(_, _, Some(mtu)) = answer
+        && mtu_of(model, group) != mtu
+    {
+        return false;
+    }
     match group.key {
         GroupKey::Local(_) => answer == Answer::Local,
         GroupKey::Drop => answer == Answer::Blackhole,
         GroupKey::Refuse => answer == Answer::Refused,
-        GroupKey::Object(id) => among(&Way::Object(id)),
+        GroupKey::Object(id, _) => among(&Way::Object(id)),
         GroupKey::Way(way, _) => model.ways().get(way).is_none_or(|taken| among(&taken.way)),
-        GroupKey::Host(link, _) => answer == Answer::By(link, None),
+        GroupKey::Host(link, ..) => matches!(answer, Answer::By(by, None, _) if by == link),
+    }
+}
+
+/// Returns the MTU that the routes of a group allow, or 0.
+fn mtu_of(model: &Model, group: &Group) -> u16 {
+    match group.key {
+        GroupKey::Object(_, mtu) | GroupKey::Host(_, _, mtu) => mtu,
+        GroupKey::Way(way, _) => model.ways().get(way).map_or(0, |taken| taken.mtu),
+        GroupKey::Local(_) | GroupKey::Drop | GroupKey::Refuse => 0,
     }
 }
 
@@ -344,7 +375,10 @@ fn hop_in_words(model: &Model, link: u32, gateway: Option<IpAddr>) -> String {
 
 fn answer_in_words(model: &Model, answer: Answer) -> String {
     match answer {
-        Answer::By(link, gateway) => hop_in_words(model, link, gateway),
+        Answer::By(link, gateway, None | Some(0)) => hop_in_words(model, link, gateway),
+        Answer::By(link, gateway, Some(mtu)) => {
+            format!("{} mtu {mtu}", hop_in_words(model, link, gateway))
+        }
         Answer::Local => "local".to_owned(),
         Answer::Blackhole => "blackhole".to_owned(),
         Answer::Refused => "no route".to_owned(),
@@ -357,8 +391,8 @@ fn group_in_words(model: &Model, group: &Group) -> String {
         GroupKey::Local(_) => return "local".to_owned(),
         GroupKey::Drop => return "blackhole".to_owned(),
         GroupKey::Refuse => return "no route".to_owned(),
-        GroupKey::Host(link, _) => return hop_in_words(model, link, None),
-        GroupKey::Object(id) => Way::Object(id),
+        GroupKey::Host(link, ..) => return hop_in_words(model, link, None),
+        GroupKey::Object(id, _) => Way::Object(id),
         GroupKey::Way(way, _) => model
             .ways()
             .get(way)
@@ -369,5 +403,9 @@ fn group_in_words(model: &Model, group: &Group) -> String {
         .iter()
         .take(4)
         .map(|hop| hop_in_words(model, hop.link, hop.gateway));
-    words.collect::<Vec<_>>().join(", ")
+    let words = words.collect::<Vec<_>>().join(", ");
+    match mtu_of(model, group) {
+        0 => words,
+        mtu => format!("{words} mtu {mtu}"),
+    }
 }

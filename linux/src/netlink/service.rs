@@ -9,6 +9,9 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+mod links;
+
+use links::Own;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::PortId;
@@ -25,7 +28,7 @@ use crate::tap::sysctl;
 use crate::wanted::decide::is_aside;
 use crate::wanted::members::hops;
 use crate::wanted::resolving::Ask;
-use crate::wire::request::{LinkSettings, Resolve, forget, resolve, set_link};
+use crate::wire::request::{Resolve, forget, resolve};
 
 /// Minimum pause between a dump and the next, so that under churn the stream is read too.
 const BREATH: Duration = Duration::from_millis(100);
@@ -53,7 +56,7 @@ pub struct Service<F, N> {
     /// Administrative state of each port (true for up), as last reported.
     admin: BTreeMap<PortId, bool>,
     /// Local addresses on the VLANs of each port, as last reported.
-    addresses: BTreeMap<PortId, Vec<(u16, Vec<IpAddr>)>>,
+    addresses: BTreeMap<PortId, Own>,
     /// Time of the next periodic comparison.
     due: Instant,
     /// End of the last dump, and its duration.
@@ -125,6 +128,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     fn turn(&mut self) -> io::Result<bool> {
         self.mirror.turns().add(1);
         let now = Instant::now();
+        self.mirror.model_mut().expire(now);
         if let Some(reason) = self.wanted
             && now >= self.earliest(reason)
         {
@@ -209,6 +213,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         self.after(turn);
         self.look_ups.draw(self.mirror.parts().1);
         self.set_back(&mut report)?;
+        self.set_links_back();
         self.tell_status(Some(&report));
         (self.notice)(Notice::Compared(report.clone()));
         Ok(report)
@@ -276,57 +281,6 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         }
     }
 
-    fn links_changed(&mut self) {
-        let risen = self.mirror.model_mut().take_risen();
-        let ours = risen
-            .iter()
-            .filter(|index| self.mirror.differ().ports().place(**index).is_some());
-        let ours: Vec<u32> = ours.copied().collect();
-        for index in &ours {
-            for refused in self.wants.put_link(*index, self.mirror.requests()) {
-                (self.notice)(Notice::Refused(refused));
-            }
-        }
-        if !ours.is_empty() {
-            for refused in self.wants.put_routes(self.mirror.requests()) {
-                (self.notice)(Notice::Refused(refused));
-            }
-        }
-        let links = self.mirror.model().links().iter();
-        let ports = self.mirror.differ().ports();
-        let untagged = links.filter_map(|link| {
-            let place = ports.place(link.index).filter(|place| place.vlan == 0)?;
-            Some((place.port, link.up))
-        });
-        let now: BTreeMap<PortId, bool> = untagged.collect();
-        for (port, up) in &now {
-            if self.admin.get(port) != Some(up) {
-                (self.notice)(Notice::Admin(*port, *up));
-            }
-        }
-        self.admin = now;
-        self.tell_addresses();
-    }
-
-    fn tell_addresses(&mut self) {
-        let (links, ports) = (self.mirror.model().links(), self.mirror.differ().ports());
-        let mut now: BTreeMap<PortId, Vec<(u16, Vec<IpAddr>)>> = BTreeMap::new();
-        for link in links.iter() {
-            if let Some(place) = ports.place(link.index) {
-                let own = links.addresses().filter(|one| one.link == link.index);
-                let mut own: Vec<IpAddr> = own.map(|one| one.address).collect();
-                own.sort_by_key(|address| self.wants.rank(&link.name, *address));
-                now.entry(place.port).or_default().push((place.vlan, own));
-            }
-        }
-        for (port, interfaces) in &now {
-            if self.addresses.get(port) != Some(interfaces) {
-                (self.notice)(Notice::Addresses(*port, interfaces.clone()));
-            }
-        }
-        self.addresses = now;
-    }
-
     /// Executes requests of other threads; returns false to stop.
     fn apply(&mut self) -> io::Result<bool> {
         loop {
@@ -380,41 +334,6 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                 Err(TryRecvError::Empty) => return Ok(true),
             }
         }
-    }
-
-    fn carrier(&mut self, port: PortId, carrier: bool) {
-        for index in self.links_of(port) {
-            let settings = LinkSettings {
-                carrier: Some(carrier),
-                ..LinkSettings::default()
-            };
-            self.request(
-                set_link(index, &settings),
-                format!("a carrier of link {index}"),
-            );
-        }
-    }
-
-    fn speed(&mut self, port: PortId, mbps: u32) {
-        for index in self.links_of(port) {
-            // A kernel without this has no speed for a TAP, and nothing depends on it.
-            if let Some(ethtool) = &mut self.ethtool
-                && let Err(source) = ethtool.set_speed(index, mbps)
-            {
-                let what = format!("a speed of {mbps} Mb/s of link {index}");
-                (self.notice)(Notice::Refused(RefusedByLinux { what, source }));
-            }
-        }
-    }
-
-    fn links_of(&self, port: PortId) -> Vec<u32> {
-        let links = self.mirror.model().links().iter();
-        let ports = self.mirror.differ().ports();
-        let of_port = links.filter(|link| {
-            let place = ports.place(link.index);
-            place.is_some_and(|place| place.port == port)
-        });
-        of_port.map(|link| link.index).collect()
     }
 
     fn request(&mut self, request: crate::wire::request::Request, what: String) {

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
-use npcc_pipeline::route::prefix::Family;
+use npcc_pipeline::route::prefix::{Family, Prefix};
 
 use super::changes::Changes;
 use super::links::Links;
@@ -27,6 +28,9 @@ use crate::wire::route::{self, Action, Place, Route, Table, Way};
 
 /// Maximum number of routes and rules that are not followed, of which each is kept to be shown.
 const NOT_FOLLOWED: usize = 4_096;
+
+/// Time after which a route has expired by the kernel's clock too, which counts hundredths of a second.
+const SURELY: Duration = Duration::from_millis(50);
 
 /// Loss of a link, for the routes over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +56,8 @@ pub struct Model {
     /// True while an event is applied that may have been queued before the last dump.
     late: bool,
     risen: BTreeSet<u32>,
+    /// Time at which the next route of a prefix expires, of those with such routes.
+    expiring: BTreeMap<Prefix, Instant>,
     /// Routes and rules that are not followed, with the dump that last contained each.
     not_followed: BTreeMap<NotFollowed, Epoch>,
 }
@@ -214,7 +220,7 @@ impl Model {
         let epoch = self.epoch;
         self.not_followed.retain(|one, seen| {
             let is_spared = spared.contains(&ObjectId::Routes(one.prefix)) && one.table.is_some();
-            *seen == epoch || !one.is_in(what) || is_spared
+            *seen == epoch || !is_in(one, what) || is_spared
         });
         match what {
             Dump::Rules { .. } => 0,
@@ -386,7 +392,27 @@ impl Model {
         known
     }
 
+    /// Notes, as a doubt, that routes have expired: the kernel uses them no more, but removes them up to half a minute later, and may have
+    /// prolonged them without a notification. The dump that follows says which.
+    pub fn expire(&mut self, now: Instant) {
+        let before = self.expiring.len();
+        self.expiring.retain(|_, at| *at > now);
+        self.doubts += u64::from(self.expiring.len() != before);
+    }
+
     fn route(&mut self, route: Route) -> bool {
+        match route.expires {
+            Some(Duration::ZERO) => {
+                let _ = self.rib.gone(route, &mut self.changes);
+                return false;
+            }
+            Some(left) => {
+                let at = Instant::now() + left + SURELY;
+                let known = self.expiring.entry(route.prefix).or_insert(at);
+                *known = at.min(*known);
+            }
+            None => {}
+        }
         if let Way::Object(id) = route.way
             && self.next_hops.get(id).is_none()
         {
@@ -429,5 +455,15 @@ impl Model {
             },
             &mut self.changes,
         );
+    }
+}
+
+/// Returns true if a dump of this kind contains what is not followed.
+fn is_in(what: &NotFollowed, dump: Dump) -> bool {
+    let is_v6 = what.prefix.family() == Family::V6;
+    match (dump, what.table) {
+        (Dump::Routes { v6, table }, Some(own)) => (v6, table) == (is_v6, own),
+        (Dump::Rules { v6 }, None) => v6 == is_v6,
+        _ => false,
     }
 }

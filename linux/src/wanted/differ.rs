@@ -131,7 +131,7 @@ impl Differ {
                 Some(reason_of(model, way).name().to_owned())
             }
             Installed::By(id) => match self.group(id)?.key {
-                GroupKey::Object(id) => in_part(model, &self.ports, &Way::Object(id)),
+                GroupKey::Object(id, _) => in_part(model, &self.ports, &Way::Object(id)),
                 GroupKey::Way(id, _) => in_part(model, &self.ports, way(id)?),
                 _ => None,
             },
@@ -253,7 +253,7 @@ impl Differ {
         if now.iter().any(|hop| hop.gateway.is_none()) {
             return true;
         }
-        let group = self.groups.find(GroupKey::Object(id));
+        let group = self.groups.of_object(id).next();
         match group.and_then(|group| self.groups.get(group)) {
             Some(group) => group.members.attaches,
             // A host route led to the host itself, so there is no group that could show it.
@@ -274,12 +274,13 @@ impl Differ {
         for neighbor in &changes.neighbors {
             touched.extend(self.groups.hanging_on(*neighbor));
         }
-        let objects = changes.objects.iter().map(|id| GroupKey::Object(*id));
+        let objects = changes.objects.iter();
+        touched.extend(objects.flat_map(|id| self.groups.of_object(*id)));
         let ways = changes.ways.iter().flat_map(|way| {
             use npcc_pipeline::route::prefix::Family::{V4, V6};
             [GroupKey::Way(*way, V4), GroupKey::Way(*way, V6)]
         });
-        touched.extend(objects.chain(ways).filter_map(|key| self.groups.find(key)));
+        touched.extend(ways.filter_map(|key| self.groups.find(key)));
         touched
     }
 
@@ -292,7 +293,7 @@ impl Differ {
         // An object that came late, or lost its last port: its routes appeared or disappeared with it.
         let turned = |id: &&u32| {
             let usable = usable(model, &self.ports, &Way::Object(**id));
-            usable != self.groups.find(GroupKey::Object(**id)).is_some()
+            usable != self.groups.of_object(**id).next().is_some()
         };
         let turned: BTreeSet<u32> = changes.objects.iter().filter(turned).copied().collect();
         let by = |way: &Way| matches!(way, Way::Object(id) if turned.contains(id));

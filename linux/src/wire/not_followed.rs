@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use npcc_pipeline::route::prefix::{Family, Prefix};
-
-use super::request::Dump;
-use super::route;
+use npcc_pipeline::route::prefix::Prefix;
 
 npcc_pipeline::named! {
     /// Reason why a route is not followed, or in part only. docs/linux.md lists them.
@@ -45,19 +42,6 @@ pub struct NotFollowed {
     pub detail: String,
 }
 
-impl NotFollowed {
-    /// Returns true if a dump of this kind contains it.
-    #[must_use]
-    pub fn is_in(&self, what: Dump) -> bool {
-        let is_v6 = self.prefix.family() == Family::V6;
-        match (what, self.table) {
-            (Dump::Routes { v6, table }, Some(own)) => (v6, table) == (is_v6, own),
-            (Dump::Rules { v6 }, None) => v6 == is_v6,
-            _ => false,
-        }
-    }
-}
-
 impl fmt::Display for NotFollowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.reason.name())?;
@@ -66,15 +50,4 @@ impl fmt::Display for NotFollowed {
         }
         Ok(())
     }
-}
-
-/// Returns the reason why a route is not followed for its table, its source prefix or its TOS; `None` if it is.
-pub(super) fn of_route(table: u32, source: Option<Prefix>, tos: u8) -> Option<(Reason, String)> {
-    if let Some(source) = source {
-        return Some((Reason::Source, source.to_string()));
-    }
-    if tos != 0 {
-        return Some((Reason::Tos, format!("{tos:#04x}")));
-    }
-    (table == route::DEFAULT).then_some((Reason::DefaultTable, String::new()))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use npcc_linux::netlink::handle::Notice;
 use npcc_linux::netlink::report::Reason;
 use npcc_pipeline::punt::PuntPort;
-use npcc_pipeline::units::PortId;
+use npcc_pipeline::units::{Mac, PortId};
 
 use super::management::Management;
 use crate::log::note;
@@ -69,7 +69,7 @@ impl Management {
                     let _ = self.set_admin(&facts.name, up);
                 }
             }
-            Notice::Addresses(port, interfaces) => self.address(port, &interfaces),
+            Notice::Addresses(port, interfaces, macs) => self.address(port, &interfaces, macs),
             Notice::Compared(report) => {
                 for words in &report.set_back {
                     self.note_of_linux(words);
@@ -83,6 +83,12 @@ impl Management {
                     ));
                 }
             }
+            Notice::SetBack(port, detail) => self.view.note(Event {
+                kind: Kind::LinuxSetBack,
+                port,
+                detail,
+                ..Event::default()
+            }),
             Notice::Differs(differing) => self.view.note(Event {
                 kind: Kind::RouteDiffers,
                 host: Some(differing.destination),
@@ -98,7 +104,7 @@ impl Management {
     }
 
     /// Gives the workers the addresses Linux has on a port; a worker that timed out gets them with the next change.
-    fn address(&self, port: PortId, interfaces: &[(u16, Vec<IpAddr>)]) {
+    fn address(&self, port: PortId, interfaces: &[(u16, Vec<IpAddr>)], macs: Vec<(u16, Mac)>) {
         let Some(facts) = self.view.ports.get(port.index()) else {
             return;
         };
@@ -106,7 +112,7 @@ impl Management {
             wiring::punt::interface(*vlan, facts.mac, addresses)
         };
         let interfaces = interfaces.iter().map(of).collect();
-        let interfaces = Box::new(PuntPort { interfaces });
+        let interfaces = Box::new(PuntPort { interfaces, macs });
         if let Err(unresponsive) = self
             .workers
             .enqueue(&[WorkerCommand::PuntPort { port, interfaces }])

@@ -52,6 +52,8 @@ npcc_pipeline::named! {
         HostAnswers = "host-answers",
         /// Linux would send a host's packets another way than the switch does.
         RouteDiffers = "route-differs",
+        /// A MAC address or an MTU of the switch's interfaces was changed in Linux, and set back.
+        LinuxSetBack = "linux-set-back",
     }
 }
 
@@ -160,6 +162,11 @@ impl fmt::Display for Event {
                 self.host_text()
             ),
             Kind::HostAnswers => write!(f, "{}: answers CNPs again", self.host_text()),
+            Kind::LinuxSetBack => write!(
+                f,
+                "{port}: its {}: the file has MAC addresses and MTUs, change them there",
+                self.detail
+            ),
             Kind::RouteDiffers => write!(
                 f,
                 "{}: Linux would send its packets another way than the switch: {}: see `show routes --diff`",

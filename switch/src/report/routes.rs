@@ -50,6 +50,9 @@ pub struct NextHop {
     pub mac: Option<String>,
     /// Weight against the route's other next hops.
     pub weight: u16,
+    /// Largest IP packet in bytes that the route allows, where it says one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u16>,
 }
 
 impl NextHop {
@@ -64,6 +67,7 @@ impl NextHop {
             gateway: None,
             mac: (path.kind == Kind::Forward).then(|| path.dst.to_string()),
             weight: 1,
+            mtu: Some(path.mtu).filter(|mtu| *mtu > 0),
         }
     }
 
@@ -93,6 +97,7 @@ impl NextHop {
         if self.weight != 1 {
             words.push(format!("weight {}", self.weight));
         }
+        words.extend(self.mtu.map(|mtu| format!("mtu {mtu}")));
         words.join(" ")
     }
 }
@@ -365,6 +370,7 @@ mod tests {
             vlan: 100,
             dst: Mac([2, 0, 0, 0, 0, 9]),
             src: Mac([2, 0, 0, 0, 0, 1]),
+            mtu: 0,
         };
         let member = Member {
             adjacency: path,
