@@ -33,6 +33,7 @@ mod hijack;
 mod icmp;
 mod interface;
 mod ipv6_vlan;
+mod kernel_settings;
 mod links;
 mod linux;
 mod live;

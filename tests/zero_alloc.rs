@@ -154,6 +154,7 @@ fn nothing_is_allocated_per_packet_with_linux_integrated() {
     };
     let interfaces = PuntPort {
         interfaces: vec![interface],
+        macs: vec![],
     };
     let (punt, mut host) = Punt::new(
         PuntConfig {

@@ -118,6 +118,7 @@ impl Switch {
                 vlan: 0,
                 dst: Mac([2, 0, 0, 0, 9, 9]),
                 src: MAC,
+                mtu: 0,
             };
             let prefix = Prefix::new(host, if ipv6 { 64 } else { 24 }).unwrap();
             routes.insert(prefix, &[path]).unwrap();

@@ -200,8 +200,8 @@ fn open_here(left: Left, settings: Settings) -> io::Result<Integration> {
             }),
             None => Tap::open(port, &mut requests),
         }?;
-        let TapPort { name, mac, .. } = tap.settings();
-        wants.link(name, tap.index(), *mac);
+        let TapPort { name, mac, mtu, .. } = tap.settings();
+        wants.link(name, tap.index(), *mac, *mtu);
         taps.push(tap);
     }
     // TAPs of ports that no longer exist are closed before anything is added: an address may have moved.

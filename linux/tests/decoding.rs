@@ -4,6 +4,7 @@ use npcc_linux::wire::link::Link;
 use npcc_linux::wire::message::Message;
 use npcc_linux::wire::neighbor::Neighbor;
 use npcc_linux::wire::nexthop::{NextHop, NextHopKind};
+use npcc_linux::wire::not_followed::Reason;
 use npcc_linux::wire::route::{Hop, Way};
 use npcc_linux::wire::unread::Unread;
 use npcc_linux::wire::{link, neighbor, nexthop, route};
@@ -114,11 +115,6 @@ fn routes_of_other_tables_tos_sources_and_caches_are_not_read() {
     assert!(route_of(MAIN, &[by]).is_ok());
     let others = [
         Rtm { table: 100, ..MAIN },
-        Rtm { tos: 8, ..MAIN },
-        Rtm {
-            source_len: 24,
-            ..MAIN
-        },
         // RTM_F_CLONED.
         Rtm {
             flags: 0x200,
@@ -127,6 +123,23 @@ fn routes_of_other_tables_tos_sources_and_caches_are_not_read() {
     ];
     for rtm in others {
         assert_eq!(route_of(rtm, &[by]), Err(Unread::NotOurs));
+    }
+    let not_followed = [
+        (Rtm { tos: 8, ..MAIN }, Reason::Tos),
+        (
+            Rtm {
+                source_len: 24,
+                ..MAIN
+            },
+            Reason::Source,
+        ),
+        (Rtm { table: 253, ..MAIN }, Reason::DefaultTable),
+    ];
+    for (rtm, reason) in not_followed {
+        match route_of(rtm, &[by]) {
+            Ok(Event::NotFollowed(what)) => assert_eq!(what.reason, reason),
+            other => panic!("{other:?}"),
+        }
     }
     // A table above 255 is in an attribute, and RT_TABLE_COMPAT in the header.
     let far = 1_000u32.to_ne_bytes();

@@ -748,3 +748,26 @@ fn a_message_that_is_not_the_kernels_is_not_believed() {
     assert!(!live.book.0.lock().unwrap().has("31.0.0.0/24"));
     live.equal("at the end");
 }
+
+/// The kernel makes up neighbours without ARP on the loopback as somebody uses it, and announces none of them.
+#[test]
+fn neighbours_that_the_kernel_makes_up_are_no_fault_and_permanent_ones_are_compared() {
+    let live = Live::open("made-up");
+    live.equal("at the start");
+    let serve = "
+import socket
+server = socket.create_server(('127.0.0.1', 0))
+client = socket.create_connection(server.getsockname())
+";
+    let used = std::process::Command::new("ip")
+        .args(["netns", "exec", &live.name, "/usr/bin/python3", "-c", serve])
+        .status();
+    assert!(used.unwrap().success());
+    let made_up = live.ip_says("neigh show dev lo nud noarp");
+    assert!(made_up.contains("NOARP"), "{made_up}");
+    live.ip("neigh add 10.0.0.99 lladdr 02:00:00:00:09:09 dev p0 nud permanent");
+    live.settle();
+    let report = live.equal("at the end");
+    assert_eq!(report.examples, Vec::<String>::new());
+    assert_eq!(live.handle().status().counts.faults, 0);
+}

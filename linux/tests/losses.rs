@@ -306,6 +306,7 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
                     vlan: 0,
                     dst: *mac,
                     src: Mac([2, 0, 0, 0, 0, *link as u8]),
+                    mtu: 0,
                 };
                 return Some(vec![Member {
                     gateway: Some(*address),
@@ -343,6 +344,7 @@ fn plain_of(kernel: &Kernel, prefix: Prefix) -> Option<Vec<Member>> {
                 vlan: 0,
                 dst: *mac,
                 src: Mac([2, 0, 0, 0, 0, hop.link as u8]),
+                mtu: 0,
             },
             None => Adjacency {
                 port,

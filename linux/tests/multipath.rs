@@ -2,7 +2,7 @@
 
 use npcc_linux::table::model::Model;
 use npcc_linux::wire::event::Event;
-use npcc_linux::wire::route::{Action, Hop, Place, Route, Table, Way};
+use npcc_linux::wire::route::{Action, Hop, Place, Preference, Route, Table, Way};
 
 /// `RTPROT_STATIC` and `RTPROT_RA`.
 const STATIC: u8 = 4;
@@ -29,6 +29,9 @@ fn route(protocol: u8, hops: &[Hop]) -> Route {
         protocol,
         place: Place::Last,
         dead: vec![],
+        mtu: 0,
+        preference: Preference::Medium,
+        expires: None,
     }
 }
 

@@ -39,6 +39,7 @@ impl Bench {
                 carrier: true,
                 mac: None,
                 mtu: 1500,
+                macvlan_over: None,
             };
             model.apply(Event::Link(link));
         }

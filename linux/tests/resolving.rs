@@ -94,6 +94,7 @@ impl Bench {
             carrier,
             mac: None,
             mtu: 1500,
+            macvlan_over: None,
         }));
     }
 

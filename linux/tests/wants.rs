@@ -87,7 +87,7 @@ fn addresses_that_come_from_linux_are_told() {
     let last = |port| {
         let notices = live.notices.lock().unwrap();
         let mut reported = notices.iter().rev().filter_map(|notice| match notice {
-            Notice::Addresses(of, interfaces) if *of == PortId(port) => Some(interfaces.clone()),
+            Notice::Addresses(of, interfaces, _) if *of == PortId(port) => Some(interfaces.clone()),
             _ => None,
         });
         reported.next().unwrap_or_default()
@@ -125,4 +125,80 @@ fn who_is_asked_for_is_the_gateway_and_not_the_packets_destination() {
         members.iter().any(|one| one.adjacency.dst == host_mac(2))
     });
     assert!(!live.ip_says("neigh show dev p0").contains("10.80.3.4"));
+}
+
+/// The packet path has the MAC address and the MTU of the file, so those of the interface stay the same.
+#[test]
+fn the_mac_address_and_the_mtu_of_a_link_are_set_back() {
+    let live = Live::open("set-back");
+    let shown = || live.ip_says("link show p0");
+    live.ip("link set p0 mtu 1400");
+    live.until("the MTU is back", |_| shown().contains("mtu 9000"));
+    // Not at once, in case somebody sets it again and again.
+    live.ip("link set p0 address 02:00:00:00:01:55");
+    live.until("the MAC address is back", |_| {
+        shown().contains("02:00:00:00:00:00")
+    });
+    let notices = live.notices.lock().unwrap();
+    let reported = notices.iter().filter_map(|notice| match notice {
+        Notice::SetBack(name, words) => Some((name.clone(), words.clone())),
+        _ => None,
+    });
+    let words = [
+        "MTU 1400 set back to 9000",
+        "MAC address 02:00:00:00:01:55 set back to 02:00:00:00:00:00",
+    ];
+    let expected = words.map(|words| ("p0".to_owned(), words.to_owned()));
+    assert_eq!(reported.collect::<Vec<_>>(), expected);
+}
+
+/// An address of the loopback is a port's where the port has none, and a macvlan's MAC address and addresses are those of its port.
+#[test]
+fn addresses_of_the_loopback_and_of_macvlans_are_told() {
+    let live = Live::open("told-more");
+    let last = || {
+        let notices = live.notices.lock().unwrap();
+        let mut reported = notices.iter().rev().filter_map(|notice| match notice {
+            Notice::Addresses(PortId(0), interfaces, macs) => {
+                Some((interfaces.clone(), macs.clone()))
+            }
+            _ => None,
+        });
+        reported.next().unwrap_or_default()
+    };
+    let of = |vlan: u16| {
+        let (interfaces, _) = last();
+        let mut found = interfaces.into_iter().filter(|(at, _)| *at == vlan);
+        found.next().map(|(_, all)| all).unwrap_or_default()
+    };
+    live.ip("addr add 10.255.0.1/32 dev lo");
+    let loopback: IpAddr = "10.255.0.1".parse().unwrap();
+    live.until("the loopback's comes last", |_| {
+        of(0).last() == Some(&loopback) && of(7).last() == Some(&loopback)
+    });
+    assert_eq!(of(0).first(), Some(&"10.0.0.1".parse().unwrap()));
+    live.ip("link add vrrp51 link p0.7 address 00:00:5e:00:01:33 type macvlan mode private");
+    live.ip("link set vrrp51 up");
+    live.settle();
+    assert_eq!(last().1, [], "a backup's has no address");
+    live.ip("addr add 10.0.7.254/32 dev vrrp51");
+    let mac = npcc_pipeline::units::Mac([0, 0, 0x5e, 0, 1, 0x33]);
+    live.until("the macvlan's is told", |_| last().1 == [(7, mac)]);
+    assert!(of(7).contains(&"10.0.7.254".parse().unwrap()));
+    live.ip("route add 10.77.0.0/16 dev vrrp51");
+    live.until("a route over it is its port's", |book| {
+        let members = book.members("10.77.0.0/16").unwrap_or_default();
+        members.iter().any(|one| one.adjacency.vlan == 7)
+    });
+    assert!(
+        live.notices
+            .lock()
+            .unwrap()
+            .iter()
+            .all(|notice| { !matches!(notice, Notice::Admin(_, false) | Notice::Refused(_)) })
+    );
+    live.ip("link set vrrp51 down");
+    live.until("and is not while it is down", |_| last().1.is_empty());
+    live.ip("link del vrrp51");
+    live.equal("at the end");
 }

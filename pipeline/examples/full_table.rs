@@ -37,6 +37,7 @@ fn hop(n: u8) -> Adjacency {
         vlan: 0,
         dst: Mac([2, 0, 0, 0, 2, n]),
         src: Mac([2, 0, 0, 0, 1, 1]),
+        mtu: 0,
     }
 }
 

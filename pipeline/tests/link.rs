@@ -102,6 +102,7 @@ fn flows_of_the_other_uplink_do_not_notice_a_cut() {
         vlan: 0,
         dst: Mac([2, 0, 0, 0, 9, port]),
         src: mac(port),
+        mtu: 0,
     };
     let prefix = Prefix::new([10, 0, 7, 0].into(), 24).unwrap();
     rig.routes.insert(prefix, &[way(1), way(2)]).unwrap();

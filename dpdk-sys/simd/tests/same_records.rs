@@ -68,6 +68,7 @@ fn routes(vlan: u16) -> (RouteWriter, FibReader) {
         vlan,
         dst: Mac([2, 0, 0, 0, 9, 9]),
         src: OURS,
+        mtu: 0,
     };
     for any in [IpAddr::from([0, 0, 0, 0]), IpAddr::from([0u16; 8])] {
         writer.insert(Prefix::new(any, 0).unwrap(), &[hop]).unwrap();

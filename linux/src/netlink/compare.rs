@@ -14,8 +14,10 @@ use super::state::{State, Turn, each, hides_others, in_words};
 use super::stream::{Read, Stream};
 use crate::fib::Fib;
 use crate::table::sweep::ObjectId;
+use crate::wanted::ports::Ports;
 use crate::wire::event::{Event, event};
 use crate::wire::message::Message;
+use crate::wire::neighbor::{NO_ARP, Neighbor};
 use crate::wire::request::Dump;
 
 /// Maximum number of datagrams of the stream read between two of a dump.
@@ -72,7 +74,9 @@ impl<'a> Comparing<'a> {
         if self.under_way.1 {
             return self.torn();
         }
-        let swept = self.state.model.sweep_but(what, &self.touched);
+        let ports = self.state.differ.ports();
+        let counts = |one: &Neighbor| is_announced(ports, one);
+        let swept = self.state.model.sweep_but(what, &self.touched, counts);
         if swept > 0 && self.report.examples.len() < EXAMPLES {
             let words = format!("{swept} of {what:?} that the kernel has no more");
             self.report.examples.push(words);
@@ -160,7 +164,11 @@ impl Dumped for Comparing<'_> {
         }
         self.report.compared += 1;
         let words = (self.differing.len() < EXAMPLES).then(|| in_words(&event));
-        if self.state.model.apply_dumped(event) {
+        let counts = match &event {
+            Event::Neighbor(one) => is_announced(self.state.differ.ports(), one),
+            _ => true,
+        };
+        if self.state.model.apply_dumped(event) && counts {
             self.differing.push((named, words));
         }
     }
@@ -173,4 +181,10 @@ impl Dumped for Comparing<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns true for a neighbour that the kernel announces and a port can use. It makes entries without ARP (`NUD_NOARP`) by itself as it
+/// sends, on the loopback for example, without a notification.
+fn is_announced(ports: &Ports, neighbor: &Neighbor) -> bool {
+    neighbor.state & NO_ARP == 0 && ports.place(neighbor.link).is_some()
 }

@@ -9,30 +9,37 @@ use std::time::Duration;
 
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::route::prefix::Prefix;
-use npcc_pipeline::units::{PortId, RefusedMac};
+use npcc_pipeline::units::{Mac, PortId, RefusedMac};
 
 use super::ages::Move;
+use super::lookup::{Differing, Packet};
 use super::report::{Counts, Report};
 use super::wants::{RefusedByLinux, Wanted};
 use crate::fib::{Member, Refused};
-use crate::table::routes::Routes;
+use crate::table::model::Model;
 use crate::wanted::differ::{Differ, Figures, Installed};
 use crate::wanted::ports::Place;
 use crate::wire::neighbor::Neighbor;
+use crate::wire::not_followed::NotFollowed;
 
 /// Notice from the netlink thread.
 #[derive(Debug)]
 pub enum Notice {
     /// Administrative state of a port changed in Linux: true for up.
     Admin(PortId, bool),
-    /// Local addresses of a port's VLANs changed in Linux; those of the configuration come first, in its order.
-    Addresses(PortId, Vec<(u16, Vec<IpAddr>)>),
+    /// Local addresses of a port's VLANs changed in Linux; those of the configuration come first, in its order. With the VLANs and MAC
+    /// addresses of macvlans that have an address: frames to them are the switch's too.
+    Addresses(PortId, Vec<(u16, Vec<IpAddr>)>, Vec<(u16, Mac)>),
+    /// The MAC address or the MTU of a link of this name was changed in Linux, and set back.
+    SetBack(String, String),
     /// The interface of a port, or of one of its VLANs, is gone from Linux.
     Gone(PortId, u16),
     /// A neighbour behind a port has another MAC address.
     Moved(PortId, Move),
     /// The kernel's state was dumped and compared.
     Compared(Report),
+    /// The kernel would send a packet another way than the switch, for a second at least.
+    Differs(Differing),
     /// The switch had no capacity.
     NoRoom(Refused),
     /// The kernel refused a request.
@@ -46,6 +53,10 @@ pub enum Notice {
 pub struct Status {
     /// Number of IPv4 and of IPv6 prefixes in the kernel's two tables.
     pub kernel: [usize; 2],
+    /// Number of these prefixes that no packet is forwarded by (loopback, groups, link-local), at the last comparison.
+    pub aside: usize,
+    /// Number of installed prefixes that are hosts of attached subnets, without a route of their own, at the last comparison.
+    pub hosts: usize,
     /// Numbers of installed routes and groups.
     pub figures: Figures,
     /// Counts since the start.
@@ -67,6 +78,8 @@ pub struct RouteRow {
     pub members: Vec<Member>,
     /// Origin (`RTPROT_*`) and metric of the kernel's route; `None` for a neighbour, which has no route of its own.
     pub origin: Option<(u8, u32)>,
+    /// Reason why it is not followed, or in part only.
+    pub reason: Option<String>,
 }
 
 /// Neighbour behind a port of the switch.
@@ -84,22 +97,32 @@ pub struct NeighborRow {
     pub moves: u32,
 }
 
-/// Returns the installed state of all prefixes, in their order.
-pub(super) fn rows(differ: &Differ, routes: &Routes) -> Vec<RouteRow> {
+/// Returns the installed state of all prefixes, and what is not followed, in the order of prefixes.
+pub(super) fn rows(differ: &Differ, model: &Model) -> Vec<RouteRow> {
     let row = |(prefix, installed)| {
         let group = match installed {
             Installed::By(id) => differ.group(id),
             Installed::LeftOut | Installed::Refused => None,
         };
+        let best = model.routes().best(prefix);
         RouteRow {
             prefix,
             installed,
             members: group.map_or_else(Vec::new, |group| group.members.all.clone()),
-            origin: routes.best(prefix).map(|best| (best.protocol, best.metric)),
+            origin: best.map(|best| (best.protocol, best.metric)),
+            reason: differ.not_followed(model, prefix, installed),
         }
     };
+    let not_followed = |one: &NotFollowed| RouteRow {
+        prefix: one.prefix,
+        installed: Installed::LeftOut,
+        members: vec![],
+        origin: None,
+        reason: Some(one.to_string()),
+    };
     let mut rows: Vec<RouteRow> = differ.installed().map(row).collect();
-    rows.sort_unstable_by_key(|row| row.prefix);
+    rows.extend(model.not_followed().map(not_followed));
+    rows.sort_by_key(|row| row.prefix);
     rows
 }
 
@@ -113,6 +136,8 @@ pub(super) enum Command {
     Compare(Sender<Report>),
     Neighbors(Sender<Vec<NeighborRow>>),
     Verify(Sender<Vec<Prefix>>),
+    Flows(Vec<Packet>),
+    LookUp(Sender<Vec<Differing>>),
     Stop,
 }
 
@@ -169,6 +194,18 @@ impl Handle {
     #[must_use]
     pub fn verify(&self) -> Option<Vec<Prefix>> {
         self.ask(Command::Verify)
+    }
+
+    /// Gives it packets of flows, to look up their ways in the kernel from time to time.
+    pub fn flows(&self, flows: Vec<Packet>) {
+        self.tell(Command::Flows(flows));
+    }
+
+    /// Looks up, in the kernel, the ways of the flows' packets and of hosts of prefixes drawn by lot, and returns those that the switch has
+    /// otherwise; `None` when the thread has ended.
+    #[must_use]
+    pub fn look_up(&self) -> Option<Vec<Differing>> {
+        self.ask(Command::LookUp)
     }
 
     /// Returns the current status.

@@ -100,6 +100,11 @@ impl Mirror {
         &mut self.requests
     }
 
+    /// Returns the socket of requests, and the state, for look-ups.
+    pub(super) const fn parts(&mut self) -> (&mut Requests, &mut State) {
+        (&mut self.requests, &mut self.state)
+    }
+
     /// Reads a batch of the stream and passes the changes to the switch.
     ///
     /// # Errors

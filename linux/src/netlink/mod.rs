@@ -9,6 +9,7 @@ mod compare;
 pub mod ethtool;
 pub mod handle;
 pub mod interface;
+pub mod lookup;
 pub mod mirror;
 mod recover;
 pub mod report;

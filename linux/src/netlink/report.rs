@@ -69,6 +69,10 @@ pub struct Counts {
     pub faults: u64,
     /// Number of neighbours whose MAC address came to be refused: it is a group's, broadcast, zero or a port's own.
     pub refused_neighbors: u64,
+    /// Number of packets whose way the kernel was asked for.
+    pub lookups: u64,
+    /// Number of these whose way the switch had otherwise, in two rounds.
+    pub lookups_differing: u64,
     /// Number of routes set in the switch or removed.
     pub routes: u64,
     /// Number of groups set in the switch.

@@ -9,7 +9,6 @@ use nix::errno::Errno;
 use super::stream::is_kernel;
 use crate::wire::message::{self, DONE, ERROR, Message, TORN};
 use crate::wire::request::{Dump, Request, dump};
-use crate::wire::route;
 
 /// Size of the largest answer, in octets.
 const DATAGRAM: usize = 1 << 16;
@@ -121,8 +120,8 @@ impl Requests {
                 }
                 match (message.kind, message.errno()) {
                     (DONE, 0) => return Ok(ended),
-                    // A table without any route ever does not exist.
-                    (DONE | ERROR, error) if error == Errno::ENOENT as i32 && is_routes(what) => {
+                    // A table without any route ever does not exist, and nor do the rules of a kernel without them.
+                    (DONE | ERROR, error) if may_be_absent(what, Errno::from_raw(error)) => {
                         return Ok(ended);
                     }
                     (DONE | ERROR, error) => return Err(io::Error::from_raw_os_error(error)),
@@ -152,12 +151,10 @@ impl Requests {
     }
 }
 
-const fn is_routes(what: Dump) -> bool {
-    matches!(
-        what,
-        Dump::Routes {
-            table: route::MAIN | route::LOCAL,
-            ..
-        }
-    )
+const fn may_be_absent(what: Dump, error: Errno) -> bool {
+    match what {
+        Dump::Routes { .. } => matches!(error, Errno::ENOENT),
+        Dump::Rules { .. } => matches!(error, Errno::EAFNOSUPPORT | Errno::EOPNOTSUPP),
+        _ => false,
+    }
 }

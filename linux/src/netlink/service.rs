@@ -1,6 +1,6 @@
 //! Netlink thread: processes the stream and requests of other threads, and compares with the kernel every few seconds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -9,6 +9,9 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+mod links;
+
+use links::Own;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 use npcc_pipeline::route::prefix::{Family, Prefix};
@@ -16,15 +19,17 @@ use npcc_pipeline::units::PortId;
 
 use super::ethtool::Ethtool;
 use super::handle::{Command, Handle, NeighborRow, Notice, Status, rows};
+use super::lookup::{Differing, LookUps, look};
 use super::mirror::{Mirror, Turn};
 use super::report::{Reason, Report};
 use super::wants::{RefusedByLinux, Wants};
 use crate::fib::Fib;
 use crate::table::model::Model;
 use crate::tap::sysctl;
+use crate::wanted::decide::is_aside;
 use crate::wanted::members::hops;
 use crate::wanted::resolving::Ask;
-use crate::wire::request::{LinkSettings, Resolve, forget, resolve, set_link};
+use crate::wire::request::{Resolve, forget, resolve};
 
 /// Minimum pause between a dump and the next, so that under churn the stream is read too.
 const BREATH: Duration = Duration::from_millis(100);
@@ -55,7 +60,7 @@ pub struct Service<F, N> {
     /// Administrative state of each port (true for up), as last reported.
     admin: BTreeMap<PortId, bool>,
     /// Local addresses on the VLANs of each port, as last reported.
-    addresses: BTreeMap<PortId, Vec<(u16, Vec<IpAddr>)>>,
+    addresses: BTreeMap<PortId, Own>,
     /// Port and VLAN of each interface that was there, by its index.
     places: BTreeMap<u32, (PortId, u16)>,
     /// Time of the next periodic comparison.
@@ -64,6 +69,7 @@ pub struct Service<F, N> {
     last: (Instant, Duration),
     /// Reason for a dump that must be made.
     wanted: Option<Reason>,
+    look_ups: LookUps,
 }
 
 impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
@@ -105,6 +111,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             due: Instant::now(),
             last: (Instant::now(), Duration::ZERO),
             wanted: Some(Reason::Start),
+            look_ups: LookUps::new(),
         };
         Ok((service, handle))
     }
@@ -128,6 +135,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     fn turn(&mut self) -> io::Result<bool> {
         self.mirror.turns().add(1);
         let now = Instant::now();
+        self.mirror.model_mut().expire(now);
         if let Some(reason) = self.wanted
             && now >= self.earliest(reason)
         {
@@ -143,10 +151,46 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
             return Ok(false);
         }
         if !more {
+            self.look_up(now)?;
             self.tell_status(None);
             self.wait()?;
         }
         Ok(true)
+    }
+
+    /// Makes a round of look-ups if it is due, and reports what differs again. While everything must be read anew, answers mean nothing.
+    fn look_up(&mut self, now: Instant) -> io::Result<()> {
+        if self.wanted.is_some() || !self.look_ups.is_due(now) {
+            return Ok(());
+        }
+        let (requests, state) = self.mirror.parts();
+        for differing in self.look_ups.round(requests, state)? {
+            (self.notice)(Notice::Differs(differing));
+        }
+        Ok(())
+    }
+
+    /// Looks up everything now. A change may be under way: an answer that differs counts only after the stream has been read.
+    fn look_up_all(&mut self) -> io::Result<Vec<Differing>> {
+        let (requests, state) = self.mirror.parts();
+        self.look_ups.draw(state);
+        let first = self.look_ups.all(requests, state)?;
+        let mut lasting = vec![];
+        if !first.is_empty() {
+            loop {
+                let turn = self.mirror.turn(&mut self.fib)?;
+                let more = turn.more;
+                self.after(turn);
+                if !more {
+                    break;
+                }
+            }
+            let (requests, state) = self.mirror.parts();
+            for (packet, _) in first {
+                lasting.extend(look(packet, requests, state)?);
+            }
+        }
+        Ok(lasting)
     }
 
     /// Sleeps until the stream is readable, a request arrives, or a comparison is due.
@@ -175,7 +219,9 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         self.due = Instant::now() + pause(self.every, busy);
         self.last = (Instant::now(), busy);
         self.after(turn);
+        self.look_ups.draw(self.mirror.parts().1);
         self.set_back(&mut report)?;
+        self.set_links_back();
         self.tell_status(Some(&report));
         (self.notice)(Notice::Compared(report.clone()));
         Ok(report)
@@ -247,76 +293,6 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         }
     }
 
-    fn links_changed(&mut self) {
-        let risen = self.mirror.model_mut().take_risen();
-        let ours = risen
-            .iter()
-            .filter(|index| self.mirror.differ().ports().place(**index).is_some());
-        let ours: Vec<u32> = ours.copied().collect();
-        for index in &ours {
-            for refused in self.wants.put_link(*index, self.mirror.requests()) {
-                (self.notice)(Notice::Refused(refused));
-            }
-        }
-        if !ours.is_empty() {
-            for refused in self.wants.put_routes(self.mirror.requests()) {
-                (self.notice)(Notice::Refused(refused));
-            }
-        }
-        let links = self.mirror.model().links().iter();
-        let ports = self.mirror.differ().ports();
-        let untagged = links.filter_map(|link| {
-            let place = ports.place(link.index).filter(|place| place.vlan == 0)?;
-            Some((place.port, link.up))
-        });
-        let now: BTreeMap<PortId, bool> = untagged.collect();
-        for (port, up) in &now {
-            if self.admin.get(port) != Some(up) {
-                (self.notice)(Notice::Admin(*port, *up));
-            }
-        }
-        self.admin = now;
-        self.tell_gone();
-        self.tell_addresses();
-    }
-
-    /// Gives notice of interfaces that were deleted or moved away; one that was renamed is still there.
-    fn tell_gone(&mut self) {
-        let (links, ports) = (self.mirror.model().links(), self.mirror.differ().ports());
-        let there: BTreeSet<u32> = links.iter().map(|link| link.index).collect();
-        let (notice, places) = (&mut self.notice, &mut self.places);
-        places.retain(|index, (port, vlan)| {
-            let stays = there.contains(index);
-            if !stays {
-                notice(Notice::Gone(*port, *vlan));
-            }
-            stays
-        });
-        let placed = links
-            .iter()
-            .filter_map(|link| Some((link.index, ports.place(link.index)?)));
-        places.extend(placed.map(|(index, place)| (index, (place.port, place.vlan))));
-    }
-
-    fn tell_addresses(&mut self) {
-        let (links, ports) = (self.mirror.model().links(), self.mirror.differ().ports());
-        let mut now: BTreeMap<PortId, Vec<(u16, Vec<IpAddr>)>> = BTreeMap::new();
-        for link in links.iter() {
-            if let Some(place) = ports.place(link.index) {
-                let own = links.addresses().filter(|one| one.link == link.index);
-                let mut own: Vec<IpAddr> = own.map(|one| one.address).collect();
-                own.sort_by_key(|address| self.wants.rank(&link.name, *address));
-                now.entry(place.port).or_default().push((place.vlan, own));
-            }
-        }
-        for (port, interfaces) in &now {
-            if self.addresses.get(port) != Some(interfaces) {
-                (self.notice)(Notice::Addresses(*port, interfaces.clone()));
-            }
-        }
-        self.addresses = now;
-    }
-
     /// Executes requests of other threads; returns false to stop.
     fn apply(&mut self) -> io::Result<bool> {
         loop {
@@ -333,7 +309,7 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                     let _ = answer.send(refused);
                 }
                 Ok(Command::Routes(answer)) => {
-                    let _ = answer.send(rows(self.mirror.differ(), self.mirror.model().routes()));
+                    let _ = answer.send(rows(self.mirror.differ(), self.mirror.model()));
                 }
                 Ok(Command::Carrier(port, carrier)) => self.carrier(port, carrier),
                 Ok(Command::Speed(port, mbps)) => self.speed(port, mbps),
@@ -366,45 +342,14 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
                     let wrong = self.mirror.differ().wrong(self.mirror.model());
                     let _ = answer.send(wrong);
                 }
+                Ok(Command::Flows(flows)) => self.look_ups.set_flows(flows),
+                Ok(Command::LookUp(answer)) => {
+                    let _ = answer.send(self.look_up_all()?);
+                }
                 Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(false),
                 Err(TryRecvError::Empty) => return Ok(true),
             }
         }
-    }
-
-    fn carrier(&mut self, port: PortId, carrier: bool) {
-        for index in self.links_of(port) {
-            let settings = LinkSettings {
-                carrier: Some(carrier),
-                ..LinkSettings::default()
-            };
-            self.request(
-                set_link(index, &settings),
-                format!("a carrier of link {index}"),
-            );
-        }
-    }
-
-    fn speed(&mut self, port: PortId, mbps: u32) {
-        for index in self.links_of(port) {
-            // A kernel without this has no speed for a TAP, and nothing depends on it.
-            if let Some(ethtool) = &mut self.ethtool
-                && let Err(source) = ethtool.set_speed(index, mbps)
-            {
-                let what = format!("a speed of {mbps} Mb/s of link {index}");
-                (self.notice)(Notice::Refused(RefusedByLinux { what, source }));
-            }
-        }
-    }
-
-    fn links_of(&self, port: PortId) -> Vec<u32> {
-        let links = self.mirror.model().links().iter();
-        let ports = self.mirror.differ().ports();
-        let of_port = links.filter(|link| {
-            let place = ports.place(link.index);
-            place.is_some_and(|place| place.port == port)
-        });
-        of_port.map(|link| link.index).collect()
     }
 
     fn request(&mut self, request: crate::wire::request::Request, what: String) {
@@ -424,11 +369,19 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
         let routes = self.mirror.model().routes();
         let kernel = [routes.len_of(Family::V4), routes.len_of(Family::V6)];
         let receive_buffer = self.mirror.stream().receive_buffer().unwrap_or(0);
+        let beside = compared.map(|_| {
+            let best = routes.all_best();
+            let aside = best.filter(|(prefix, best)| is_aside(*prefix, best.action));
+            let installed = self.mirror.differ().installed();
+            let hosts = installed.filter(|(prefix, _)| routes.best(*prefix).is_none());
+            (aside.count(), hosts.count())
+        });
         let mut status = self.lock();
         status.kernel = kernel;
         status.figures = self.mirror.differ().figures();
         status.counts = self.mirror.counts();
         status.receive_buffer = receive_buffer;
+        (status.aside, status.hosts) = beside.unwrap_or((status.aside, status.hosts));
         if let Some(report) = compared {
             status.compared = Some(report.clone());
         }

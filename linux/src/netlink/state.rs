@@ -137,6 +137,9 @@ pub(super) fn hides_others(model: &Model, what: Dump, event: &Event) -> bool {
         (Dump::Routes { v6: true, .. }, Event::RouteGone(route)) => {
             route.prefix.family() == Family::V6
         }
+        (Dump::Routes { v6: true, .. }, Event::NotFollowedGone(one)) => {
+            one.table.is_some() && one.prefix.family() == Family::V6
+        }
         (Dump::Neighbors, Event::NeighborGone(_)) => true,
         (Dump::Neighbors, Event::Neighbor(one)) => {
             model.neighbors().get(one.link, one.address).is_none()

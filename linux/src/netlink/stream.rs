@@ -11,8 +11,8 @@ use nix::sys::socket::sockopt::RcvBufForce;
 
 /// `RTNLGRP_LINK`.
 const LINKS: u32 = 1;
-/// `RTNLGRP_LINK`, `NEIGH`, `IPV4_IFADDR`, `IPV4_ROUTE`, `IPV6_IFADDR`, `IPV6_ROUTE`, `NEXTHOP`.
-const GROUPS: [u32; 7] = [LINKS, 3, 5, 7, 9, 11, 32];
+/// `RTNLGRP_LINK`, `NEIGH`, `IPV4_IFADDR`, `IPV4_ROUTE`, `IPV4_RULE`, `IPV6_IFADDR`, `IPV6_ROUTE`, `IPV6_RULE`, `NEXTHOP`.
+const GROUPS: [u32; 9] = [LINKS, 3, 5, 7, 8, 9, 11, 19, 32];
 /// Size of the largest datagram, in octets: the kernel's are of 32 KiB at most.
 const DATAGRAM: usize = 1 << 16;
 /// `MSG_DONTWAIT`.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use ipnet::{IpNet, Ipv6Net};
 use nix::errno::Errno;
@@ -13,10 +14,15 @@ use npcc_pipeline::punt::interface::link_local;
 use npcc_pipeline::units::Mac;
 
 use super::requests::Requests;
+use crate::table::links::Links;
 use crate::wire::request::{
-    Request, add_address, add_route, forget, remove_address, remove_route, set_neighbor,
+    LinkSettings, Request, add_address, add_route, forget, remove_address, remove_route, set_link,
+    set_neighbor,
 };
 use crate::wire::route::Hop;
+
+/// Shortest interval at which a link's settings are set back.
+const SET_BACK_EVERY: Duration = Duration::from_secs(1);
 
 /// Static route of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +60,21 @@ pub struct Wanted {
 /// Desired kernel state, and the links it applies to.
 #[derive(Debug, Default)]
 pub struct Wants {
-    /// Index of each of the switch's links, and the link-local address derived from its MAC address, by name.
-    links: BTreeMap<String, (u32, IpNet)>,
+    /// Each of the switch's links, by name.
+    links: BTreeMap<String, Own>,
     now: Wanted,
+}
+
+/// Link of the switch.
+#[derive(Debug)]
+struct Own {
+    index: u32,
+    /// Link-local address derived from its MAC address.
+    address: IpNet,
+    mac: Mac,
+    mtu: u32,
+    /// Time at which a setting was last set back.
+    set_back: Option<Instant>,
 }
 
 /// Refusal of a request by the kernel.
@@ -99,9 +117,64 @@ impl Wants {
     }
 
     /// Adds a link; it gets the link-local address derived from its MAC address, beside the configured ones.
-    pub fn link(&mut self, name: &str, index: u32, mac: Mac) {
-        let own = IpNet::V6(Ipv6Net::new_assert(link_local(mac), 64));
-        self.links.insert(name.to_owned(), (index, own));
+    pub fn link(&mut self, name: &str, index: u32, mac: Mac, mtu: u32) {
+        let own = Own {
+            index,
+            address: IpNet::V6(Ipv6Net::new_assert(link_local(mac), 64)),
+            mac,
+            mtu,
+            set_back: None,
+        };
+        self.links.insert(name.to_owned(), own);
+    }
+
+    /// Sets back the MAC address and the MTU of the switch's links that somebody changed: the packet path has those of the file, so hosts
+    /// would send to a MAC address that is dropped. Each link at most once a second, in case somebody sets it again and again. Returns the
+    /// link's name and what was done, and refusals.
+    pub fn set_links_back(
+        &mut self,
+        now: Instant,
+        links: &Links,
+        requests: &mut Requests,
+    ) -> (Vec<(String, String)>, Vec<RefusedByLinux>) {
+        let mut asking = Asking {
+            requests,
+            refused: vec![],
+        };
+        let mut done = vec![];
+        for (name, own) in &mut self.links {
+            let Some(link) = links.get(own.index).filter(|link| link.name == *name) else {
+                continue;
+            };
+            let mac = (link.mac != Some(own.mac)).then_some(own.mac);
+            let mtu = (link.mtu != own.mtu).then_some(own.mtu);
+            let lately = own.set_back.is_some_and(|at| now < at + SET_BACK_EVERY);
+            if mac.is_none() && mtu.is_none() || lately {
+                continue;
+            }
+            own.set_back = Some(now);
+            let settings = LinkSettings {
+                mac,
+                mtu,
+                ..LinkSettings::default()
+            };
+            let before = asking.refused.len();
+            let what = || format!("to set the MAC address and MTU of {name} back");
+            asking.ask(set_link(own.index, &settings), what, &[]);
+            if asking.refused.len() > before {
+                continue;
+            }
+            if let Some(mac) = mac {
+                let was = link
+                    .mac
+                    .map_or_else(|| "none".to_owned(), |was| was.to_string());
+                done.push((name.clone(), format!("MAC address {was} set back to {mac}")));
+            }
+            if let Some(mtu) = mtu {
+                done.push((name.clone(), format!("MTU {} set back to {mtu}", link.mtu)));
+            }
+        }
+        (done, asking.refused)
     }
 
     /// Iterates over the names of the switch's links.
@@ -115,12 +188,12 @@ impl Wants {
             requests,
             refused: vec![],
         };
-        let found = self.links.iter().find(|(_, (link, _))| *link == index);
-        let Some((name, (_, own))) = found else {
+        let found = self.links.iter().find(|(_, own)| own.index == index);
+        let Some((name, own)) = found else {
             return vec![];
         };
         let addresses = self.now.addresses.get(name).into_iter().flatten();
-        for net in std::iter::once(own).chain(addresses) {
+        for net in std::iter::once(&own.address).chain(addresses) {
             // A kernel without IPv6 has no use for the address either.
             let no_ipv6 = [Errno::EOPNOTSUPP];
             let fine: &[Errno] = if net.addr().is_ipv6() { &no_ipv6 } else { &[] };
@@ -153,9 +226,9 @@ impl Wants {
         };
         for route in &self.now.routes {
             let hop = |(name, gateway): &(String, Option<IpAddr>)| {
-                let (link, _) = self.links.get(name)?;
+                let own = self.links.get(name)?;
                 Some(Hop {
-                    link: *link,
+                    link: own.index,
                     gateway: *gateway,
                     weight: 1,
                 })
@@ -198,7 +271,7 @@ impl Wants {
                 &gone,
             );
         }
-        for (name, (index, _)) in &self.links {
+        for (name, Own { index, .. }) in &self.links {
             let kept = |one: &StaticNeighbor| {
                 let mut now = self.now.neighbors.iter();
                 now.any(|now| (&now.link, now.address) == (&one.link, one.address))
@@ -216,7 +289,7 @@ impl Wants {
             }
         }
         let mut refused = asking.refused;
-        let links: Vec<u32> = self.links.values().map(|(index, _)| *index).collect();
+        let links: Vec<u32> = self.links.values().map(|own| own.index).collect();
         for index in links {
             refused.extend(self.put_link(index, requests));
         }

@@ -3,10 +3,11 @@
 //! Notifications queued before a dump arrive after it. An event may thus describe a state the model already holds, or an object that is
 //! gone; its side effects are applied anyway, as an earlier notification may have undone them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
-use npcc_pipeline::route::prefix::Family;
+use npcc_pipeline::route::prefix::{Family, Prefix};
 
 use super::changes::Changes;
 use super::links::Links;
@@ -21,8 +22,15 @@ use crate::wire::event::Event;
 use crate::wire::link::Link;
 use crate::wire::neighbor::Neighbor;
 use crate::wire::nexthop::{NextHop, NextHopKind};
+use crate::wire::not_followed::NotFollowed;
 use crate::wire::request::Dump;
 use crate::wire::route::{self, Action, Place, Route, Table, Way};
+
+/// Maximum number of routes and rules that are not followed, of which each is kept to be shown.
+const NOT_FOLLOWED: usize = 4_096;
+
+/// Time after which a route has expired by the kernel's clock too, which counts hundredths of a second.
+const SURELY: Duration = Duration::from_millis(50);
 
 /// Loss of a link, for the routes over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +56,10 @@ pub struct Model {
     /// True while an event is applied that may have been queued before the last dump.
     late: bool,
     risen: BTreeSet<u32>,
+    /// Time at which the next route of a prefix expires, of those with such routes.
+    expiring: BTreeMap<Prefix, Instant>,
+    /// Routes and rules that are not followed, with the dump that last contained each.
+    not_followed: BTreeMap<NotFollowed, Epoch>,
 }
 
 impl Model {
@@ -81,6 +93,11 @@ impl Model {
         &self.rib.routes
     }
 
+    /// Iterates over the routes and rules that are not followed, at most 4,096 of them, in the order of prefixes.
+    pub fn not_followed(&self) -> impl Iterator<Item = &NotFollowed> {
+        self.not_followed.keys()
+    }
+
     /// Takes the changes since the last call.
     pub fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.changes)
@@ -112,6 +129,16 @@ impl Model {
             Event::NextHopGone(id) => self.next_hop_gone(id),
             Event::Route(route) => self.route(route),
             Event::RouteGone(route) => self.route_gone(route),
+            Event::NotFollowed(what) => {
+                if self.not_followed.len() < NOT_FOLLOWED || self.not_followed.contains_key(&what) {
+                    self.not_followed.insert(what, self.epoch);
+                }
+                false
+            }
+            Event::NotFollowedGone(what) => {
+                self.not_followed.remove(&what);
+                false
+            }
         }
     }
 
@@ -180,13 +207,23 @@ impl Model {
 
     /// Removes, after a complete dump, the objects that it did not contain; returns their number.
     pub fn sweep(&mut self, what: Dump) -> usize {
-        self.sweep_but(what, &HashSet::new())
+        self.sweep_but(what, &HashSet::new(), |_| true)
     }
 
-    /// Sweeps as [`Model::sweep`], but spares these routes, neighbours and next-hop objects.
-    pub fn sweep_but(&mut self, what: Dump, spared: &HashSet<ObjectId>) -> usize {
+    /// Sweeps as [`Model::sweep`], but spares these routes, neighbours and next-hop objects, and counts only the neighbours that `counts`.
+    pub fn sweep_but(
+        &mut self,
+        what: Dump,
+        spared: &HashSet<ObjectId>,
+        counts: impl Fn(&Neighbor) -> bool,
+    ) -> usize {
         let epoch = self.epoch;
+        self.not_followed.retain(|one, seen| {
+            let is_spared = spared.contains(&ObjectId::Routes(one.prefix)) && one.table.is_some();
+            *seen == epoch || !is_in(one, what) || is_spared
+        });
         match what {
+            Dump::Rules { .. } => 0,
             Dump::Links => {
                 let stale = self.links.stale_links(epoch);
                 stale.iter().filter(|index| self.link_gone(**index)).count()
@@ -206,15 +243,23 @@ impl Model {
                 stale.retain(|(link, address)| {
                     !spared.contains(&ObjectId::Neighbor(*link, *address))
                 });
+                let known = stale
+                    .iter()
+                    .filter_map(|key| self.neighbors.get(key.0, key.1));
+                let counted = known.filter(|one| counts(one)).count();
                 for (link, address) in &stale {
                     self.neighbor_gone(*link, *address);
                 }
-                stale.len()
+                counted
             }
             Dump::Routes { v6, table } => {
                 let family = if v6 { Family::V6 } else { Family::V4 };
-                let is_local = table == route::LOCAL;
-                let table = if is_local { Table::Local } else { Table::Main };
+                let table = match table {
+                    route::LOCAL => Table::Local,
+                    route::MAIN => Table::Main,
+                    // No route of another table is followed.
+                    _ => return 0,
+                };
                 let stale = |entry: &Entry| entry.seen != epoch && entry.table == table;
                 let mut found = self
                     .rib
@@ -347,7 +392,27 @@ impl Model {
         known
     }
 
+    /// Notes, as a doubt, that routes have expired: the kernel uses them no more, but removes them up to half a minute later, and may have
+    /// prolonged them without a notification. The dump that follows says which.
+    pub fn expire(&mut self, now: Instant) {
+        let before = self.expiring.len();
+        self.expiring.retain(|_, at| *at > now);
+        self.doubts += u64::from(self.expiring.len() != before);
+    }
+
     fn route(&mut self, route: Route) -> bool {
+        match route.expires {
+            Some(Duration::ZERO) => {
+                let _ = self.rib.gone(route, &mut self.changes);
+                return false;
+            }
+            Some(left) => {
+                let at = Instant::now() + left + SURELY;
+                let known = self.expiring.entry(route.prefix).or_insert(at);
+                *known = at.min(*known);
+            }
+            None => {}
+        }
         if let Way::Object(id) = route.way
             && self.next_hops.get(id).is_none()
         {
@@ -390,5 +455,15 @@ impl Model {
             },
             &mut self.changes,
         );
+    }
+}
+
+/// Returns true if a dump of this kind contains what is not followed.
+fn is_in(what: &NotFollowed, dump: Dump) -> bool {
+    let is_v6 = what.prefix.family() == Family::V6;
+    match (dump, what.table) {
+        (Dump::Routes { v6, table }, Some(own)) => (v6, table) == (is_v6, own),
+        (Dump::Rules { v6 }, None) => v6 == is_v6,
+        _ => false,
     }
 }

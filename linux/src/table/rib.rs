@@ -40,9 +40,11 @@ impl Rib {
         let taken = Taken {
             way: route.way,
             source: route.source,
+            mtu: route.mtu,
         };
         let mut entry = Entry {
             metric: route.metric,
+            preference: route.preference,
             way: WayId(u32::MAX),
             table: route.table,
             action: route.action,
@@ -55,8 +57,12 @@ impl Rib {
                 |one: &Entry| one.beside(&entry) && (one.way, one.action) == (way, entry.action);
             let mut all = self.routes.of_mut(prefix).iter_mut();
             if let Some(one) = all.find(|one| same(one)) {
-                *one = entry;
-                return Did::Nothing;
+                if one.preference == entry.preference {
+                    *one = entry;
+                    return Did::Nothing;
+                }
+                // It has another place now.
+                self.drop_entries(&[prefix], same, changes);
             }
         }
         // An IPv6 notification contains all next hops of a multipath route, even if only one was added.
@@ -89,6 +95,7 @@ impl Rib {
         let taken = Taken {
             way: route.way,
             source: route.source,
+            mtu: route.mtu,
         };
         let is = |one: &Entry| {
             (one.table, one.metric, one.action) == (route.table, route.metric, route.action)
@@ -157,6 +164,7 @@ impl Rib {
             let taken = Taken {
                 way: Way::Hops(left),
                 source: taken.source,
+                mtu: taken.mtu,
             };
             let way = self.hold(taken, changes);
             self.insert(prefix, Entry { way, ..entry }, Place::Last);

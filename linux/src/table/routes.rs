@@ -5,7 +5,7 @@ use npcc_pipeline::route::prefix::{Family, Prefix};
 use super::prefixes::Prefixes;
 use super::sweep::Epoch;
 use super::ways::WayId;
-use crate::wire::route::{Action, Place, Table};
+use crate::wire::route::{Action, Place, Preference, Table};
 
 /// Route of a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Entry {
     pub table: Table,
     /// Action of the route: forward, deliver locally or drop.
     pub action: Action,
+    /// Preference among routes of the same table and metric.
+    pub preference: Preference,
     /// Origin of the route (`RTPROT_*`).
     pub protocol: u8,
     pub(super) seen: Epoch,
@@ -27,6 +29,11 @@ impl Entry {
     /// Returns true if the kernel takes one route for a change of the other: same table and metric.
     pub(super) fn beside(&self, other: &Entry) -> bool {
         (self.table, self.metric) == (other.table, other.metric)
+    }
+
+    /// Returns the order of preference: the least is used.
+    const fn rank(&self) -> (Table, u32, Preference) {
+        (self.table, self.metric, self.preference)
     }
 }
 
@@ -78,6 +85,12 @@ impl Routes {
         all.flat_map(|(prefix, entries)| entries.as_slice().iter().map(move |one| (prefix, one)))
     }
 
+    /// Iterates over the preferred routes of all prefixes.
+    pub fn all_best(&self) -> impl Iterator<Item = (Prefix, &Entry)> {
+        let all = self.by_prefix.iter();
+        all.filter_map(|(prefix, entries)| Some((prefix, entries.as_slice().first()?)))
+    }
+
     /// Iterates over the preferred routes of all prefixes that contain this one, itself included, the longest first.
     pub fn covering(&self, prefix: Prefix) -> impl Iterator<Item = (Prefix, &Entry)> {
         let covers = self.by_prefix.covering(prefix);
@@ -117,12 +130,14 @@ impl Routes {
         if place == Place::Instead
             && let Some(before) = all.iter_mut().find(|one| one.beside(&entry))
         {
-            return Some(std::mem::replace(before, entry));
+            let replaced = std::mem::replace(before, entry);
+            // Its preference may be another; the order among equals stays.
+            all.sort_by_key(Entry::rank);
+            return Some(replaced);
         }
-        let rank = |one: &Entry| (one.table, one.metric);
         let at = all.partition_point(|one| match place {
-            Place::First => rank(one) < rank(&entry),
-            Place::Last | Place::Instead => rank(one) <= rank(&entry),
+            Place::First => one.rank() < entry.rank(),
+            Place::Last | Place::Instead => one.rank() <= entry.rank(),
         });
         let mut several = all.to_vec();
         several.insert(at, entry);

@@ -28,6 +28,9 @@ impl ObjectId {
                 Some(ObjectId::Neighbor(one.link, one.address))
             }
             Event::NextHop(hop) => Some(ObjectId::NextHop(hop.id)),
+            Event::NotFollowed(one) | Event::NotFollowedGone(one) if one.table.is_some() => {
+                Some(ObjectId::Routes(one.prefix))
+            }
             _ => None,
         }
     }

@@ -11,15 +11,17 @@ use crate::wire::route::{Hop, Way};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WayId(pub u32);
 
-/// Next-hop set, and the preferred source address of packets.
+/// Next-hop set, the preferred source address of packets, and the MTU that the route allows.
 ///
-/// IPv4 routes disappear with their source address, so it distinguishes sets.
+/// IPv4 routes disappear with their source address, so it distinguishes sets; so does the MTU, which each next hop has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Taken {
     /// Next hops, or a next-hop object.
     pub way: Way,
     /// Preferred source address.
     pub source: Option<IpAddr>,
+    /// Largest IP packet in bytes; 0 for that of the link.
+    pub mtu: u16,
 }
 
 /// All next-hop sets, by number and by content.

@@ -39,8 +39,8 @@ pub fn decide(model: &Model, ports: &Ports, prefix: Prefix) -> DesiredRoute {
     if is_link_local(prefix) {
         return DesiredRoute::None;
     }
-    if let Some(neighbor) = attached(model, ports, prefix) {
-        return DesiredRoute::By(GroupKey::Host(neighbor.link, neighbor.address));
+    if let Some((neighbor, mtu)) = attached(model, ports, prefix) {
+        return DesiredRoute::By(GroupKey::Host(neighbor.link, neighbor.address, mtu));
     }
     own.map_or(DesiredRoute::None, |entry| by(model, ports, prefix, entry))
 }
@@ -57,7 +57,7 @@ fn by(model: &Model, ports: &Ports, prefix: Prefix, entry: &Entry) -> DesiredRou
                 return DesiredRoute::LeftOut;
             }
             DesiredRoute::By(match taken.way {
-                Way::Object(id) => GroupKey::Object(id),
+                Way::Object(id) => GroupKey::Object(id, taken.mtu),
                 Way::Hops(_) => GroupKey::Way(entry.way, prefix.family()),
             })
         }
@@ -70,9 +70,14 @@ fn link_of(model: &Model, entry: &Entry) -> u32 {
     hops.first().map_or(0, |hop| hop.link)
 }
 
-/// Returns the neighbour with a MAC address of a host that a host prefix leads to, if the route there says that its link is attached.
+/// Returns the neighbour with a MAC address of a host that a host prefix leads to, if the route there says that its link is attached, and the
+/// MTU that this route allows.
 #[must_use]
-pub fn attached<'a>(model: &'a Model, ports: &Ports, prefix: Prefix) -> Option<&'a Neighbor> {
+pub fn attached<'a>(
+    model: &'a Model,
+    ports: &Ports,
+    prefix: Prefix,
+) -> Option<(&'a Neighbor, u16)> {
     if prefix.len() != full(prefix.family()) {
         return None;
     }
@@ -91,7 +96,7 @@ pub fn attached<'a>(model: &'a Model, ports: &Ports, prefix: Prefix) -> Option<&
         by.any(|hop| hop.link == one.link)
     };
     let mut all = std::iter::once(first).chain(found.filter(known));
-    all.find(|one| attached(one))
+    all.find(|one| attached(one)).map(|one| (one, taken.mtu))
 }
 
 /// Returns the host prefix of a neighbour's address, if hosts of such addresses are routed to.
@@ -106,6 +111,15 @@ const fn full(family: Family) -> u8 {
         Family::V4 => 32,
         Family::V6 => 128,
     }
+}
+
+/// Returns true if packets to a prefix are forwarded by no route of it, whatever the kernel has: loopback, groups, and link-local addresses.
+#[must_use]
+pub fn is_aside(prefix: Prefix, action: Action) -> bool {
+    let is_ours = matches!(action, Action::Deliver | Action::Broadcast);
+    let is_of_a_link = is_link_local(prefix) && !is_ours;
+    let routed = forwarded(prefix) && !is_of_a_link;
+    !routed
 }
 
 /// Returns true if a prefix is neither loopback nor multicast.

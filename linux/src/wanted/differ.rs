@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use npcc_pipeline::route::buckets::BUCKETS;
 use npcc_pipeline::route::nexthop::NextHopGroupId;
 use npcc_pipeline::route::prefix::Prefix;
 
@@ -16,6 +17,8 @@ use crate::table::changes::Changes;
 use crate::table::model::Model;
 use crate::table::prefixes::Prefixes;
 use crate::table::ways::WayId;
+use crate::wire::nexthop::NextHopKind;
+use crate::wire::not_followed::Reason;
 use crate::wire::route::Way;
 
 /// Installed state of a prefix.
@@ -107,6 +110,33 @@ impl Differ {
     /// Iterates over the installed state of all prefixes.
     pub fn installed(&self) -> impl Iterator<Item = (Prefix, Installed)> {
         self.installed.iter().map(|(prefix, what)| (prefix, *what))
+    }
+
+    /// Returns the installed state of the longest prefix that contains `prefix`.
+    #[must_use]
+    pub fn covering(&self, prefix: Prefix) -> Option<Installed> {
+        self.installed
+            .covering(prefix)
+            .next()
+            .map(|(_, what)| *what)
+    }
+
+    /// Returns the reason why a prefix's route is left out, or followed in part only.
+    #[must_use]
+    pub fn not_followed(&self, model: &Model, prefix: Prefix, what: Installed) -> Option<String> {
+        let way = |id| model.ways().get(id).map(|taken| &taken.way);
+        match what {
+            Installed::LeftOut => {
+                let way = model.routes().best(prefix).and_then(|best| way(best.way));
+                Some(reason_of(model, way).name().to_owned())
+            }
+            Installed::By(id) => match self.group(id)?.key {
+                GroupKey::Object(id, _) => in_part(model, &self.ports, &Way::Object(id)),
+                GroupKey::Way(id, _) => in_part(model, &self.ports, way(id)?),
+                _ => None,
+            },
+            Installed::Refused => None,
+        }
     }
 
     /// Returns a group in use.
@@ -223,7 +253,7 @@ impl Differ {
         if now.iter().any(|hop| hop.gateway.is_none()) {
             return true;
         }
-        let group = self.groups.find(GroupKey::Object(id));
+        let group = self.groups.of_object(id).next();
         match group.and_then(|group| self.groups.get(group)) {
             Some(group) => group.members.attaches,
             // A host route led to the host itself, so there is no group that could show it.
@@ -244,12 +274,13 @@ impl Differ {
         for neighbor in &changes.neighbors {
             touched.extend(self.groups.hanging_on(*neighbor));
         }
-        let objects = changes.objects.iter().map(|id| GroupKey::Object(*id));
+        let objects = changes.objects.iter();
+        touched.extend(objects.flat_map(|id| self.groups.of_object(*id)));
         let ways = changes.ways.iter().flat_map(|way| {
             use npcc_pipeline::route::prefix::Family::{V4, V6};
             [GroupKey::Way(*way, V4), GroupKey::Way(*way, V6)]
         });
-        touched.extend(objects.chain(ways).filter_map(|key| self.groups.find(key)));
+        touched.extend(ways.filter_map(|key| self.groups.find(key)));
         touched
     }
 
@@ -262,7 +293,7 @@ impl Differ {
         // An object that came late, or lost its last port: its routes appeared or disappeared with it.
         let turned = |id: &&u32| {
             let usable = usable(model, &self.ports, &Way::Object(**id));
-            usable != self.groups.find(GroupKey::Object(**id)).is_some()
+            usable != self.groups.of_object(**id).next().is_some()
         };
         let turned: BTreeSet<u32> = changes.objects.iter().filter(turned).copied().collect();
         let by = |way: &Way| matches!(way, Way::Object(id) if turned.contains(id));
@@ -411,4 +442,34 @@ impl Differ {
         };
         *figure = figure.saturating_add_signed(change);
     }
+}
+
+/// Returns the reason why no route over these next hops is followed.
+fn reason_of(model: &Model, way: Option<&Way>) -> Reason {
+    match way {
+        Some(Way::Hops(hops)) if !hops.is_empty() && hops.iter().all(|hop| hop.link == 0) => {
+            Reason::Tunnel
+        }
+        Some(Way::Object(id)) if model.next_hops().get(*id) == Some(&NextHopKind::Unusable) => {
+            Reason::Tunnel
+        }
+        _ => Reason::Elsewhere,
+    }
+}
+
+/// Returns the reason why some next hops of a route take no packets, whatever their state.
+fn in_part(model: &Model, ports: &Ports, way: &Way) -> Option<String> {
+    let hops = hops(model, way);
+    let usable = hops
+        .iter()
+        .filter(|hop| ports.place(hop.link).is_some())
+        .count();
+    let (all, elsewhere) = (hops.len(), hops.len() - usable);
+    if elsewhere > 0 && usable > 0 {
+        let reason = Reason::PartlyElsewhere.name();
+        return Some(format!("{reason}: {elsewhere} of {all}"));
+    }
+    let beyond = usable.checked_sub(BUCKETS).filter(|beyond| *beyond > 0)?;
+    let reason = Reason::Members.name();
+    Some(format!("{reason}: {beyond} of {all} take none"))
 }

@@ -39,6 +39,12 @@ impl Groups {
         self.numbers.get(&key).copied()
     }
 
+    /// Iterates over the numbers of a next-hop object's groups, one for each MTU that routes over it allow.
+    pub fn of_object(&self, id: u32) -> impl Iterator<Item = NextHopGroupId> {
+        let keys = GroupKey::Object(id, 0)..=GroupKey::Object(id, u16::MAX);
+        self.numbers.range(keys).map(|(_, number)| *number)
+    }
+
     /// Iterates over all groups.
     pub fn iter(&self) -> impl Iterator<Item = (NextHopGroupId, &Group)> {
         self.numbered.iter().map(|(id, group)| (*id, group))

@@ -22,12 +22,12 @@ pub enum GroupKey {
     Drop,
     /// Rejection, as if there were no route.
     Refuse,
-    /// Next-hop object of this id.
-    Object(u32),
+    /// Next-hop object of this id, with the MTU that the routes allow, or 0.
+    Object(u32, u16),
     /// Next hops of the routes' own; those of IPv4 die with a link's last address.
     Way(WayId, Family),
-    /// Delivery to an attached neighbour.
-    Host(u32, IpAddr),
+    /// Delivery to an attached neighbour, with the MTU that its route allows, or 0.
+    Host(u32, IpAddr, u16),
 }
 
 /// Members of a group, and the neighbours whose MAC addresses they depend on.
@@ -117,32 +117,33 @@ pub fn members(model: &Model, ports: &Ports, key: GroupKey) -> Members {
                 ..Adjacency::unusable(Kind::Local)
             },
         }),
-        GroupKey::Host(link, address) => {
+        GroupKey::Host(link, address, mtu) => {
             let hop = Hop {
                 link,
                 gateway: Some(address),
                 weight: 1,
             };
-            by_hops(model, ports, &[hop])
+            by_hops(model, ports, &[hop], mtu)
         }
         GroupKey::Way(id, family) => {
             let ipv4 = family == Family::V4;
             let hops = model.ways().hops(id).iter();
             let alive = hops.filter(|hop| model.links().carries(hop.link, ipv4));
             let alive: Vec<Hop> = alive.copied().collect();
-            by_hops(model, ports, &alive)
+            let mtu = model.ways().get(id).map_or(0, |taken| taken.mtu);
+            by_hops(model, ports, &alive, mtu)
         }
-        GroupKey::Object(id) => {
+        GroupKey::Object(id, mtu) => {
             let way = Way::Object(id);
             if drops(model, &way) {
                 return one(Adjacency::unusable(Kind::Blackhole));
             }
-            by_hops(model, ports, &hops(model, &way))
+            by_hops(model, ports, &hops(model, &way), mtu)
         }
     }
 }
 
-fn by_hops(model: &Model, ports: &Ports, hops: &[Hop]) -> Members {
+fn by_hops(model: &Model, ports: &Ports, hops: &[Hop], mtu: u16) -> Members {
     let mut members = Members::default();
     for hop in hops {
         let Some(place) = ports.place(hop.link) else {
@@ -152,6 +153,7 @@ fn by_hops(model: &Model, ports: &Ports, hops: &[Hop]) -> Members {
         let mut adjacency = Adjacency {
             port: place.port,
             vlan: place.vlan,
+            mtu,
             ..Adjacency::unusable(Kind::Unresolved)
         };
         if let Some(gateway) = hop.gateway {

@@ -23,6 +23,8 @@ pub struct Place {
 pub struct Ports {
     by_name: BTreeMap<String, Place>,
     by_link: BTreeMap<u32, Place>,
+    /// Macvlans over these links: their MAC addresses are the switch's own there too.
+    macvlans: BTreeMap<u32, Place>,
     /// MAC addresses of all ports.
     own: BTreeSet<Mac>,
 }
@@ -35,12 +37,19 @@ impl Ports {
             own: by_name.values().map(|place| place.mac).collect(),
             by_name,
             by_link: BTreeMap::new(),
+            macvlans: BTreeMap::new(),
         }
     }
 
-    /// Returns the port and VLAN of a link.
+    /// Returns the port and VLAN of a link, or of the one that a macvlan is over.
     #[must_use]
     pub fn place(&self, link: u32) -> Option<Place> {
+        self.own(link).or_else(|| self.macvlans.get(&link).copied())
+    }
+
+    /// Returns the port and VLAN of a link of the switch's own.
+    #[must_use]
+    pub fn own(&self, link: u32) -> Option<Place> {
         self.by_link.get(&link).copied()
     }
 
@@ -75,8 +84,14 @@ impl Ports {
             Some((link.index, *place))
         });
         let now: BTreeMap<u32, Place> = known.collect();
-        let changed = now != self.by_link;
-        self.by_link = now;
+        let macvlans = links.iter().filter_map(|link| {
+            let place = now.get(&link.macvlan_over?)?;
+            let mac = link.mac?;
+            Some((link.index, Place { mac, ..*place }))
+        });
+        let macvlans: BTreeMap<u32, Place> = macvlans.collect();
+        let changed = now != self.by_link || macvlans != self.macvlans;
+        (self.by_link, self.macvlans) = (now, macvlans);
         changed
     }
 }

@@ -9,10 +9,7 @@ use std::net::IpAddr;
 use super::groups::Groups;
 use super::ports::Ports;
 use crate::table::model::Model;
-use crate::wire::neighbor::PERMANENT;
-
-/// `NUD_FAILED`.
-const FAILED: u16 = 0x20;
+use crate::wire::neighbor::{FAILED, PERMANENT};
 
 /// Request to the kernel about a neighbour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,9 @@ use super::link::{self, Link};
 use super::message::Message;
 use super::neighbor::{self, Neighbor};
 use super::nexthop::{self, NextHop};
-use super::route::{self, Route};
+use super::not_followed::NotFollowed;
+use super::route::{self, Read, Route};
+use super::rule;
 use super::unread::Unread;
 
 /// Content of a message.
@@ -31,6 +33,10 @@ pub enum Event {
     Route(Route),
     /// Route is gone.
     RouteGone(Route),
+    /// Route or rule is present that is not followed.
+    NotFollowed(NotFollowed),
+    /// Route or rule that is not followed is gone.
+    NotFollowedGone(NotFollowed),
 }
 
 /// Parses a message.
@@ -48,8 +54,16 @@ pub fn event(message: &Message<'_>) -> Result<Event, Unread> {
         neighbor::GONE => neighbor::read(body).map(Event::NeighborGone),
         nexthop::NEW => nexthop::read(body).map(Event::NextHop),
         nexthop::GONE => nexthop::read(body).map(|hop| Event::NextHopGone(hop.id)),
-        route::NEW => route::read(body, message.flags).map(Event::Route),
-        route::GONE => route::read(body, 0).map(Event::RouteGone),
+        route::NEW => route::read(body, message.flags).map(|read| match read {
+            Read::Route(route) => Event::Route(route),
+            Read::NotFollowed(what) => Event::NotFollowed(what),
+        }),
+        route::GONE => route::read(body, 0).map(|read| match read {
+            Read::Route(route) => Event::RouteGone(route),
+            Read::NotFollowed(what) => Event::NotFollowedGone(what),
+        }),
+        rule::NEW => rule::read(body).map(Event::NotFollowed),
+        rule::GONE => rule::read(body).map(Event::NotFollowedGone),
         _ => Err(Unread::NotOurs),
     }
 }

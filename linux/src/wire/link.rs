@@ -19,6 +19,13 @@ pub const NAME: u16 = 3;
 /// `IFLA_MTU`.
 pub const MTU: u16 = 4;
 
+/// `IFLA_LINK`: the link that another is over.
+pub const OVER: u16 = 5;
+/// `IFLA_LINKINFO`.
+pub const INFO: u16 = 18;
+/// `IFLA_INFO_KIND`, in [`INFO`].
+pub const INFO_KIND: u16 = 1;
+
 /// `IFF_UP`.
 pub const UP: u32 = 1;
 /// `IFF_RUNNING | IFF_LOWER_UP`: the kernel accepts either as a carrier when it flushes next hops.
@@ -39,6 +46,8 @@ pub struct Link {
     pub mac: Option<Mac>,
     /// IP MTU in octets.
     pub mtu: u32,
+    /// Index of the link that a macvlan is over: it has a MAC address of its own there, as VRRP's virtual routers do.
+    pub macvlan_over: Option<u32>,
 }
 
 /// Parses a link message.
@@ -58,15 +67,24 @@ pub fn read(body: &[u8]) -> Result<Link, Unread> {
         carrier: flags & CARRIED != 0,
         mac: None,
         mtu: 0,
+        macvlan_over: None,
     };
+    let (mut over, mut is_macvlan) = (None, false);
     for (kind, value) in attributes(body.get(FIXED..).ok_or(malformed)?) {
         match kind {
             ADDRESS if value.len() == 6 => link.mac = array(value).map(Mac),
             NAME => link.name = text(value).unwrap_or_default().to_owned(),
             MTU => link.mtu = number(value).unwrap_or(0),
+            OVER => over = number(value),
+            INFO => {
+                let mut info = attributes(value);
+                let kind = info.find_map(|(kind, value)| (kind == INFO_KIND).then_some(value));
+                is_macvlan = kind.and_then(text) == Some("macvlan");
+            }
             _ => {}
         }
     }
+    link.macvlan_over = over.filter(|_| is_macvlan);
     if link.name.is_empty() || link.index == 0 {
         return Err(malformed);
     }

@@ -12,6 +12,8 @@ pub mod link;
 pub mod message;
 pub mod neighbor;
 pub mod nexthop;
+pub mod not_followed;
 pub mod request;
 pub mod route;
+pub mod rule;
 pub mod unread;

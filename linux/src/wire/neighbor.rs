@@ -27,7 +27,11 @@ const PROXY: u8 = 8;
 pub const EXT_MANAGED: u32 = 1;
 
 /// `NUD_REACHABLE`, `NUD_STALE`, `NUD_DELAY`, `NUD_PROBE`, `NUD_NOARP`, `NUD_PERMANENT`: states with a usable MAC address (`NUD_VALID`).
-const VALID: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
+const VALID: u16 = 0x02 | 0x04 | 0x08 | 0x10 | NO_ARP | PERMANENT;
+/// `NUD_FAILED`.
+pub const FAILED: u16 = 0x20;
+/// `NUD_NOARP`.
+pub const NO_ARP: u16 = 0x40;
 /// `NUD_PERMANENT`.
 pub const PERMANENT: u16 = 0x80;
 

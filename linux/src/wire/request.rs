@@ -15,6 +15,7 @@ use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteNextHop, RouteProtocol, RouteScope, RouteType,
     RouteVia,
 };
+use netlink_packet_route::rule::RuleMessage;
 use netlink_packet_route::{AddressFamily as Family, RouteNetlinkMessage as Message};
 use npcc_pipeline::units::Mac;
 
@@ -97,14 +98,19 @@ pub enum Dump {
     Routes {
         /// True for IPv6, false for IPv4.
         v6: bool,
-        /// Routing table, [`route::MAIN`] or [`route::LOCAL`].
+        /// Routing table, [`route::MAIN`], [`route::LOCAL`] or [`route::DEFAULT`].
         table: u32,
+    },
+    /// Rules of policy routing of a family.
+    Rules {
+        /// True for IPv6, false for IPv4.
+        v6: bool,
     },
 }
 
 impl Dump {
     /// All dumps, in an order in which each refers to earlier ones only.
-    pub const ALL: [Dump; 8] = [
+    pub const ALL: [Dump; 11] = [
         Dump::Links,
         Dump::Addresses,
         Dump::NextHops,
@@ -125,6 +131,12 @@ impl Dump {
             v6: true,
             table: route::MAIN,
         },
+        Dump::Routes {
+            v6: false,
+            table: route::DEFAULT,
+        },
+        Dump::Rules { v6: false },
+        Dump::Rules { v6: true },
     ];
 }
 
@@ -141,6 +153,11 @@ pub fn dump(what: Dump) -> Request {
             route.header.address_family = if v6 { Family::Inet6 } else { Family::Inet };
             route.attributes = vec![RouteAttribute::Table(table)];
             Message::GetRoute(route)
+        }
+        Dump::Rules { v6 } => {
+            let mut rule = RuleMessage::default();
+            rule.header.family = if v6 { Family::Inet6 } else { Family::Inet };
+            Message::GetRule(rule)
         }
     };
     Request::of(DUMP, &message)
@@ -335,6 +352,21 @@ pub fn remove_route(net: IpNet, metric: u32) -> Request {
     // Matches any scope.
     route.header.scope = RouteScope::NoWhere;
     Request::of(ASK, &Message::DelRoute(route))
+}
+
+/// Builds the request for the kernel's own decision about a packet to a destination; `sender` is its source address, if that is to decide.
+#[must_use]
+pub fn look_up(destination: IpAddr, sender: Option<IpAddr>) -> Request {
+    let full = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
+    let mut route = RouteMessage::default();
+    route.header.address_family = family(destination);
+    route.header.destination_prefix_length = full(destination);
+    route.attributes = vec![RouteAttribute::Destination(destination.into())];
+    if let Some(sender) = sender {
+        route.header.source_prefix_length = full(sender);
+        route.attributes.push(RouteAttribute::Source(sender.into()));
+    }
+    Request::of(ASK, &Message::GetRoute(route))
 }
 
 const fn family(ip: IpAddr) -> Family {

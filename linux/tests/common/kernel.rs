@@ -9,7 +9,7 @@ use npcc_linux::wire::event::Event;
 use npcc_linux::wire::link::Link;
 use npcc_linux::wire::neighbor::Neighbor;
 use npcc_linux::wire::nexthop::{NextHop, NextHopKind};
-use npcc_linux::wire::route::{Action, Hop, Place, Route, Table, Way};
+use npcc_linux::wire::route::{Action, Hop, Place, Preference, Route, Table, Way};
 use npcc_pipeline::route::prefix::{Family, Prefix};
 use npcc_pipeline::units::Mac;
 
@@ -44,6 +44,7 @@ impl Kernel {
             carrier: true,
             mac: Some(Mac([2, 0, 0, 0, 0, index as u8])),
             mtu: 9000,
+            macvlan_over: None,
         };
         Kernel {
             links: (1..=n).map(|index| (index, link(index))).collect(),
@@ -415,5 +416,8 @@ fn message((table, prefix, metric): (Table, Prefix, u32), route: &Held) -> Route
         protocol: 186,
         place: Place::First,
         dead: route.dead.iter().copied().collect(),
+        mtu: 0,
+        preference: Preference::Medium,
+        expires: None,
     }
 }

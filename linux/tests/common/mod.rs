@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use npcc_linux::fib::{Fib, Member, Refused};
 use npcc_linux::wire::event::Event;
-use npcc_linux::wire::route::{Action, Hop, Place, Route, Table, Way};
+use npcc_linux::wire::route::{Action, Hop, Place, Preference, Route, Table, Way};
 use npcc_pipeline::route::nexthop::NextHopGroupId;
 use npcc_pipeline::route::prefix::Prefix;
 
@@ -147,5 +147,8 @@ pub fn route(prefix: &str, hops: Vec<Hop>) -> Event {
         protocol: 4,
         place: Place::Last,
         dead: vec![],
+        mtu: 0,
+        preference: Preference::Medium,
+        expires: None,
     })
 }

@@ -126,6 +126,17 @@ fn a_sender_gets_the_icmp_error_of_its_reason() {
             |c| c.payload = vec![0; 1600],
             v6_type(Icmpv6Type::PacketTooBig { mtu: 1500 }),
         ),
+        // The port's MTU would let them pass: the route's decides.
+        (
+            "10.0.7.2",
+            |c| c.payload = vec![0; 1300],
+            unreachable(icmpv4::DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: 1280 }),
+        ),
+        (
+            "2001:db8:7::2",
+            |c| c.payload = vec![0; 1300],
+            v6_type(Icmpv6Type::PacketTooBig { mtu: 1300 }),
+        ),
     ];
     for (dst, change, kind) in cases {
         for tags in [vec![], vec![0], vec![100]] {

@@ -363,10 +363,64 @@ fn linux_may_change_a_ports_addresses() {
         DC,
         PuntPort {
             interfaces: vec![interface],
+            macs: vec![],
         },
     );
     push(&mut path, DC, &frame, 1);
     assert_eq!(given(&mut host).len(), 1);
     push(&mut path, DC, &data("192.0.2.1").frame(), 2);
     assert_eq!(reported(&mut path, DC, 10_000)[0].0, v4("10.0.1.254"));
+}
+
+/// A port without an address of the family has the dummy address of RFC 7600, and the link-local one where the error leaves on its packet's
+/// link.
+#[test]
+fn an_error_has_a_source_although_no_port_has_an_address() {
+    let (mut path, _host) = linux();
+    for port in [DC, WAN] {
+        let interfaces = [0, 100].map(|vlan| PuntInterface::new(vlan, mac(port.0)));
+        let interfaces = PuntPort {
+            interfaces: interfaces.to_vec(),
+            macs: vec![],
+        };
+        path.set_punt_port(port, interfaces);
+    }
+    push(&mut path, DC, &data("192.0.2.1").frame(), 0);
+    assert_eq!(reported(&mut path, DC, 10_000)[0].0, v4("192.0.0.8"));
+    push(&mut path, DC, &data("2a00::1").frame(), 20_000);
+    let link_local: IpAddr = crate::punt::interface::link_local(mac(DC.0)).into();
+    assert_eq!(reported(&mut path, DC, 30_000)[0].0, link_local);
+    assert_whole(&path);
+}
+
+/// The MAC address of a macvlan is the switch's on its VLAN: frames to it are forwarded, and given to Linux, as those to the port's own.
+#[test]
+fn frames_to_a_virtual_routers_mac_address_are_forwarded_on_its_vlan_only() {
+    let (mut path, mut host) = linux();
+    let virtual_mac = Mac([0, 0, 0x5e, 0, 1, 0x33]);
+    let to = |dst: &str, tags: Vec<u16>| {
+        let mut craft = data(dst);
+        (craft.dst_mac, craft.tags) = (virtual_mac, tags);
+        craft.frame()
+    };
+    push(&mut path, DC, &to("10.0.2.2", vec![]), 0);
+    assert_eq!(drops(&path, DC), [("not_for_us", 1)]);
+    let interfaces = PuntPort {
+        macs: vec![(0, virtual_mac)],
+        ..interfaces(DC.0)
+    };
+    path.set_punt_port(DC, interfaces);
+    push(&mut path, DC, &to("10.0.2.2", vec![]), 1);
+    let out = pull(&mut path, WAN, 10_000);
+    assert_eq!(out.len(), 1);
+    assert_eq!(
+        out[0].buf.data()[6..12],
+        mac(WAN.0).0,
+        "from the port's own"
+    );
+    push(&mut path, DC, &to("10.0.1.1", vec![]), 20_000);
+    assert_eq!(given(&mut host).len(), 1);
+    push(&mut path, DC, &to("10.0.2.2", vec![100]), 30_000);
+    assert_eq!(drops(&path, DC), [("not_for_us", 2)]);
+    assert_whole(&path);
 }

@@ -21,6 +21,7 @@ use crate::punt::icmp::{self, IcmpError};
 use crate::punt::layer2::Layer2;
 use crate::punt::{Ask, Place, Punt, PuntCandidate, PuntPort};
 use crate::route::nexthop::{Kind as PathKind, Path, UNTAGGED};
+use crate::stage::receive::mtu_of;
 use crate::stage::rewrite;
 use crate::stage::route::flow_hash;
 use crate::tap::FlowTap;
@@ -48,6 +49,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     #[cold]
     pub fn set_punt_port(&mut self, port: PortId, interfaces: PuntPort) {
         if let Some(punt) = &mut self.punt {
+            self.ingress[port].set_other_macs(&interfaces.macs);
             punt.set_port(port, interfaces);
         }
     }
@@ -194,7 +196,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     /// Returns the request to resolve a packet's next hop.
     fn ask_about(&self, frame: &[u8]) -> Option<Ask> {
         let (parsed, destination) = ends(frame)?;
-        let path = self.path_to(destination, || self.hash(frame, &parsed));
+        let (path, _) = self.path_to(destination, || self.hash(frame, &parsed));
         Some(Ask {
             port: path.port(),
             vlan: path.vlan(),
@@ -202,8 +204,8 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         })
     }
 
-    fn path_to(&self, address: IpAddr, hash: impl FnOnce() -> u32) -> Path {
-        self.fib.resolve(self.fib.group(address), hash)
+    fn path_to(&self, address: IpAddr, hash: impl FnOnce() -> u32) -> (Path, u16) {
+        self.fib.resolve_with_mtu(self.fib.group(address), hash)
     }
 
     pub(super) fn hash(&self, frame: &[u8], parsed: &Parsed) -> u32 {
@@ -264,18 +266,22 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
         let (l3_off, len) = (usize::from(parsed.l3_off), usize::from(parsed.ip_len));
         let sender = icmp::sender(frame.get(l3_off..l3_off + len)?)?;
         let back = self.path_to(sender, || self.hash(frame, &parsed));
-        if !back.forwards() {
+        if !back.0.forwards() {
             return None;
         }
         let vlan = parsed.tci.map_or(0, ethernet::vlan_id);
-        let source = punt.source(port, vlan, sender)?;
+        // Routers pass on no packet from a link-local address, so it serves where the error leaves on the link of its packet
+        // only (RFC 4443 section 2.2, RFC 4291 section 2.5.6).
+        let same_link = (back.0.port(), back.0.vlan()) == (port, vlan);
+        let link_local = || punt.link_local(port, vlan).filter(|_| same_link);
+        let source = punt.source(port, vlan, sender).or_else(link_local)?;
         let onward = self.path_to(destination, || self.hash(frame, &parsed));
-        let mtu = |path: Path| self.mtus.get(path.port().index()).copied().unwrap_or(0);
+        let mtu = |path: (Path, u16)| mtu_of(path, &self.mtus);
         Some(Answer {
             error: IcmpError::about(reason, mtu(onward))?,
             packet: (l3_off, len),
             ends: (source, sender),
-            back,
+            back: back.0,
             mtu: mtu(back),
         })
     }

@@ -26,7 +26,10 @@ pub(super) fn interfaces(port: u8) -> PuntPort {
         ],
         _ => vec![of(0, "10.0.12.1", "")],
     };
-    PuntPort { interfaces: all }
+    PuntPort {
+        interfaces: all,
+        macs: vec![],
+    }
 }
 
 /// Returns the path of [`path`], with Linux and a few more routes.
@@ -57,6 +60,10 @@ pub(super) fn workers_with_linux(
         vlan: 100,
         ..Adjacency::unusable(Kind::Unresolved)
     };
+    let allowing = |mtu| Adjacency {
+        mtu,
+        ..forward(WAN, 2, 0)
+    };
     for (text, adjacency) in [
         ("10.0.1.0/24", forward(DC, 3, 0)),
         ("10.0.0.0/8", forward(WAN, 2, 0)),
@@ -65,7 +72,9 @@ pub(super) fn workers_with_linux(
         ("10.0.4.0/24", Adjacency::unusable(Kind::Unreachable)),
         ("10.0.5.0/24", Adjacency::unusable(Kind::Prohibited)),
         ("10.0.6.0/24", Adjacency::unusable(Kind::Blackhole)),
+        ("10.0.7.0/24", allowing(1280)),
         ("2001:db8:1::/64", forward(DC, 3, 0)),
+        ("2001:db8:7::/48", allowing(1300)),
         ("2001:db8::/32", forward(WAN, 2, 0)),
         ("2001:db8:3::/48", unresolved),
         ("2001:db8:4::/48", Adjacency::unusable(Kind::Unreachable)),

@@ -88,6 +88,7 @@ fn forward(port: PortId, host: u8, vlan: u16) -> Adjacency {
         vlan,
         dst: Mac([2, 0, 0, 0, 9, host]),
         src: mac(port.0),
+        mtu: 0,
     }
 }
 

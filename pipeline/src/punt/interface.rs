@@ -42,6 +42,8 @@ pub fn link_local(mac: Mac) -> Ipv6Addr {
 pub struct PuntPort {
     /// Interfaces of the port, each VLAN once.
     pub interfaces: Vec<PuntInterface>,
+    /// MAC addresses beside the port's own that are the switch's too, by VLAN: those of Linux's macvlans, such as VRRP's.
+    pub macs: Vec<(u16, Mac)>,
 }
 
 impl PuntPort {

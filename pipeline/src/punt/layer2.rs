@@ -27,9 +27,6 @@ impl Layer2 {
     pub fn read(port: &IngressPort, frame: &[u8]) -> Option<Layer2> {
         let (header, rest) = Ethernet::ref_from_prefix(frame).ok()?;
         let dst = Mac(header.dst);
-        if dst != port.mac() && !dst.is_group() {
-            return None;
-        }
         let (vlan, ethertype, l3_off) = match header.ethertype.get() {
             ethernet::VLAN => {
                 let (tag, _) = Tag::ref_from_prefix(rest).ok()?;
@@ -39,7 +36,9 @@ impl Layer2 {
             }
             untagged => (0, untagged, ethernet::HEADER_LEN),
         };
-        let taken = port.carries(vlan) && ![ethernet::VLAN, ethernet::QINQ].contains(&ethertype);
+        let is_ours = dst == port.mac() || dst.is_group() || port.has_other_mac(vlan, dst);
+        let taken =
+            is_ours && port.carries(vlan) && ![ethernet::VLAN, ethernet::QINQ].contains(&ethertype);
         taken.then_some(Layer2 {
             is_group: dst.is_group(),
             vlan,

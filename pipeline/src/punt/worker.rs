@@ -1,6 +1,6 @@
 //! Ends of punt and inject: the worker's, and the housekeeping thread's.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use arrayvec::ArrayVec;
 use rtrb::{Consumer, RingBuffer};
@@ -18,6 +18,9 @@ use crate::drop::DropReason;
 use crate::shares::{Shares, Source};
 use crate::units::{BURST, Nanos, PortId, Priority};
 use crate::wire::ethernet;
+
+/// IPv4 dummy address: source of ICMP errors of a node without an IPv4 address (RFC 7600, 4.8).
+const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
 /// Rate limits of punt and of the switch's own messages, each in events a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,15 +137,23 @@ impl<B> Punt<B> {
     }
 
     /// Returns our address on the interface a frame arrived on, or on any other if it has none, in the address family of
-    /// `sender`.
+    /// `sender`; for IPv4 that of RFC 7600 if there is none at all.
     pub(crate) fn source(&self, port: PortId, vlan: u16, sender: IpAddr) -> Option<IpAddr> {
         let here = self.port(port).and_then(|port| port.of(vlan));
         let all = self.config.ports.iter().flat_map(|port| &port.interfaces);
         let mut candidates = here.into_iter().chain(all);
-        candidates.find_map(|one| match sender {
-            IpAddr::V4(_) => one.v4.map(IpAddr::V4),
-            IpAddr::V6(_) => one.v6.map(IpAddr::V6),
-        })
+        candidates
+            .find_map(|one| match sender {
+                IpAddr::V4(_) => one.v4.map(IpAddr::V4),
+                IpAddr::V6(_) => one.v6.map(IpAddr::V6),
+            })
+            .or_else(|| sender.is_ipv4().then_some(IpAddr::V4(DUMMY)))
+    }
+
+    /// Returns our link-local address on an interface.
+    pub(crate) fn link_local(&self, port: PortId, vlan: u16) -> Option<IpAddr> {
+        let here = self.port(port).and_then(|port| port.of(vlan))?;
+        here.link_locals.first().map(|own| IpAddr::V6(*own))
     }
 
     /// Gives Linux a frame received on `port`, without its tag.

@@ -188,6 +188,25 @@ impl FibReader {
         self.hops().only(group)
     }
 
+    /// Returns one path, and the MTU that its route allows, or 0.
+    #[inline]
+    #[must_use]
+    pub fn with_mtu(&self, id: AdjacencyId) -> (Path, u16) {
+        self.hops().with_mtu(id)
+    }
+
+    /// Returns the path of all flows of a group with one member and the MTU that its route allows, or 0; `None` if the flow decides.
+    #[inline]
+    #[must_use]
+    pub fn only_with_mtu(&self, group: u32) -> Option<(Path, u16)> {
+        self.hops().only_with_mtu(group)
+    }
+
+    /// Returns the path that a flow takes in a group, as [`FibReader::resolve`], and the MTU that its route allows, or 0.
+    pub fn resolve_with_mtu(&self, group: u32, hash: impl FnOnce() -> u32) -> (Path, u16) {
+        self.hops().resolve_with_mtu(group, self.down, hash)
+    }
+
     /// Returns this switch's contribution to the hash of a flow.
     #[inline]
     #[must_use]

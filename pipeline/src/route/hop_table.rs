@@ -36,7 +36,8 @@ impl Spare<'_> {
 /// Adjacencies and next-hop groups in use.
 #[derive(Debug)]
 pub(super) struct HopTable {
-    adjacencies: Ids<Path>,
+    /// Paths, each with the MTU that its route allows.
+    adjacencies: Ids<(Path, u16)>,
     groups: Ids<Box<[AdjacencyId]>>,
     /// Members of the default routes' groups, which have fixed ids.
     defaults: [Box<[AdjacencyId]>; 2],
@@ -115,7 +116,7 @@ impl HopTable {
         let members = self.groups.value(group.0).into_iter().flatten();
         members
             .filter_map(|member| self.adjacencies.value(member.0))
-            .map(|path| path.unpacked())
+            .map(unpacked)
             .collect()
     }
 
@@ -150,7 +151,7 @@ impl HopTable {
         let paths = members.into_iter().flatten();
         let mut paths: Vec<Adjacency> = paths
             .filter_map(|member| self.adjacencies.value(member.0))
-            .map(|path| path.unpacked())
+            .map(unpacked)
             .collect();
         paths.sort_unstable_by_key(|path| (path.port, path.dst.to_u64()));
         paths.dedup();
@@ -206,7 +207,7 @@ impl HopTable {
         path: Adjacency,
         spare: &mut Spare<'_>,
     ) -> Result<AdjacencyId, NoId> {
-        let packed = path.packed();
+        let packed = (path.packed(), path.mtu);
         let (number, new) = self.adjacencies.hold(&packed, || packed)?;
         let id = AdjacencyId(number);
         if new {
@@ -220,6 +221,14 @@ impl HopTable {
         for member in members {
             self.adjacencies.release(member.0);
         }
+    }
+}
+
+/// Returns a path field by field.
+const fn unpacked((path, mtu): &(Path, u16)) -> Adjacency {
+    Adjacency {
+        mtu: *mtu,
+        ..path.unpacked()
     }
 }
 

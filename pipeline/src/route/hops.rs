@@ -47,6 +47,8 @@ fn copy(to: &[AtomicU64; 2], from: &[AtomicU64; 2]) {
 #[derive(Debug)]
 pub struct NextHops {
     adjacencies: Box<[[AtomicU64; 2]]>,
+    /// MTU that the route of each adjacency allows: see [`Adjacency::mtu`]. Read when a burst meets the adjacency first.
+    mtus: Box<[AtomicU16]>,
     /// Head of each group: see [`GroupHead`].
     heads: Box<[AtomicU32]>,
     /// Adjacency of each bucket of each group, if the group has a choice.
@@ -60,6 +62,9 @@ impl NextHops {
         NextHops {
             adjacencies: (0..adjacencies.min(1 << 16))
                 .map(|_| Default::default())
+                .collect(),
+            mtus: (0..adjacencies.min(1 << 16))
+                .map(|_| AtomicU16::new(0))
                 .collect(),
             heads: zeroed(groups.min(1 << 16)),
             buckets: zeroed(groups.min(1 << 16)),
@@ -94,6 +99,33 @@ impl NextHops {
     #[inline]
     pub(super) fn only(&self, group: u32) -> Option<Path> {
         self.head(group).only().map(|id| self.adjacency(id))
+    }
+
+    /// Returns the path of all flows of a group with one member and the MTU that its route allows, or 0; `None` if the flow decides.
+    #[inline]
+    pub(super) fn only_with_mtu(&self, group: u32) -> Option<(Path, u16)> {
+        self.head(group).only().map(|id| self.with_mtu(id))
+    }
+
+    /// Returns one path, and the MTU that its route allows, or 0.
+    #[inline]
+    pub(super) fn with_mtu(&self, id: AdjacencyId) -> (Path, u16) {
+        let mtu = self.mtus.get(usize::from(id.0));
+        let mtu = mtu.map_or(0, |mtu| mtu.load(Ordering::Relaxed));
+        (self.adjacency(id), mtu)
+    }
+
+    /// Returns the path that a flow with this hash takes, as [`NextHops::resolve`], and the MTU that its route allows, or 0.
+    pub(super) fn resolve_with_mtu(
+        &self,
+        group: u32,
+        down: u32,
+        hash: impl FnOnce() -> u32,
+    ) -> (Path, u16) {
+        match self.choice(group, down) {
+            Some(choice) => self.with_mtu(choice.of(hash())),
+            None => self.only_with_mtu(group).unwrap_or((Path::NONE, 0)),
+        }
     }
 
     /// Returns all paths of a group, repeated as often as they have buckets.
@@ -135,6 +167,9 @@ impl NextHops {
             for (word, value) in words.iter().zip(adjacency.packed().words()) {
                 word.store(value, Ordering::Relaxed);
             }
+        }
+        if let Some(mtu) = self.mtus.get(usize::from(id.0)) {
+            mtu.store(adjacency.mtu, Ordering::Relaxed);
         }
     }
 
@@ -180,6 +215,9 @@ impl NextHops {
         {
             copy(to, from);
         }
+        if let (Some(to), Some(from)) = (self.mtus.get(index), other.mtus.get(index)) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
     }
 
     /// Makes one group equal to that in `other`, on a pair that no worker reads.
@@ -206,6 +244,9 @@ impl NextHops {
     pub(super) fn copy_of(&self, other: &NextHops) {
         for (to, from) in self.adjacencies.iter().zip(&other.adjacencies) {
             copy(to, from);
+        }
+        for (to, from) in self.mtus.iter().zip(&other.mtus) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         for index in 0..self.heads.len() {
             self.copy_group_at(other, index);

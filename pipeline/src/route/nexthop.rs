@@ -39,6 +39,8 @@ pub struct Adjacency {
     pub dst: Mac,
     /// MAC address of the egress port.
     pub src: Mac,
+    /// Largest IP packet in bytes that the route allows, where that is less than the port's MTU; 0 where it allows any.
+    pub mtu: u16,
 }
 
 impl Adjacency {
@@ -51,10 +53,11 @@ impl Adjacency {
             vlan: UNTAGGED,
             dst: Mac([0; 6]),
             src: Mac([0; 6]),
+            mtu: 0,
         }
     }
 
-    /// Returns the packed form that the workers read.
+    /// Returns the packed form that the workers read, which has no MTU: that is beside it ([`super::hops::NextHops`]).
     #[must_use]
     pub const fn packed(self) -> Path {
         let [a, b, c, d, e, f] = self.dst.0;
@@ -163,6 +166,7 @@ impl Path {
             vlan: self.vlan(),
             dst: Mac([a, b, c, d, e, f]),
             src: Mac([g, h, i, j, k, l]),
+            mtu: 0,
         }
     }
 }
@@ -196,6 +200,7 @@ mod tests {
             vlan: 4094,
             dst: Mac([0xfe, 1, 2, 3, 4, 0xff]),
             src: Mac([2, 0, 0, 0, 0, 9]),
+            mtu: 0,
         };
         assert_eq!(adjacency.packed().unpacked(), adjacency);
     }

@@ -333,3 +333,29 @@ proptest! {
         prop_assert!(writer.states.iter().all(|state| state.v4.groups_used() == 0 && state.v6.groups_used() == 0));
     }
 }
+
+/// The MTU that a route allows is part of its path on both pairs, and a change of it alone moves no flow of a group.
+#[test]
+fn the_mtu_of_a_route_comes_with_its_paths_and_moves_no_flow() {
+    let (mut writer, mut reader) = table();
+    let of = |mtu| [1, 2, 3].map(|id| Adjacency { mtu, ..path(id) });
+    let address: IpAddr = "10.1.2.3".parse().unwrap();
+    let flows = |reader: &FibReader, mtu: u16| {
+        let group = reader.group(address);
+        let each = (0..128).map(|hash| reader.resolve_with_mtu(group, || hash));
+        let each: Vec<_> = each.collect();
+        assert!(each.iter().all(|(_, of_route)| *of_route == mtu), "{mtu}");
+        each.iter().map(|(path, _)| path.port()).collect::<Vec<_>>()
+    };
+    writer.insert(prefix("10.1.0.0/16"), &of(1400)).unwrap();
+    settle(&mut writer, &mut reader);
+    let before = flows(&reader, 1400);
+    writer.insert(prefix("10.9.0.0/16"), &[path(9)]).unwrap();
+    settle(&mut writer, &mut reader);
+    assert_eq!(flows(&reader, 1400), before, "on the other pair");
+    for mtu in [1280, 0] {
+        writer.insert(prefix("10.1.0.0/16"), &of(mtu)).unwrap();
+        settle(&mut writer, &mut reader);
+        assert_eq!(flows(&reader, mtu), before);
+    }
+}

@@ -65,6 +65,8 @@ pub struct IngressPort {
     /// Priority of an IP packet by tag (8 without one, otherwise its PCP), then by DSCP.
     priorities: Box<[[Priority; 64]; 9]>,
     digest: AddressDigest,
+    /// Other MAC addresses that are the switch's on a VLAN. Frames to them are read by the general parser.
+    other_macs: Box<[(u16, Mac)]>,
 }
 
 /// Fields of the last frame that was accepted: a frame with the same ones needs no further check of them.
@@ -161,7 +163,20 @@ impl IngressPort {
             port,
             admin_down: false,
             digest,
+            other_macs: Box::default(),
         }
+    }
+
+    /// Replaces the other MAC addresses that are the switch's, each on a VLAN (0 without a tag).
+    pub fn set_other_macs(&mut self, macs: &[(u16, Mac)]) {
+        self.other_macs = macs.into();
+    }
+
+    /// Returns true if a MAC address that is not the port's is the switch's on a VLAN.
+    #[cold]
+    #[must_use]
+    pub fn has_other_mac(&self, vlan: u16, mac: Mac) -> bool {
+        self.other_macs.contains(&(vlan, mac))
     }
 
     /// Replaces the priority maps.
@@ -399,7 +414,8 @@ fn admit_parsed(port: &IngressPort, frame: &[u8]) -> Result<Parsed, Option<DropR
     let dst = frame
         .first_chunk()
         .map_or_else(Mac::default, |dst| Mac(*dst));
-    if dst != port.mac() {
+    let vlan = || parsed.tci.map_or(0, ethernet::vlan_id);
+    if dst != port.mac() && !port.has_other_mac(vlan(), dst) {
         return Err(Some(if dst.is_group() {
             DropReason::Multicast
         } else {

@@ -12,6 +12,7 @@ mod half;
 mod next_hop;
 
 use half::Half;
+pub(crate) use next_hop::mtu_of;
 use next_hop::{ByFlow, ByGroup, ByOne, FindHop, HopKey, Known};
 use zerocopy::FromBytes;
 

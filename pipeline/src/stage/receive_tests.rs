@@ -63,6 +63,7 @@ fn routes() -> (RouteWriter, FibReader) {
         vlan,
         dst: Mac([2, 0, 0, 0, 9, host]),
         src: Mac([2, 0, 0, 0, 8, port]),
+        mtu: 0,
     };
     for (text, adjacencies) in [
         ("10.0.2.0/24", vec![forward(1, 2, 0)]),
@@ -442,6 +443,7 @@ fn destinations_below_64_bits_are_told_apart() {
         vlan: 0,
         dst: Mac([2, 0, 0, 0, 9, 7]),
         src: OURS,
+        mtu: 0,
     };
     writer.insert(long, &[hop]).unwrap();
     writer.commit();

@@ -175,6 +175,7 @@ impl Setup {
                 vlan: 0,
                 dst: Mac([2, 0, 0, 0, 9, port]),
                 src: mac(port),
+                mtu: 0,
             };
             let prefix = Prefix::new(IpAddr::from([10, 0, port, 0]), 24).unwrap();
             writer.insert(prefix, &[adjacency]).unwrap();

@@ -70,12 +70,13 @@ pub(super) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let end = if args.write == Path::new("-") {
         write(recording, args, BufWriter::new(std::io::stdout().lock()))?
     } else {
-        // A link in a folder that others may write to leads to a file of their choice.
+        // A link in a folder that others may write to leads to a file of their choice; /dev/stdout is one too.
+        let follow = args.write.starts_with("/dev");
         let file = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(true)
-            .custom_flags(nix::libc::O_NOFOLLOW)
+            .custom_flags(if follow { 0 } else { nix::libc::O_NOFOLLOW })
             .open(&args.write);
         let file = file.with_context(|| {
             let path = args.write.display();

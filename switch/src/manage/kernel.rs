@@ -11,7 +11,7 @@ use npcc_pipeline::units::{Mac, PortId};
 
 use super::management::Management;
 use crate::log::note;
-use crate::report::events::Kind;
+use crate::report::events::{Event, Kind};
 use crate::wiring;
 use crate::wiring::kernel::Kernel;
 use crate::worker::command::WorkerCommand;
@@ -51,6 +51,13 @@ impl Management {
         self.view.neighbor_event(port.index(), kind, host, macs);
     }
 
+    /// Has Linux asked for the ways of flows' packets, from time to time.
+    pub fn look_up_flows(&self, now: Instant) {
+        if let Some(kernel) = &self.kernel {
+            kernel.look_up(&self.view.flows, now);
+        }
+    }
+
     /// Waits up to `patience` for the kernel's routes, so that the first frames find them; after that, frames are forwarded by the routes
     /// known so far.
     pub fn wait_for_linux(&self, patience: Duration, stop: &AtomicBool) {
@@ -83,7 +90,7 @@ impl Management {
                     let _ = self.set_admin(&facts.name, up);
                 }
             }
-            Notice::Addresses(port, interfaces) => self.address(port, &interfaces),
+            Notice::Addresses(port, interfaces, macs) => self.address(port, &interfaces, macs),
             Notice::Gone(port, vlan) => self.gone(port, vlan),
             Notice::Moved(port, moved) => {
                 let kind = if moved.is_back {
@@ -107,6 +114,18 @@ impl Management {
                     self.note_of_linux("differences", &text);
                 }
             }
+            Notice::SetBack(port, detail) => self.view.note(Event {
+                kind: Kind::LinuxSetBack,
+                port,
+                detail,
+                ..Event::default()
+            }),
+            Notice::Differs(differing) => self.view.note(Event {
+                kind: Kind::RouteDiffers,
+                host: Some(differing.destination),
+                detail: differing.words,
+                ..Event::default()
+            }),
             Notice::NoRoom(refused) => {
                 self.note_of_linux("routes without room", &format!("no room: {refused}"));
             }
@@ -124,7 +143,7 @@ impl Management {
     fn gone(&self, port: PortId, vlan: u16) {
         if vlan != 0 {
             let name = self.view.ports.get(port.index()).map(|facts| &*facts.name);
-            self.note_of_linux(&format!(
+            self.note_of_linux("interfaces that are gone", &format!(
                 "the interface of VLAN {vlan} of port {} is gone from Linux: restart the switch, which makes it again",
                 name.unwrap_or_default()
             ));
@@ -137,7 +156,7 @@ impl Management {
     }
 
     /// Gives the workers the addresses Linux has on a port; a worker that timed out gets them with the next change.
-    fn address(&self, port: PortId, interfaces: &[(u16, Vec<IpAddr>)]) {
+    fn address(&self, port: PortId, interfaces: &[(u16, Vec<IpAddr>)], macs: Vec<(u16, Mac)>) {
         let Some(facts) = self.view.ports.get(port.index()) else {
             return;
         };
@@ -151,7 +170,7 @@ impl Management {
             }
         }
         let interfaces = interfaces.iter().map(of).collect();
-        let interfaces = Box::new(PuntPort { interfaces });
+        let interfaces = Box::new(PuntPort { interfaces, macs });
         if let Err(unresponsive) = self
             .workers
             .enqueue(&[WorkerCommand::PuntPort { port, interfaces }])

@@ -60,6 +60,10 @@ npcc_pipeline::named! {
         HostMovedBack = "host-moved-back",
         /// A host that was unresponsive passed a trial.
         HostAnswers = "host-answers",
+        /// Linux would send a host's packets another way than the switch does.
+        RouteDiffers = "route-differs",
+        /// A MAC address or an MTU of the switch's interfaces was changed in Linux, and set back.
+        LinuxSetBack = "linux-set-back",
     }
 }
 
@@ -90,6 +94,9 @@ pub struct Event {
     /// Address of the host, where it concerns one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<IpAddr>,
+    /// Words of Linux, where it is about Linux.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub detail: String,
     /// MAC address of the host before, or of the other owner of its IP address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac_before: Option<String>,
@@ -163,6 +170,17 @@ impl fmt::Display for Event {
             Kind::HostUnresponsive | Kind::HostMoved | Kind::HostMovedBack | Kind::HostAnswers => {
                 self.fmt_host(f)
             }
+            Kind::LinuxSetBack => write!(
+                f,
+                "{port}: its {}: the file has MAC addresses and MTUs, change them there",
+                self.detail
+            ),
+            Kind::RouteDiffers => write!(
+                f,
+                "{}: Linux would send its packets another way than the switch: {}: see `show routes --diff`",
+                self.host_text(),
+                self.detail
+            ),
         }
     }
 }

@@ -17,9 +17,12 @@ use super::table::{count, joined, table, thousands, time, word};
 pub struct Route {
     /// Destination prefix.
     pub prefix: String,
-    /// State of the route: `installed`; `left-out`: none of its next hops is behind a port of ours; `refused`: there was no room; `differs`,
-    /// in `--diff` only: the switch has not what the kernel has.
+    /// State of the route: `installed`; `left-out`: the switch does not follow it; `refused`: there was no room; `differs`, in `--diff` only:
+    /// the switch has not what the kernel has.
     pub state: String,
+    /// Reason why it is left out, or followed in part only; what differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Next hops of the route, and what happens to frames there.
     pub next_hops: Vec<NextHop>,
     /// Origin of the kernel's route as in `ip route`, such as `bgp` or `static`; absent without a route in the kernel.
@@ -48,6 +51,9 @@ pub struct NextHop {
     pub mac: Option<String>,
     /// Weight against the route's other next hops.
     pub weight: u16,
+    /// Largest IP packet in bytes that the route allows, where it says one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u16>,
 }
 
 impl NextHop {
@@ -62,6 +68,7 @@ impl NextHop {
             gateway: None,
             mac: (path.kind == Kind::Forward).then(|| path.dst.to_string()),
             weight: 1,
+            mtu: Some(path.mtu).filter(|mtu| *mtu > 0),
         }
     }
 
@@ -91,6 +98,7 @@ impl NextHop {
         if self.weight != 1 {
             words.push(format!("weight {}", self.weight));
         }
+        words.extend(self.mtu.map(|mtu| format!("mtu {mtu}")));
         words.join(" ")
     }
 }
@@ -110,10 +118,11 @@ pub const fn state(installed: Installed) -> &'static str {
 pub fn routes(rows: &[Route]) -> String {
     table(5, &&Route::default(), rows, |row| {
         let hops: Vec<String> = row.next_hops.iter().map(NextHop::text).collect();
-        let hops = match row.state.as_str() {
-            "left-out" => "none behind a port of the switch".to_owned(),
-            "refused" => "no room in the switch".to_owned(),
-            _ => hops.join(", "),
+        let hops = match (row.state.as_str(), &row.reason) {
+            ("refused", _) => "no room in the switch".to_owned(),
+            (_, None) => hops.join(", "),
+            (_, Some(reason)) if hops.is_empty() => reason.clone(),
+            (_, Some(reason)) => format!("{}; {reason}", hops.join(", ")),
         };
         vec![
             word("PREFIX", &row.prefix),
@@ -237,8 +246,12 @@ pub struct Linux {
     pub kernel_ipv4: usize,
     /// IPv6 prefixes in the kernel.
     pub kernel_ipv6: usize,
+    /// Prefixes of these that nothing is forwarded by: of the loopback, groups and link-local addresses, at the last comparison.
+    pub aside: usize,
     /// Prefixes the switch has, attached hosts included.
     pub installed: usize,
+    /// Prefixes of these that are attached hosts, without a route in the kernel, at the last comparison.
+    pub hosts: usize,
     /// Next-hop groups the switch has.
     pub groups: usize,
     /// Prefixes without a next hop behind a port of ours.
@@ -259,6 +272,10 @@ pub struct Linux {
     pub faults: u64,
     /// Number of times a neighbour's MAC address was refused as no host's: a group's, broadcast, zero, or of a port of the switch.
     pub refused_neighbors: u64,
+    /// Number of packets whose way Linux was asked for.
+    pub lookups: u64,
+    /// Number of these that Linux would send another way than the switch, in two rounds.
+    pub lookups_differing: u64,
     /// Duration of the last comparison, in us.
     pub compared_us: u64,
     /// Differences the last comparison found.
@@ -276,7 +293,9 @@ impl Linux {
             integrated: true,
             kernel_ipv4,
             kernel_ipv6,
+            aside: status.aside,
             installed: figures.routes,
+            hosts: status.hosts,
             groups: figures.groups,
             left_out: figures.left_out,
             refused: figures.refused,
@@ -287,6 +306,8 @@ impl Linux {
             comparisons: counts.dumps,
             faults: counts.faults,
             refused_neighbors: counts.refused_neighbors,
+            lookups: counts.lookups,
+            lookups_differing: counts.lookups_differing,
             compared_us: compared.map_or(0, |report| {
                 u64::try_from(report.took.as_micros()).unwrap_or(u64::MAX)
             }),
@@ -303,6 +324,8 @@ impl Linux {
         each("comparisons", &mut self.comparisons);
         each("faults", &mut self.faults);
         each("refused_neighbors", &mut self.refused_neighbors);
+        each("lookups", &mut self.lookups);
+        each("lookups_differing", &mut self.lookups_differing);
     }
 
     /// Renders `show linux`.
@@ -319,15 +342,18 @@ impl Linux {
         }
         let count = |number: usize| thousands(number as u64);
         format!(
-            "{drained}kernel      {} IPv4 and {} IPv6 prefixes\n\
-             switch      {} installed by {} groups, {} left out, {} refused\n\
+            "{drained}kernel      {} IPv4 and {} IPv6 prefixes, {} of them of the loopback, groups and links\n\
+             switch      {} installed by {} groups ({} attached hosts among them), {} left out, {} refused\n\
              messages    {} read, {} malformed, {} overruns, receive buffer {} B\n\
              comparisons {}, the last took {} and found {} differences; {} faults\n\
+             look-ups    {} of packets in Linux, {} go another way there\n\
              neighbors   {} refused for a MAC address that is no host's\n",
             count(self.kernel_ipv4),
             count(self.kernel_ipv6),
+            count(self.aside),
             count(self.installed),
             count(self.groups),
+            count(self.hosts),
             count(self.left_out),
             count(self.refused),
             thousands(self.messages),
@@ -338,6 +364,8 @@ impl Linux {
             time(self.compared_us.saturating_mul(1_000)),
             count(self.differences),
             thousands(self.faults),
+            thousands(self.lookups),
+            thousands(self.lookups_differing),
             thousands(self.refused_neighbors),
         )
     }
@@ -346,6 +374,7 @@ impl Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use npcc_linux::wire::not_followed::Reason;
     use npcc_pipeline::units::{Mac, PortId};
 
     #[test]
@@ -356,6 +385,7 @@ mod tests {
             vlan: 100,
             dst: Mac([2, 0, 0, 0, 0, 9]),
             src: Mac([2, 0, 0, 0, 0, 1]),
+            mtu: 0,
         };
         let member = Member {
             adjacency: path,
@@ -381,6 +411,7 @@ mod tests {
         let route = |prefix: &str, state: &str, number, next_hops| Route {
             prefix: prefix.to_owned(),
             state: state.to_owned(),
+            reason: (state == "left-out").then(|| Reason::Elsewhere.name().to_owned()),
             protocol: Some(protocol(number)),
             metric: Some(20),
             next_hops,

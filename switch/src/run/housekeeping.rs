@@ -131,6 +131,7 @@ fn manage(
         management.view.note_readiness();
         let now = Instant::now();
         watchdog.read(now);
+        management.look_up_flows(now);
         if ready.load(Ordering::Relaxed) {
             service.turn(&management.view, &mut watchdog, now);
         }

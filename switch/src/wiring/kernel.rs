@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use npcc_cnp::table::FlowView;
 use npcc_linux::netlink::handle::{Handle, Notice};
 use npcc_linux::{Integration, Running};
 use npcc_pipeline::route::writer::RouteWriter;
@@ -11,6 +13,11 @@ use npcc_pipeline::units::PortId;
 
 use super::kernel_fib::KernelFib;
 use crate::log::lines::Lines;
+
+/// Interval at which flows are taken for look-ups, their number, and how many places of the table are read for them.
+const FLOWS_EVERY: Duration = Duration::from_secs(5);
+const FLOWS: usize = 128;
+const PLACES: usize = 1 << 16;
 
 /// Link state of a port, as reported to Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +36,8 @@ pub struct Kernel {
     notices: Mutex<Receiver<Notice>>,
     /// Link state of each port that was last reported.
     links: Mutex<Vec<Option<LinuxLink>>>,
+    /// Place in the flow table from which packets are looked up next, and when.
+    flows: Mutex<(usize, Option<Instant>)>,
     /// Log lines of each kind in the last minute.
     lines: Mutex<Lines>,
 }
@@ -51,6 +60,7 @@ impl Kernel {
             stop,
             notices: Mutex::new(notices),
             links: Mutex::default(),
+            flows: Mutex::default(),
             lines: Mutex::default(),
         })
     }
@@ -87,6 +97,28 @@ impl Kernel {
     /// Returns the bound of log lines about Linux.
     pub fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the thread packets of the flow table's next flows, every few seconds: their ways are looked up in Linux.
+    pub fn look_up(&self, flows: &FlowView, now: Instant) {
+        let mut place = self.flows.lock().unwrap_or_else(PoisonError::into_inner);
+        let (from, due) = &mut *place;
+        if due.is_some_and(|due| now < due) {
+            return;
+        }
+        *due = Some(now + FLOWS_EVERY);
+        let places = flows.places().max(1);
+        let mut packets = Vec::with_capacity(FLOWS);
+        for _ in 0..places.min(PLACES) {
+            if let Some(flow) = flows.at(*from) {
+                packets.push((flow.flow.key.dst(), Some(flow.flow.key.src())));
+            }
+            *from = (*from + 1) % places;
+            if packets.len() == FLOWS {
+                break;
+            }
+        }
+        self.handle().flows(packets);
     }
 }
 

@@ -37,6 +37,7 @@ fn port(resolved: &resolved::Port, mac: Mac) -> PuntPort {
     });
     PuntPort {
         interfaces: interfaces.collect(),
+        macs: vec![],
     }
 }
 

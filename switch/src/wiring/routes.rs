@@ -188,6 +188,7 @@ fn path(config: &Config, macs: &[Mac], hop: &NextHop) -> Adjacency {
             vlan,
             dst,
             src: *src,
+            mtu: 0,
         },
         _ => Adjacency {
             port,

@@ -41,7 +41,8 @@ impl Rig {
     fn new(by_vectors: bool) -> Rig {
         let capacity = RouteCapacity { ipv4_routes: 4, ipv6_routes: 4, adjacencies: 4, groups: 4 };
         let (mut routes, mut readers) = RouteWriter::new(capacity, 1);
-        let path = |vlan| Adjacency { kind: Kind::Forward, port: PortId(1), vlan, dst: Mac([2, 0, 0, 0, 9, 9]), src: Mac([2, 0, 0, 0, 1, 1]) };
+        let path = |vlan| Adjacency { kind: Kind::Forward, port: PortId(1), vlan, dst: Mac([2, 0, 0, 0, 9, 9]), src: Mac([2, 0, 0, 0, 1, 1]),
+        mtu: 0, };
         // Frames keep the length of their header or not, by the highest bit of the destination.
         for (len, vlan) in [(0, 100), (1, 0)] {
             for address in [IpAddr::from([0x80, 0, 0, 0]), IpAddr::from([0x8000, 0, 0, 0, 0, 0, 0, 0])] {
@@ -69,7 +70,7 @@ fn linux() -> PuntConfig {
         v6: Some([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into()),
         ..PuntInterface::new(vlan, Mac([2, 0, 0, 0, 1, 1]))
     };
-    let port = PuntPort { interfaces: vec![interface(0), interface(100)] };
+    let port = PuntPort { interfaces: vec![interface(0), interface(100)], macs: vec![] };
     PuntConfig {
         rates: PuntRates { classes: [1_000_000; PuntClass::COUNT], asks: 1_000_000, icmp_errors: 1_000_000 },
         ports: vec![port.clone(), port],

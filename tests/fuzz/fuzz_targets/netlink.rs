@@ -12,14 +12,14 @@ use npcc_linux::wanted::ports::{Place, Ports};
 use npcc_linux::wire::event::event;
 use npcc_linux::wire::message::messages;
 use npcc_linux::wire::request::Dump;
-use npcc_linux::wire::{address, ethtool, link, neighbor, nexthop, route};
+use npcc_linux::wire::{address, ethtool, link, neighbor, nexthop, route, rule};
 use npcc_pipeline::units::{Mac, PortId};
 
 #[path = "../../../linux/tests/common/mod.rs"]
 mod common;
 
 /// Kinds of messages that are read.
-const KINDS: [u16; 10] = [
+const KINDS: [u16; 12] = [
     link::NEW,
     link::GONE,
     address::NEW,
@@ -30,6 +30,8 @@ const KINDS: [u16; 10] = [
     nexthop::GONE,
     route::NEW,
     route::GONE,
+    rule::NEW,
+    rule::GONE,
 ];
 
 /// Ports of the switch: links of these names.

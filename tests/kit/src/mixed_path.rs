@@ -99,6 +99,7 @@ impl<B: FrameBuf> MixedPath<B> {
                     vlan: if hop.vlan == 0 { UNTAGGED } else { hop.vlan },
                     dst: Mac([2, 0, 0, 0, 9, hop.mac]),
                     src: OURS,
+                    mtu: 0,
                 })
                 .collect();
             writer.insert(prefix, &paths).expect("room for a route");
@@ -166,6 +167,7 @@ impl<B: FrameBuf> MixedPath<B> {
                     .iter()
                     .map(|_| PuntPort {
                         interfaces: vec![PuntInterface::new(0, OURS)],
+                        macs: vec![],
                     })
                     .collect(),
                 control: Priority::new(6),

@@ -45,6 +45,7 @@ pub fn routes(prefixes: &[(IpAddr, u8)], workers: usize) -> (RouteWriter, Vec<Fi
         vlan: 0,
         dst: Mac([2, 0, 0, 0, 9, 9]),
         src: OURS,
+        mtu: 0,
     };
     for (address, len) in prefixes {
         let prefix = Prefix::new(*address, *len).expect("a prefix");

@@ -32,13 +32,13 @@ impl HopKey {
         HopKey(CHOSEN | path.0 as u32)
     }
 
-    /// Returns the path.
+    /// Returns the path, and the MTU that its route allows, or 0.
     #[inline]
-    fn path(self, fib: &FibReader) -> Path {
+    fn path(self, fib: &FibReader) -> (Path, u16) {
         if self.0 & CHOSEN == 0 {
-            return fib.only(self.0).unwrap_or(Path::NONE);
+            return fib.only_with_mtu(self.0).unwrap_or((Path::NONE, 0));
         }
-        fib.adjacency(AdjacencyId(low16((self.0 & !CHOSEN) as usize)))
+        fib.with_mtu(AdjacencyId(low16((self.0 & !CHOSEN) as usize)))
     }
 }
 
@@ -81,6 +81,17 @@ impl<'a> Known<'a> {
     }
 }
 
+/// Returns the largest IP packet in bytes that leaves by a path: that of its port, or less if its route allows less.
+#[inline]
+pub(crate) fn mtu_of((path, of_route): (Path, u16), mtus: &Mtus) -> u16 {
+    let mtu = mtus.get(path.port().index()).copied().unwrap_or(0);
+    if of_route == 0 {
+        mtu
+    } else {
+        mtu.min(of_route)
+    }
+}
+
 /// A path, and the limits it puts on a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NextHop {
@@ -106,8 +117,8 @@ impl NextHop {
     };
 
     #[inline]
-    fn new(key: HopKey, path: Path, mtus: &Mtus) -> NextHop {
-        let mtu = mtus.get(path.port().index()).copied().unwrap_or(0);
+    fn new(key: HopKey, (path, of_route): (Path, u16), mtus: &Mtus) -> NextHop {
+        let mtu = mtu_of((path, of_route), mtus);
         let longest = |header: usize, keeps: bool| match path.forwards() && keeps {
             true => mtu.saturating_add(low16(header)),
             false => 0,

@@ -85,6 +85,7 @@ impl Engine {
                     vlan: UNTAGGED,
                     dst: plan.peer,
                     src: port_mac(small(index as u64), usize::from(port)),
+                    mtu: 0,
                 };
                 let to = Prefix::host(IpAddr::V4(address(small(host as u64))));
                 self.switches[index].routes.insert(to, &[path])?;
@@ -183,6 +184,7 @@ impl Engine {
                     vlan: UNTAGGED,
                     dst: port_mac(peer, usize::from(at)),
                     src: port_mac(small(index as u64), usize::from(port)),
+                    mtu: 0,
                 };
                 let to = Prefix::host(IpAddr::V4(address(small(host as u64))));
                 // Cannot fail for lack of space: the tables already held a route to this host.

@@ -97,6 +97,7 @@ impl View {
         let row = |row: &RouteRow| Route {
             prefix: row.prefix.to_string(),
             state: routes::state(row.installed).to_owned(),
+            reason: row.reason.clone(),
             next_hops: row.members.iter().map(hop).collect(),
             protocol: row.origin.map(|(number, _)| routes::protocol(number)),
             metric: row.origin.map(|(_, metric)| metric),
@@ -123,13 +124,19 @@ impl View {
         let mended = report.examples.into_iter().filter(|_| report.settled);
         let mended = mended.chain(report.set_back);
         let mended = mended.map(|example| (example, "mended"));
-        let wrong = wrong.iter().map(|prefix| (prefix.to_string(), "differs"));
-        let row = |(prefix, state): (String, &str)| Route {
+        let lookups = kernel.look_up().ok_or_else(gone)?.into_iter();
+        let lookups = lookups.map(|one| (one.destination.to_string(), "differs", Some(one.words)));
+        let mended = mended.map(|(example, state)| (example, state, None));
+        let wrong = wrong
+            .iter()
+            .map(|prefix| (prefix.to_string(), "differs", None));
+        let row = |(prefix, state, reason): (String, &str, Option<String>)| Route {
             prefix,
             state: state.to_owned(),
+            reason,
             ..Route::default()
         };
-        page(query, mended.chain(wrong), row, give)
+        page(query, mended.chain(wrong).chain(lookups), row, give)
     }
 
     /// Passes the neighbours that match the query to `give`, in the order of addresses: the kernel's, or the file's where Linux is not

@@ -274,6 +274,16 @@ impl View {
         }
     }
 
+    /// Records an event that happens now.
+    pub fn note(&self, event: Event) {
+        let event = Event {
+            time_us: self.clock.now().0 / 1_000,
+            ..event
+        };
+        let new = self.journal().event(event);
+        new.iter().for_each(Event::log);
+    }
+
     /// Returns the events of ports and lossless queues, oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {

@@ -66,6 +66,10 @@ families! {
         to.count(&[], all.linux.overruns);
     "npcc_linux_refused_neighbors" Counter "Times a neighbour's MAC address was refused as no host's: a group's, broadcast, zero, or of a port of ours." |all, to|
         to.count(&[], all.linux.refused_neighbors);
+    "npcc_linux_lookups" Counter "Packets whose way Linux was asked for, to hold the switch's against it." |all, to|
+        to.count(&[], all.linux.lookups);
+    "npcc_linux_lookups_differing" Counter "Those that Linux would send another way than the switch, in two rounds: an event each." |all, to|
+        to.count(&[], all.linux.lookups_differing);
     "npcc_linux_comparisons" Counter "Comparisons of the kernel's routes with the switch's." |all, to|
         to.count(&[], all.linux.comparisons);
     "npcc_linux_comparison_faults" Counter "Differences that a comparison found though nothing was under way, each mended at once." |all, to|
