@@ -327,14 +327,7 @@ impl Scenario {
         if let Some(name) = ends.find(|name| !group(name)) {
             return Err(format!("flows name `{name}`, which is not in hosts"));
         }
-        let ends = self
-            .npcc
-            .iter()
-            .map(|name| name.strip_suffix(BACK).unwrap_or(name));
-        let mut queues = ends.chain([self.watch.as_str()]);
-        if let Some(name) = queues.find(|name| !group(name) && !link(name)) {
-            return Err(format!("`{name}` is neither a link nor a host group"));
-        }
+        self.check_queues()?;
         if let Some(failure) = self.failures.iter().find(|failure| !link(&failure.link)) {
             return Err(format!(
                 "failures name `{}`, which is not in links",
@@ -383,6 +376,21 @@ impl Scenario {
                 "vary: scheme, sender, np and warm (or host_feed) need at least one value each"
                     .to_owned(),
             );
+        }
+        Ok(())
+    }
+
+    /// Checks that each queue is named by a link or a host group.
+    fn check_queues(&self) -> Result<(), String> {
+        let group = |name: &str| self.hosts.iter().any(|group| group.name == name);
+        let link = |name: &str| self.links.iter().any(|link| link.name == name);
+        let ends = self
+            .npcc
+            .iter()
+            .map(|name| name.strip_suffix(BACK).unwrap_or(name));
+        let mut queues = ends.chain([self.watch.as_str()]);
+        if let Some(name) = queues.find(|name| !group(name) && !link(name)) {
+            return Err(format!("`{name}` is neither a link nor a host group"));
         }
         Ok(())
     }
