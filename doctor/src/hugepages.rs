@@ -179,8 +179,8 @@ fn leftover(host: &Host, mounted: &[&str]) -> (Vec<String>, u64) {
             let Ok(metadata) = file.metadata() else {
                 continue;
             };
-            // Closing the file ends the lock.
-            if name.contains("map_") && metadata.is_file() && file.try_lock_shared().is_ok() {
+            // A process that uses the file shares its lock, so only an exclusive one shows that nobody does. Closing the file ends it.
+            if name.contains("map_") && metadata.is_file() && file.try_lock().is_ok() {
                 bytes += metadata.blocks() * BLOCK;
                 files.push(path);
             }

@@ -110,12 +110,12 @@ impl Trial {
                 &password.display().to_string(),
             )
             .replace(
-                "control: /run/npcc-switch.sock",
+                "control: /run/npcc-switch-ro.sock",
                 &format!("control: {control}"),
             )
             .replace(
-                "socket: /run/npcc-switch-ro.sock",
-                &format!("socket: {}", socket.display()),
+                "{ socket: /run/npcc-switch-ro.sock",
+                &format!("{{ socket: {}", socket.display()),
             );
         let settings = self.settings[number - 1].clone();
         write(&settings, &text)?;

@@ -67,8 +67,8 @@ fn stale(folder: &Path) -> u64 {
         .filter(|entry| entry.file_name().to_string_lossy().contains("map_"))
         .filter_map(|entry| {
             let file = File::open(entry.path()).ok()?;
-            // Closing the file ends the lock, which keeps nobody from sharing it.
-            file.try_lock_shared().ok()?;
+            // A process that uses the file shares its lock, so only an exclusive one shows that nobody does. Closing the file ends it.
+            file.try_lock().ok()?;
             let metadata = file.metadata().ok()?;
             metadata
                 .is_file()

@@ -54,8 +54,8 @@ npcc_pipeline::defaults! {
     pub struct Switch {
         /// Read-only socket: `telemetry.read_only_socket` of the switch.
         pub socket: PathBuf = "/run/npcc-switch-ro.sock".into(),
-        /// Management socket, for suggestions: `telemetry.socket` of the switch; `null`: nothing is suggested to the switch.
-        pub control: Option<PathBuf> = Some("/run/npcc-switch.sock".into()),
+        /// Socket for reports of ends: the read-only one, where the group npcc-feed may report; `null`: nothing is reported to the switch.
+        pub control: Option<PathBuf> = Some("/run/npcc-switch-ro.sock".into()),
     }
 }
 

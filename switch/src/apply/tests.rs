@@ -475,7 +475,12 @@ fn what_is_set_is_reported_with_the_old_value_and_mistakes_with_a_place_that_is_
     assert!(outcome.to_string().lines().count() == 1, "{outcome}");
     // What is wrong then is the other threshold.
     let why = set(("npcc.shallow", "900us")).unwrap_err().to_string();
-    assert!(why.starts_with("npcc-switch show config:"), "{why}");
+    let mut places = why.lines().filter(|line| line.contains(": error: "));
+    assert!(
+        places.all(|line| line.starts_with("npcc-switch show config:")),
+        "{why}"
+    );
+    assert!(why.contains(": error: "), "{why}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::unistd::Gid;
 use npcc_config::Difference;
 use signal_hook::consts::SIGTERM;
 
@@ -146,6 +147,12 @@ pub(super) fn user(stream: &UnixStream) -> Option<u32> {
     credentials.map(|client| client.uid())
 }
 
+/// Returns the group of the process at the other end; `None` if the system does not report it.
+pub(super) fn group(stream: &UnixStream) -> Option<Gid> {
+    let credentials = getsockopt(stream, PeerCredentials).ok()?;
+    Some(Gid::from_raw(credentials.gid()))
+}
+
 fn author(stream: &UnixStream) -> Author {
     let credentials = getsockopt(stream, PeerCredentials).ok();
     Author {
@@ -163,8 +170,7 @@ fn login_uid(pid: i32) -> Option<u32> {
 }
 
 fn reply(request: &Request, management: &Management, access: Access, author: Author) -> Reply {
-    let reads = request.reads();
-    if !reads && access == Access::ReadOnly {
+    if !access.may(request) {
         return Reply::Error(format!(
             "`{}` changes something, and this socket is for reading: use that of telemetry.socket",
             request.name()
@@ -172,8 +178,7 @@ fn reply(request: &Request, management: &Management, access: Access, author: Aut
     }
     let reply = guarded(|| carried_out(request, management, author.user()));
     // What peers report comes many times a second, and `show peers` counts it.
-    let is_report = matches!(request, Request::Suggest(_) | Request::SuggestAll(_));
-    if !reads && !is_report {
+    if !request.reads() && !request.reports() {
         management.log_change(author, &request.name(), &reply);
     }
     reply

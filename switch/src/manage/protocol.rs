@@ -128,6 +128,12 @@ impl Request {
         )
     }
 
+    /// Returns true if it reports what others saw of queue pairs.
+    #[must_use]
+    pub const fn reports(&self) -> bool {
+        matches!(self, Request::Suggest(_) | Request::SuggestAll(_))
+    }
+
     /// Returns its name for the log of changes. Pairs are not listed: they come by the thousand.
     #[must_use]
     pub fn name(&self) -> String {

@@ -3,15 +3,15 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::unistd::Group;
+use nix::unistd::{Gid, Group};
 
-use super::access::{Access, ClientSlot};
+use super::access::{Access, ClientSlot, REPORTERS};
 use super::management::Management;
 use super::thread_limit::ThreadLimit;
 use super::{answer, connect};
@@ -63,7 +63,7 @@ pub enum SocketError {
 const fn each(access: Access) -> usize {
     match access {
         Access::ReadWrite => CLIENTS,
-        Access::ReadOnly => CLIENTS_OF_USER,
+        Access::Report | Access::ReadOnly => CLIENTS_OF_USER,
     }
 }
 
@@ -73,6 +73,8 @@ pub struct Server {
     listener: UnixListener,
     path: PathBuf,
     access: Access,
+    /// Number of the group [`REPORTERS`], if there is one.
+    reporters: Option<Gid>,
     threads: ThreadLimit,
     /// Time before which no further line says that clients cannot be accepted.
     quiet_until: Option<Instant>,
@@ -112,6 +114,10 @@ impl Server {
             listener,
             path: path.to_owned(),
             access,
+            reporters: Group::from_name(REPORTERS)
+                .ok()
+                .flatten()
+                .map(|group| group.gid),
             threads: ThreadLimit::new("npcc-client", CLIENTS, each(access)),
             quiet_until: None,
         };
@@ -134,7 +140,7 @@ impl Server {
                 Err(error) => return self.not_accepted(&error, Instant::now()),
             };
             let stream = Arc::new(stream);
-            let (client, access) = (Arc::clone(&stream), self.access);
+            let (client, access) = (Arc::clone(&stream), self.access_of(&stream));
             let is_kept = access == Access::ReadWrite && self.threads.left() == 1;
             let slot = if is_kept {
                 ClientSlot::Reserved
@@ -156,6 +162,17 @@ impl Server {
 }
 
 impl Server {
+    /// Returns the rights of a client: those of the socket, and on the read-only one more for the group of the feed.
+    fn access_of(&self, client: &UnixStream) -> Access {
+        let group = answer::group(client);
+        match self.access {
+            Access::ReadOnly if self.reporters.is_some() && group == self.reporters => {
+                Access::Report
+            }
+            access => access,
+        }
+    }
+
     /// Logs, at most once in [`QUIET`], why clients wait; nothing is wrong where there is none.
     fn not_accepted(&mut self, error: &std::io::Error, now: Instant) {
         use ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
@@ -202,7 +219,7 @@ impl Drop for Server {
 mod tests {
     use std::os::unix::fs::MetadataExt;
 
-    use nix::unistd::{Gid, Uid, getgroups};
+    use nix::unistd::{Uid, getgroups};
 
     use super::*;
 
@@ -239,6 +256,27 @@ mod tests {
         assert_eq!(rights(&group.name), (group.gid.as_raw(), 0o660));
         let (gid, mode) = rights("no-such-group");
         assert_eq!((gid, mode), (Gid::effective().as_raw(), 0o600));
+    }
+
+    /// Law: on the read-only socket the feed's group may report, others read only; on the other socket everybody may all.
+    #[test]
+    fn the_group_of_the_feed_may_report_on_the_read_only_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let rights = |access: Access, reporters: Option<Gid>| {
+            let path = folder.path().join("switch.sock");
+            let mut server = Server::bind(&path, "no-such-group", access).unwrap();
+            server.reporters = reporters;
+            let _client = UnixStream::connect(&path).unwrap();
+            server.access_of(&server.listener.accept().unwrap().0)
+        };
+        let (own, other) = (
+            Gid::effective(),
+            Gid::from_raw(Gid::effective().as_raw() + 1),
+        );
+        assert_eq!(rights(Access::ReadOnly, Some(own)), Access::Report);
+        assert_eq!(rights(Access::ReadOnly, Some(other)), Access::ReadOnly);
+        assert_eq!(rights(Access::ReadOnly, None), Access::ReadOnly);
+        assert_eq!(rights(Access::ReadWrite, Some(own)), Access::ReadWrite);
     }
 
     #[test]

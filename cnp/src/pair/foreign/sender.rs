@@ -1,7 +1,7 @@
 //! Evidence `foreign`: an end that a peer reported, and that own packets confirm.
 //!
 //! A packet to an endpoint confirms a peer's end if its UDP source port is that end's too, and the hash of both queue pairs
-//! ([`port_hash`](super::super::port_hash)). As there, the formula is believed per address pair where it holds, own ends and reported ones counted together: of the
+//! ([`port_hash`]). As there, the formula is believed per address pair where it holds, own ends and reported ones counted together: of the
 //! endpoints that share their port with a reported end of the other direction, more than 99 % must have one partner that fits, or most, where the two are
 //! alone on their port. Fourteen bits are no proof against a peer that lies and computes the hash: it can choose among the queue pairs of a host
 //! which of them gets the flow's CNPs, and no more than one for each `earned` bytes.
