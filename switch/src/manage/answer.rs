@@ -258,9 +258,11 @@ fn changed<T>(done: Result<T, ApplyError>, reply: impl FnOnce(T) -> Reply) -> Re
     }
 }
 
-/// Returns a refusal with the first line of its report.
+/// Returns a refusal with the first error of its report, before which warnings may stand; else with its first line.
 fn refused(report: &str) -> String {
-    let first = report.lines().find(|line| !line.trim().is_empty());
+    let lines = || report.lines().filter(|line| !line.trim().is_empty());
+    let error = lines().find(|line| line.contains(": error: "));
+    let first = error.or_else(|| lines().next());
     format!("refused: {}", first.unwrap_or("see its report").trim())
 }
 
