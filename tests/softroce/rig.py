@@ -56,11 +56,12 @@ def cnps(python, path):
 
 
 def lost(ports):
-    """Returns drops by reason. Martians are the guests' own greetings to their links: link-local, not for a router."""
+    """Returns drops by reason. Martians and multicasts are the guests' own greetings to their links, not for a router."""
     found = Counter()
     for port in ports:
         found.update(port["drops"])
-    del found["martian"]
+    for greeting in ("martian", "multicast"):
+        del found[greeting]
     return found
 
 
