@@ -166,7 +166,7 @@ def run(rig, name, how, seconds):
         npcc = switch.show("npcc")
     finally:
         switch.stop()
-    drops = sum(count for reason, count in port["drops"].items() if reason != "martian")
+    drops = sum(count for reason, count in port["drops"].items() if reason not in ("martian", "multicast"))
     return {"name": name, "rates": seen[1], "queue_pairs": done, "peak": seen[2], "mean": statistics.mean(depths or [0]), "marks": queue["ecn_marked"], "drops": drops, "cnps": npcc["cnps_sent"],
             "broken": {key: after[key] - before[key] for key in BROKEN if after[key] != before[key]}, "state": state}
 
