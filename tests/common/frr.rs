@@ -92,14 +92,21 @@ impl Frr {
             // Its BFD client uses the session's own socket in zebra, not this one.
             command.args(["-p", "179"]);
         }
-        let child = command
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
         // The others need zebra's socket.
         let up = self.path(&format!("{daemon}.vty"));
-        wait::until(daemon, wait::LONG, || up.exists());
+        let log = self.path(&format!("{daemon}.log"));
+        wait::until(daemon, wait::LONG, || {
+            if let Some(status) = child.try_wait().unwrap() {
+                let said = std::fs::read_to_string(&log).unwrap_or_default();
+                panic!("{daemon} ended with {status}: {said}");
+            }
+            up.exists()
+        });
         self.daemons.push((daemon, child));
     }
 
