@@ -243,6 +243,7 @@ fn the_guide_to_npcc_lists_every_policy_and_its_parameters() {
             };
             let end = |text: &str| match text {
                 "" => 0,
+                "a tick" => inputs.tick.0,
                 _ => unit.parse(text).unwrap(),
             };
             // `to 1s` begins at 0.

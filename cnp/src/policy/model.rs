@@ -84,9 +84,8 @@ impl From<&PolicyInputs> for ModelConfig {
     }
 }
 
-const PARAMETERS: &[Declared<ModelConfig>] = &[time("set_point", Nanos::ZERO, |config| {
-    &mut config.set_point
-})];
+const PARAMETERS: &[Declared<ModelConfig>] =
+    &[time("set_point", |_| 0, |config| &mut config.set_point)];
 
 #[derive(Debug, Clone, Copy)]
 struct Look {

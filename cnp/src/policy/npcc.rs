@@ -59,11 +59,12 @@ impl From<&PolicyInputs> for NpccConfig {
 }
 
 const PARAMETERS: &[Declared<NpccConfig>] = &[
-    // With 0 the excess would have no bound.
-    time("recovery", NIC_MIN_CNP_INTERVAL, |config| {
-        &mut config.recovery
-    }),
-    per_mille("few", (1, 1_000), |config| &mut config.few),
+    time(
+        "recovery",
+        |config| config.tick.0,
+        |config| &mut config.recovery,
+    ),
+    per_mille("few", |_| 1, 1_000, |config| &mut config.few),
 ];
 
 /// Decision of the table for a reading: a pure function, monotone in depth.

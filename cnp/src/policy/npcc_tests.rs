@@ -112,12 +112,13 @@ fn parameters_change_within_their_range() {
         Err(BadParameter::Range(Unit::PerMille, 1, 1_000))
     );
     assert_eq!(policy.set("colour", 1), Err(BadParameter::Unknown));
-    assert_eq!(policy.set("recovery", 4_000), Ok(()));
-    // With 0 the excess had no bound.
+    // The configuration requires a tick; with 0 the excess had no bound.
+    let tick = NpccConfig::default().tick.0;
     assert_eq!(
-        policy.set("recovery", 3_999),
-        Err(BadParameter::Range(Unit::Nanos, 4_000, 1_000_000_000))
+        policy.set("recovery", tick - 1),
+        Err(BadParameter::Range(Unit::Nanos, tick, 1_000_000_000))
     );
+    assert_eq!(policy.set("recovery", tick), Ok(()));
 }
 
 /// Regression: eight frames between two early looks 0.2 us apart are 1.3 Tb/s: everybody was signalled again and again.

@@ -100,38 +100,43 @@ enum Field<C> {
 pub(super) struct Declared<C> {
     name: &'static str,
     field: Field<C>,
-    range: (u64, u64),
+    least: fn(&C) -> u64,
+    most: u64,
 }
 
-/// Declares a time of `least` to a second.
+/// Declares a time of at most a second; `least` in ns.
 pub(super) const fn time<C>(
     name: &'static str,
-    least: Nanos,
+    least: fn(&C) -> u64,
     field: fn(&mut C) -> &mut Nanos,
 ) -> Declared<C> {
     Declared {
         name,
         field: Field::Time(field),
-        range: (least.0, 1_000_000_000),
+        least,
+        most: 1_000_000_000,
     }
 }
 
 /// Declares a number of thousandths.
 pub(super) const fn per_mille<C>(
     name: &'static str,
-    (least, most): (u16, u16),
+    least: fn(&C) -> u64,
+    most: u16,
     field: fn(&mut C) -> &mut u16,
 ) -> Declared<C> {
     Declared {
         name,
         field: Field::PerMille(field),
-        range: (least as u64, most as u64),
+        least,
+        most: most as u64,
     }
 }
 
 impl<C: Copy> Declared<C> {
     fn parameter(&self, settings: &C) -> Parameter {
         let mut settings = *settings;
+        let range = ((self.least)(&settings), self.most);
         let (unit, value) = match self.field {
             Field::Time(field) => (Unit::Nanos, field(&mut settings).0),
             Field::PerMille(field) => (Unit::PerMille, u64::from(*field(&mut settings))),
@@ -140,7 +145,7 @@ impl<C: Copy> Declared<C> {
             name: self.name,
             unit,
             value,
-            range: self.range,
+            range,
         }
     }
 }
