@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 /// Parses a list; text that is no list, such as the kernel's `(null)`, is empty.
-pub(crate) fn read(text: &str) -> BTreeSet<usize> {
+#[must_use]
+pub fn read(text: &str) -> BTreeSet<usize> {
     let mut cores = BTreeSet::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -15,7 +16,8 @@ pub(crate) fn read(text: &str) -> BTreeSet<usize> {
 }
 
 /// Formats a list.
-pub(crate) fn write(cores: &BTreeSet<usize>) -> String {
+#[must_use]
+pub fn write(cores: &BTreeSet<usize>) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for &core in cores {
         match parts.last_mut() {

@@ -26,6 +26,7 @@
 
 pub mod cards;
 mod check;
+pub mod cpu_list;
 mod de;
 mod diag;
 mod difference;

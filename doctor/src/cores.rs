@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use npcc_config::Config;
 use npcc_config::model::Idle;
+use npcc_config::{Config, cpu_list};
 
-use crate::cpu_list;
 use crate::finding::{Check, Finding, Mend, Severity};
 use crate::host::Host;
 use crate::pci::kernel_words;

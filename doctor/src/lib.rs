@@ -9,7 +9,6 @@ mod access;
 mod clashes;
 mod clock;
 mod cores;
-mod cpu_list;
 mod drivers;
 mod finding;
 mod firmware;

@@ -1,12 +1,12 @@
 //! Checks of PCI ports: present, bound to a driver DPDK can use, behind an IOMMU, near their worker, with all PCIe lanes.
 
-use npcc_config::Config;
 use npcc_config::resolved::{Device, Port};
+use npcc_config::{Config, cpu_list};
 
 use crate::drivers::DriverFile;
 use crate::finding::{Check, Finding, Mend, Severity};
 use crate::host::{DEVICES, Host};
-use crate::{cpu_list, firmware, interfaces, shared};
+use crate::{firmware, interfaces, shared};
 
 /// Drivers that hand a whole device over to DPDK.
 const HANDED: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];

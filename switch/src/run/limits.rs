@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use npcc_config::model::Hugepages;
-use npcc_config::{Config, Sizing};
+use npcc_config::{Config, Sizing, cpu_list};
 
 /// Descriptors that a start needs besides those of ports: libraries, EAL's memory, sockets, clients.
 const FILES: u64 = 128;
@@ -98,20 +98,17 @@ pub(super) fn check(config: &Config) -> Result<(), LimitError> {
 /// Checks that all configured cores are among those online, as the kernel writes them: `0-3,8`. EAL's message for one that is not says
 /// that its arguments are invalid.
 fn cores(config: &Config, online: &str) -> Result<(), LimitError> {
-    let span = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
-    };
-    let Some(spans) = online.split(',').map(span).collect::<Option<Vec<_>>>() else {
+    let known = cpu_list::read(online);
+    if known.is_empty() {
         return Ok(());
-    };
+    }
     let cores = &config.cores;
     let mut all = cores
         .workers
         .iter()
         .chain([&cores.control])
         .chain(&cores.housekeeping);
-    match all.find(|core| !spans.iter().any(|span| span.contains(core))) {
+    match all.find(|core| !known.contains(core)) {
         Some(core) => Err(LimitError::Core {
             core: *core,
             online: online.to_owned(),
