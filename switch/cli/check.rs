@@ -4,14 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use npcc_appliance::report::qos;
-use npcc_config::resolved::Port;
+use npcc_config::resolved::{Port, RING_HEADER};
 use npcc_config::{Config, Sizing};
 use npcc_doctor::{Host, nodes, rejected_ports};
+use npcc_pipeline::wire::ethernet::HEADER_LEN;
 
 use super::{CONFIG, Failure, load, say};
-
-/// Bytes of a ring frame in front of an Ethernet frame: the kernel's header, its alignment, and an address (`TPACKET_V2`).
-const RING_HEADER: u64 = 66;
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
@@ -43,7 +41,8 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
 /// Returns what a packet socket does to frames before the switch has them; empty where no port has one.
 fn packet_sockets(config: &Config) -> String {
     let longest = |port: &Port| {
-        let room = port.device.ring_frame()?.saturating_sub(RING_HEADER);
+        let frame = port.device.ring_frame()? + HEADER_LEN as u64;
+        let room = frame.saturating_sub(RING_HEADER);
         Some(format!("{} {room}", port.name))
     };
     let longest: Vec<String> = config.ports.iter().filter_map(longest).collect();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Check, port_path};
 use crate::model::Port;
-use crate::resolved::Device;
+use crate::resolved::{Device, RING_HEADER};
 use crate::sizing::LINK_HEADERS;
 use crate::tree::Path;
 use crate::units::{BitRate, Mac, Threshold};
@@ -167,9 +167,6 @@ fn one_mac_each(check: &mut Check<'_>) {
         check.error(&path, format!("`{mac}` is given twice"), hint);
     }
 }
-
-/// Bytes of a ring frame that are not the packet's: the kernel's header, its alignment, an address.
-const RING_HEADER: u64 = 80;
 
 /// Checks that frames fit the device's packet ring: longer ones are silently dropped.
 fn ring_frame(check: &mut Check<'_>, i: usize, port: &Port) {

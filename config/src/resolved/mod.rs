@@ -10,7 +10,7 @@ mod resolve;
 mod routes;
 
 pub use npcc::Thresholds;
-pub use ports::{Device, Interface, Port, ResolvedPortNpcc, Vlan, linux_link};
+pub use ports::{Device, Interface, Port, RING_HEADER, ResolvedPortNpcc, Vlan, linux_link};
 pub use qos::{EffectiveQos, ResolvedPriority};
 pub use routes::{Neighbor, NextHop, Route};
 

@@ -109,6 +109,10 @@ impl ResolvedPortNpcc {
     }
 }
 
+/// Bytes of a ring frame of `net_af_packet` in front of the packet of an untagged frame: the kernel's header, an address and the alignment
+/// (`TPACKET_V2`). The Ethernet header is the last part of them.
+pub const RING_HEADER: u64 = 80;
+
 /// DPDK device by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Device {
