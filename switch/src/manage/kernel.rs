@@ -31,8 +31,8 @@ impl Management {
             for claim in linux.claims.take() {
                 let own = self.view.ports.get(claim.place.port.index());
                 let macs = [own.map_or_else(Mac::default, |own| own.mac), claim.mac];
-                self.neighbor(
-                    claim.place.port,
+                self.view.neighbor_event(
+                    claim.place.port.index(),
                     Kind::DuplicateAddress,
                     claim.address,
                     macs,
@@ -44,11 +44,6 @@ impl Management {
         for line in left_out {
             note(&format!("linux: {line}"));
         }
-    }
-
-    /// Records an event of a neighbour of a port.
-    fn neighbor(&self, port: PortId, kind: Kind, host: IpAddr, macs: [Mac; 2]) {
-        self.view.neighbor_event(port.index(), kind, host, macs);
     }
 
     /// Has Linux asked for the ways of flows' packets, from time to time.
@@ -98,7 +93,9 @@ impl Management {
                 } else {
                     Kind::NeighborMoved
                 };
-                self.neighbor(port, kind, moved.address, [moved.from, moved.to]);
+                let macs = [moved.from, moved.to];
+                self.view
+                    .neighbor_event(port.index(), kind, moved.address, macs);
             }
             Notice::Compared(report) => {
                 for words in &report.set_back {

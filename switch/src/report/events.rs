@@ -234,10 +234,9 @@ impl Event {
 
     /// Returns the event of a neighbour of a port: its MAC addresses before and now.
     #[must_use]
-    pub fn neighbor(name: &str, kind: Kind, host: IpAddr, macs: [Mac; 2], now: Nanos) -> Event {
+    pub fn neighbor(name: &str, kind: Kind, host: IpAddr, macs: [Mac; 2]) -> Event {
         let [before, mac] = macs.map(|mac| Some(mac.to_string()));
         Event {
-            time_us: now.0 / 1_000,
             kind,
             port: name.to_owned(),
             host: Some(host),
@@ -250,9 +249,8 @@ impl Event {
 
     /// Returns the event of a port whose link changed; `mbps` is its speed.
     #[must_use]
-    pub fn link(name: &str, kind: Kind, mbps: u64, now: Nanos) -> Event {
+    pub fn link(name: &str, kind: Kind, mbps: u64) -> Event {
         Event {
-            time_us: now.0 / 1_000,
             kind,
             port: name.to_owned(),
             count: mbps,

@@ -1,6 +1,6 @@
 //! Links of the switch in Linux: what is said of them to the switch, and what is set on them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -53,10 +53,9 @@ impl<F: Fib, N: FnMut(Notice)> Service<F, N> {
     /// Gives notice of interfaces that were deleted or moved away; one that was renamed is still there.
     fn tell_gone(&mut self) {
         let (links, ports) = (self.mirror.model().links(), self.mirror.differ().ports());
-        let there: BTreeSet<u32> = links.iter().map(|link| link.index).collect();
         let (notice, places) = (&mut self.notice, &mut self.places);
         places.retain(|index, (port, vlan)| {
-            let stays = there.contains(index);
+            let stays = links.get(*index).is_some();
             if !stays {
                 notice(Notice::Gone(*port, *vlan));
             }

@@ -259,18 +259,14 @@ impl View {
             return;
         };
         if lock(&self.neighbor_events).admits(now) {
-            let event = Event::neighbor(&facts.name, kind, host, macs, now);
-            let new = self.journal().event(event);
-            new.iter().for_each(Event::log);
+            self.note(Event::neighbor(&facts.name, kind, host, macs));
         }
     }
 
     /// Records a link event of a port; `mbps` is its speed.
     pub fn link_event(&self, index: usize, kind: Kind, mbps: u64) {
         if let Some(facts) = self.ports.get(index) {
-            let event = Event::link(&facts.name, kind, mbps, self.clock.now());
-            let new = self.journal().event(event);
-            new.iter().for_each(Event::log);
+            self.note(Event::link(&facts.name, kind, mbps));
         }
     }
 
