@@ -2,6 +2,7 @@
 //! that may hold more than any sender waits for.
 
 use super::{Check, lossless, port_path};
+use crate::model::File;
 use crate::resolved::{EffectiveQos, ResolvedPriority};
 use crate::sizing::LINK_HEADERS;
 use crate::tree::Path;
@@ -41,6 +42,12 @@ pub(super) fn check(check: &mut Check<'_>) {
     wait(check, &effective, deepest);
 }
 
+/// Returns the length of the longest frame of all ports.
+fn longest_frame(file: &File) -> u64 {
+    let mtus = file.ports.iter().map(|port| u64::from(port.mtu.get()));
+    mtus.max().unwrap_or(0) + LINK_HEADERS
+}
+
 /// Warns of a ramp that written values put where no depth ever is, or below one frame.
 fn ramp(
     check: &mut Check<'_>,
@@ -75,8 +82,7 @@ fn ramp(
         check.warn(&path.key(low_key), message, hint);
     }
     let (high_key, high) = high;
-    let frame = file.ports.iter().map(|port| u64::from(port.mtu.get()));
-    let frame = frame.max().unwrap_or(0) + LINK_HEADERS;
+    let frame = longest_frame(file);
     if check.written(&path.key(high_key))
         && let Some(most) = depths(high).into_iter().max().filter(|m| *m < frame)
     {
@@ -96,8 +102,7 @@ fn npcc(check: &mut Check<'_>, deepest: u64) {
         let npcc = port.npcc.as_ref();
         (port_path(i).key("npcc"), npcc.and_then(|npcc| npcc.deep))
     });
-    let frame = file.ports.iter().map(|port| u64::from(port.mtu.get()));
-    let frame = frame.max().unwrap_or(0) + LINK_HEADERS;
+    let frame = longest_frame(file);
     for (path, deep) in std::iter::once(general).chain(own) {
         let path = path.key("deep");
         let Some(Threshold::Bytes(deep)) = deep.filter(|_| check.written(&path)) else {

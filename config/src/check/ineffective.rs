@@ -20,20 +20,12 @@ pub(super) fn check(check: &mut Check<'_>) {
         return;
     }
     if npcc.ecn != EcnMode::Divert {
-        let is_written = |one: bool, key: &'static [&'static str]| one.then_some(key);
-        let keys = [
-            is_written(
-                npcc.cnp.interval != Cnp::default().interval,
-                &["cnp", "interval"],
-            ),
-            is_written(
-                npcc.hosts.cnp_intervals != Hosts::default().cnp_intervals,
-                &["hosts", "cnp_intervals"],
-            ),
-        ];
-        for key in keys.into_iter().flatten() {
-            let path = key.iter().fold(root.clone(), |path, key| path.key(key));
-            without_divert(check, &path, key[key.len() - 1]);
+        if npcc.cnp.interval != Cnp::default().interval {
+            without_divert(check, &root.key("cnp").key("interval"), "interval");
+        }
+        if npcc.hosts.cnp_intervals != Hosts::default().cnp_intervals {
+            let path = root.key("hosts").key("cnp_intervals");
+            without_divert(check, &path, "cnp_intervals");
         }
         for (i, port) in &ports {
             if port.upstream_ce != UpstreamCe::Answer {
