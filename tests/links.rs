@@ -106,6 +106,18 @@ fn cut(lab: &Lab, space: &str, interfaces: [&str; 3]) -> Seen {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Cuts the second of these interfaces: its flows move to the third and come back, and the others take no other way.
+fn cut_moves_flows(lab: &Lab, space: &str, interfaces: [&str; 3]) {
+    let seen = cut(lab, space, interfaces);
+    println!("{seen:?}");
+    assert!(seen.flows_on_a >= 16 && seen.flows_on_b >= 16, "{seen:?}");
+    assert_eq!(
+        (seen.moved, seen.stayed, seen.came_back),
+        (seen.flows_on_a, seen.flows_on_b, 64),
+        "{seen:?}"
+    );
+}
+
 /// Earlier defect: a dead link kept its flows, and the frames waiting for it paused all lossless traffic for ever.
 #[test]
 fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
@@ -116,15 +128,8 @@ fn a_cut_uplink_moves_its_own_flows_and_pauses_nobody() {
     for uplink in ["wan0", "wan1"] {
         switch.wait(uplink, true);
     }
-    let seen = cut(&switch.lab, &space, ["dc0", "wan0", "wan1"]);
-    println!("{seen:?}");
-    assert!(seen.flows_on_a >= 16 && seen.flows_on_b >= 16, "{seen:?}");
+    cut_moves_flows(&switch.lab, &space, ["dc0", "wan0", "wan1"]);
     // That no frame of the other way is lost: `flows_of_the_other_uplink_do_not_notice_a_cut` of the pipeline.
-    assert_eq!(
-        (seen.moved, seen.stayed, seen.came_back),
-        (seen.flows_on_a, seen.flows_on_b, 64),
-        "{seen:?}"
-    );
     let snapshot = switch.wait("wan0", true);
     let row = &snapshot.ports[1];
     assert_eq!(
@@ -272,14 +277,7 @@ fn a_packet_socket_whose_peer_goes_down_moves_its_flows() {
         switch.wait(uplink, true);
     }
     // The script takes the other ends of the uplinks down and up.
-    let seen = cut(&switch.lab, &space, ["hdc0", "hwan0", "hwan1"]);
-    println!("{seen:?}");
-    assert!(seen.flows_on_a >= 16 && seen.flows_on_b >= 16, "{seen:?}");
-    assert_eq!(
-        (seen.moved, seen.stayed, seen.came_back),
-        (seen.flows_on_a, seen.flows_on_b, 64),
-        "{seen:?}"
-    );
+    cut_moves_flows(&switch.lab, &space, ["hdc0", "hwan0", "hwan1"]);
     let snapshot = switch.wait("wan0", true);
     assert_eq!(snapshot.ports[1].flaps, 1);
     // So does the interface itself.

@@ -4,7 +4,7 @@
 //! follow the kernel, to answer clients or to take a new configuration. An attacker who takes the switch over by a frame or a request thus
 //! finds a process that can start no program, enter no namespace, load no executable code and open no raw socket.
 //!
-//! What it leaves: the process is still root's, and may write files that root owns and connect to sockets that root may. The
+//! The process still runs as root: it may write root's files, and connect to sockets that only root may. The
 //! unit hides the service manager's and D-Bus (`InaccessiblePaths=`), by which a program would be started outside, and most folders
 //! (`ProtectSystem=strict`); without the unit nothing does.
 //!
