@@ -11,14 +11,14 @@ use std::hint::black_box;
 use std::net::IpAddr;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::Meta;
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{Mac, Nanos, PortId, Priority};
+use npcc_roce::build::{CnpHeader, CnpSpec};
+use npcc_roce::key::{FlowKey, Qpn};
 
 fn build(c: &mut Criterion) {
     let mut group = c.benchmark_group("cnp_build");

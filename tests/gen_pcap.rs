@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{assert_success, python, root, switch};
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::port_hash::port_of;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]

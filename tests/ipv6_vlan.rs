@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::common::{Lab, alone, scapy_cnps, tshark_cnps};
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::craft::{BthFields, Craft};
 use npcc_pipeline::units::Mac;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::port_hash::port_of;
 use npcc_testkit::capture::{self, Captured};
 
 const SENDER: &str = "2001:db8:1::3";
@@ -123,8 +123,8 @@ npcc: { shallow: 20KB, deep: 100KB, gate: off, cnp: { earned: 0B } }
 #[test]
 fn scapy_finds_a_wrong_icrc() {
     let lab = Lab::new();
-    let mut cnp = npcc_cnp::build::CnpSpec {
-        flow: npcc_cnp::key::FlowKey::new(
+    let mut cnp = npcc_roce::build::CnpSpec {
+        flow: npcc_roce::key::FlowKey::new(
             SENDER.parse().unwrap(),
             RECEIVER.parse().unwrap(),
             Qpn::new(0x2011),
@@ -134,7 +134,7 @@ fn scapy_finds_a_wrong_icrc() {
         src_mac: WAN_MAC,
         vlan: None,
         ip_id: 0,
-        header: npcc_cnp::build::CnpHeader::default(),
+        header: npcc_roce::build::CnpHeader::default(),
     }
     .build()
     .bytes()

@@ -10,9 +10,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::datapath::{Datapath, Outgoing, PortConfig, Sent};
@@ -24,6 +22,8 @@ use npcc_pipeline::punt::{Place, Punt, PuntClass, PuntConfig, PuntInterface, Pun
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::heads::VectorReader;
 use npcc_pipeline::units::{BURST, BitRate, Nanos, Priority};
+use npcc_roce::build::{CnpHeader, CnpSpec};
+use npcc_roce::key::{FlowKey, Qpn};
 use npcc_testkit::two_ports::{self, DC, OURS, WAN};
 
 fn port() -> PortConfig {

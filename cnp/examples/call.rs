@@ -18,12 +18,12 @@ mod talk;
 use std::hint::black_box;
 use std::time::Instant;
 
-use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::WatchedQueueConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::units::{Mac, Nanos};
+use npcc_roce::build::{CnpHeader, CnpSpec};
 
 use rig::{HARD, KNOWN, NEW, TICK, WAN, config, scattered};
 use talk::Talk;

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::ControlConfig;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::units::Nanos;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::port_hash::port_of;
 
 use rig::{DEST_QP, KNOWN, NEAR, NEW, Packets, READ_RESPONSE_MIDDLE, TICK, WAN, config, scattered};
 

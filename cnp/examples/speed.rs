@@ -17,12 +17,12 @@ use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::units::{Mac, Nanos};
+use npcc_roce::build::{CnpHeader, CnpSpec};
+use npcc_roce::key::{FlowKey, Qpn};
 
 use rig::{
     DEST_QP, HARD, KNOWN, NEAR, NEW, Packets, READ_RESPONSE_MIDDLE, TICK, WAN, config, scattered,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use npcc_pipeline::named;
 
-use crate::key::{Bits, FlowKey, bits};
+use npcc_roce::key::{Bits, FlowKey, bits};
 
 named! {
     /// Action on decisions of a policy, the most restrictive first.

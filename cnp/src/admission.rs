@@ -8,10 +8,10 @@ use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::control::settings::Settings;
 pub use crate::control::settings::Unpaired;
-use crate::key::{FlowKey, Qpn};
-use crate::pair::{Evidence, Pairing};
 use crate::policy::{Amount, Decision};
 use npcc_pipeline::token_bucket::TokenBucket;
+use npcc_roce::key::{FlowKey, Qpn};
+use npcc_roce::pair::{Evidence, Pairing};
 
 named! {
     /// Reason why a contributor got no CNP.
@@ -48,7 +48,7 @@ named! {
     }
 }
 
-/// A CNP to be sent. The resolver of its next hop builds it with [`crate::build::CnpSpec`].
+/// A CNP to be sent. The resolver of its next hop builds it with [`npcc_roce::build::CnpSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CnpRequest {
     /// Data flow: `src` is the sender to be signalled, `dst` the receiver in whose name.

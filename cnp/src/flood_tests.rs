@@ -7,10 +7,10 @@ use npcc_pipeline::frame::HeapFrame;
 use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::control::config::{ControlConfig, Settings};
-use crate::key::Qpn;
-use crate::pair::port_hash::port_of;
 use crate::safety_tests::message;
 use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, with};
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::port_hash::port_of;
 
 const TICK: Nanos = Nanos::from_micros(20);
 /// Port of the honest host; the flood comes by [`DC`].

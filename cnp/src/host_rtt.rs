@@ -18,9 +18,9 @@
 
 use npcc_pipeline::units::{Nanos, PortId};
 
-use crate::fixed_map::FixedMap;
-use crate::key::{Bits, FlowKey, KeyHasher, low32};
-use crate::sample::PacketSample;
+use npcc_roce::fixed_map::FixedMap;
+use npcc_roce::key::{Bits, FlowKey, KeyHasher, low32};
+use npcc_roce::sample::PacketSample;
 
 /// Maximum number of requests whose replies are awaited at a time.
 const PROBES: usize = 4_096;

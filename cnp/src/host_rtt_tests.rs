@@ -1,9 +1,9 @@
 use super::*;
-use crate::key::Qpn;
-use crate::sample::{SampleFlags, SlotRef};
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::Priority;
 use npcc_pipeline::wire::bth::RoceClass;
+use npcc_roce::key::Qpn;
+use npcc_roce::sample::{SampleFlags, SlotRef};
 
 const NEAR: &str = "10.0.1.3";
 const FAR: &str = "10.0.2.2";

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use npcc_pipeline::units::{Nanos, Priority};
 
 use crate::action::HostSet;
-use crate::key::FlowKey;
+use npcc_roce::key::FlowKey;
 
 /// Treatment of hosts that do not respond to CNPs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,7 +78,7 @@ impl HostRules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Qpn;
+    use npcc_roce::key::Qpn;
 
     fn set(prefixes: &[(&str, u8)]) -> HostSet {
         let net = |(address, length): &(&str, u8)| (address.parse().unwrap(), *length);

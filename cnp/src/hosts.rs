@@ -8,12 +8,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use npcc_pipeline::counters::Counter;
 
-use crate::fixed_map::FixedMap;
-use crate::key::{Bits, FlowKey, low32};
-use crate::sample::{PacketSample, SampleFlags};
 use crate::seqlock::SeqCell;
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::RoceClass;
+use npcc_roce::fixed_map::FixedMap;
+use npcc_roce::key::{Bits, FlowKey, low32};
+use npcc_roce::sample::{PacketSample, SampleFlags};
 
 /// Capacity of the table of hosts.
 const HOSTS: usize = 4_096;
@@ -177,7 +177,7 @@ impl Hosts {
 #[cfg(not(loom))]
 mod tests {
     use super::*;
-    use crate::key::Qpn;
+    use npcc_roce::key::Qpn;
 
     /// Flow of a sender.
     fn of(sender: u32) -> FlowKey {

@@ -1,9 +1,9 @@
-//! RoCEv2 crate of npcc-switch: decides which senders are signalled, by which queue pair and when, and builds the CNPs.
+//! NPCC: decides which senders are signalled, by which queue pair and when.
 //!
 //! ```text
 //!   worker:   Sighting -> FlowCache --Record--> ring
-//!   control:  ring -> ConnectionTable (whose QPN), FlowTable (which queue); depth (-> Detector) -> Policy -> round -> CnpRequest
-//!   switch:   CnpRequest -> next hop -> CnpSpec::build -> strict queue
+//!   control:  ring -> npcc_roce: ConnectionTable (whose QPN); FlowTable (which queue); depth (-> Detector) -> Policy -> round -> CnpRequest
+//!   switch:   CnpRequest -> next hop -> npcc_roce: CnpSpec::build -> strict queue
 //! ```
 //! The default policy uses a queue's depth, its drain rate and the expected cuts, not the detector; its fallback and the policy `npcc` use the
 //! detector.
@@ -15,28 +15,18 @@
 
 pub mod action;
 pub mod admission;
-pub mod build;
-pub mod cm;
 pub mod control;
 mod dcqcn;
 mod deadline;
 pub mod detector;
-mod fixed_map;
 pub mod flow_cache;
-mod holdings;
 mod host_rtt;
 pub mod host_rules;
 pub mod hosts;
-pub mod key;
-mod links;
 pub mod log;
-pub mod pair;
 pub mod policy;
 pub mod response;
 pub mod responsiveness;
-pub mod sample;
-pub mod source_check;
-mod source_limit;
 pub mod status;
 pub mod table;
 mod tracker;
@@ -64,3 +54,7 @@ mod flood_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod scale_tests;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod doubt_tests;

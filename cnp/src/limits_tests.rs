@@ -9,14 +9,14 @@ use crate::action::HostSet;
 use crate::admission::Suppressed;
 use crate::control::config::ControlConfig;
 use crate::host_rules::HostRules;
-use crate::key::Qpn;
-use crate::pair::Evidence;
-use crate::pair::port_hash::port_of;
-use crate::source_check::{Routes, Sides};
 use crate::table::IDLE;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config, with};
 use crate::uncounted::Uncounted;
 use npcc_pipeline::icrc;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::port_hash::port_of;
+use npcc_roce::source_check::{Routes, Sides};
 
 const TICK: Nanos = Nanos::from_micros(20);
 const SENDER: u32 = 0x18;

@@ -8,9 +8,9 @@ use npcc_pipeline::units::Nanos;
 
 use crate::admission::Suppressed;
 use crate::detector::{Trend, Zone};
-use crate::key::{Qpn, QueueFlow, low32};
-use crate::pair::Evidence;
 use crate::policy::Reason;
+use npcc_roce::key::{Qpn, QueueFlow, low32};
+use npcc_roce::pair::Evidence;
 
 /// Number of entries kept.
 pub const KEPT: usize = 4_096;

@@ -11,12 +11,12 @@ use npcc_pipeline::units::Nanos;
 use crate::admission::CnpRequest;
 use crate::control::ControlCore;
 use crate::flow_cache::FlowCache;
-use crate::key::Qpn;
 use crate::limits_tests::checked;
-use crate::pair::Evidence;
-use crate::pair::port_hash::port_of;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config};
 use crate::uncounted::Uncounted;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::port_hash::port_of;
 
 const TICK: Nanos = Nanos::from_micros(20);
 const A: [u8; 4] = [10, 0, 1, 3];

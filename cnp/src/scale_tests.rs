@@ -7,12 +7,12 @@ use npcc_pipeline::units::Nanos;
 
 use crate::control::config::ControlConfig;
 use crate::flow_cache::FlowCache;
-use crate::key::Qpn;
-use crate::pair::Evidence;
-use crate::pair::port_hash::port_of;
 use crate::policy::PolicyName;
 use crate::table::RECENT;
 use crate::traffic_tests::rig::{Packet, Rig, WAN, config};
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::port_hash::port_of;
 
 const TICK: Nanos = Nanos::from_micros(20);
 const MANY: u32 = 1 << 17;

@@ -9,11 +9,11 @@ use npcc_pipeline::units::{MAX_PORTS, PortId, Priority};
 use crate::admission::Suppressed;
 use crate::hosts::HostView;
 use crate::log::DecisionLog;
-use crate::pair::Evidence;
-use crate::pair::foreign::view::PeerView;
 use crate::policy::PolicyName;
 use crate::responsiveness::HostVerdictView;
 use crate::uncounted::{Uncounted, UncountedCounters};
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::foreign::view::PeerView;
 use queue::BY_REASON;
 pub use queue::{ActionGauge, QueueStatus, Row, WatchedCount, WatchedCounters, ZoneRow};
 

@@ -6,7 +6,7 @@
 use npcc_pipeline::counters::Counter;
 use npcc_pipeline::{counters, named};
 
-use crate::sample::{PacketSample, SlotRef};
+use npcc_roce::sample::{PacketSample, SlotRef};
 
 /// Number of slots remembered, over all workers.
 const SLOTS: usize = 4_096;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use npcc_cnp::control::ControlCore;
-use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::units::{BitRate, Nanos};
+use npcc_roce::pair::Evidence;
 use npcc_testkit::npcc::{self, World};
 
 /// Frames of a capture with their times.

@@ -13,8 +13,6 @@ use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::ControlCommand;
 use npcc_cnp::control::config::{ControlConfig, Settings};
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::classify::Classifier;
 use npcc_pipeline::craft::Craft;
@@ -30,6 +28,8 @@ use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::stage::parse::IngressConfig;
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::port_hash::port_of;
 use npcc_testkit::npcc::{self, DC, QUEUE, TICK, WAN};
 
 const MAC: Mac = Mac([2, 0, 0, 0, 1, 1]);

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use crate::edges::{Bus, Edge, OTHER, PEER, World};
 use crate::traffic::{Manner, numbers, packet, scatter};
 use npcc_cnp::control::command::ControlCommand;
-use npcc_cnp::key::{FlowKey, Qpn};
-use npcc_cnp::pair::Evidence;
-use npcc_cnp::pair::foreign::{HOLDS, RefusedEnd, Report, ReportedEnd};
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::units::Nanos;
+use npcc_roce::key::{FlowKey, Qpn};
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::foreign::{HOLDS, RefusedEnd, Report, ReportedEnd};
+use npcc_roce::pair::port_hash::port_of;
 
 const COUNTS: [u32; 4] = [8, 64, 1_024, 4_096];
 

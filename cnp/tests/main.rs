@@ -15,8 +15,6 @@ mod dcqcn;
 mod ecn_modes;
 mod edges;
 mod foreign_ends;
-mod histories;
 mod pairing_table;
 mod policy_laws;
 mod traffic;
-mod world;

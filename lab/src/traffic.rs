@@ -8,12 +8,12 @@ mod checksum;
 
 use std::net::IpAddr;
 
-use npcc_cnp::build::{CnpHeader, CnpSpec, Vlan};
-use npcc_cnp::key::{FlowKey, Qpn};
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::bits::mix;
 use npcc_pipeline::craft::{BthFields, Craft};
 use npcc_pipeline::units::{Mac, Priority};
+use npcc_roce::build::{CnpHeader, CnpSpec, Vlan};
+use npcc_roce::key::{FlowKey, Qpn};
+use npcc_roce::pair::port_hash::port_of;
 
 npcc_pipeline::named! {
     /// Operation of a step: the frames it sends.

@@ -79,7 +79,7 @@ install_packages() {
 }
 
 # Packages that link no DPDK, and need none to be built or tested.
-plain_packages=(-p npcc-pipeline -p npcc-cnp -p npcc-config -p npcc-doctor -p npcc-feed -p npcc-linux -p npcc-sim -p npcc-heap -p npcc-simd -p npcc-card -p npcc-testkit)
+plain_packages=(-p npcc-pipeline -p npcc-roce -p npcc-cnp -p npcc-config -p npcc-doctor -p npcc-feed -p npcc-linux -p npcc-sim -p npcc-heap -p npcc-simd -p npcc-card -p npcc-testkit)
 
 need_nextest() {
     cargo nextest --version >/dev/null 2>&1 || quietly "installing cargo-nextest" cargo install --locked cargo-nextest

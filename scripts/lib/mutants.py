@@ -12,7 +12,7 @@ tests/mutants/PACKAGE.toml has the mutants of a package, tests/mutants/survivors
   new     replaces it. Where the word MUTANT stands in it, it replaces `old` as it is, and MUTANT is true if this mutant runs
   tests   what should kill it, run first: a part of EXECUTABLE::TEST (not required). After it come the tests beside the file
 
-A mutant is killed if a test of its package fails, or the tests take five times as long as without it. The tests of each package are run as
+A mutant is killed if a test of its package, or of a package that the table names as `tested_by`, fails, or the tests take five times as long as without it. The tests of each package are run as
 one process an executable, so they must not depend on a process of their own. The exit status is 1 if one survives that
 survivors.toml does not name, or one is killed that it names.
 """
@@ -244,7 +244,8 @@ def build(packages, others):
     """The test executables of the packages, by package; those of other packages under the names that cargo knows."""
     packages = packages | {other: {"package": other} for other in others}
     command = ["cargo", "test", "--no-run", "--tests", "--message-format", "json-render-diagnostics"]
-    command += [word for table in packages.values() for word in ("-p", table["package"])]
+    tested = dict.fromkeys(name for table in packages.values() for name in [table["package"], *table.get("tested_by", [])])
+    command += [word for name in tested for word in ("-p", name)]
     cargo = subprocess.Popen(command, cwd=TREE, env=environment(0) | {"CARGO_INCREMENTAL": "0"}, stdout=subprocess.PIPE, text=True)
     artifacts = []
     for line in cargo.stdout:
@@ -257,7 +258,7 @@ def build(packages, others):
     for artifact in artifacts:
         manifest = tomllib.loads(pathlib.Path(artifact["manifest_path"]).read_text())
         for name, table in packages.items():
-            if table["package"] == manifest["package"]["name"]:
+            if manifest["package"]["name"] in [table["package"], *table.get("tested_by", [])]:
                 executables[name].append(Executable(artifact))
     return executables
 

@@ -4,14 +4,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use npcc_cnp::build::{CnpHeader, CnpSpec};
-use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::icrc;
 use npcc_pipeline::parse::{Kind, L3, parse};
 use npcc_pipeline::units::{Mac, Nanos, Priority};
 use npcc_pipeline::wire::bth::{self, Bth, RoceClass};
 use npcc_pipeline::wire::{checksum, ethernet, udp};
+use npcc_roce::build::{CnpHeader, CnpSpec};
+use npcc_roce::key::{FlowKey, Qpn};
 use zerocopy::FromBytes;
 
 use crate::frame::SimFrame;

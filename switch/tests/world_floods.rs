@@ -8,7 +8,7 @@
     reason = "a law says what is wrong by panicking"
 )]
 
-use npcc_cnp::pair::Evidence;
+use npcc_roce::pair::Evidence;
 
 use crate::world::config::Switch;
 use crate::world::packets::{self, Way};

@@ -321,7 +321,7 @@ fn forged_frames_in_the_name_of_a_bystander_earn_one_cnp_in_2_kib_at_most() {
     }
 }
 
-/// Frames of five of the eleven forgeries of `cnp/src/pair/tests/doubt.rs` against a connection, and the ports that they come in by.
+/// Frames of five of the eleven forgeries of `cnp/src/doubt_tests.rs` against a connection, and the ports that they come in by.
 fn forgery(
     kind: usize,
     [there, back]: [Way; 2],

@@ -7,11 +7,11 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::process::Stdio;
 
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::icrc::icrc;
 use npcc_pipeline::parse::L3;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::port_hash::port_of;
 use npcc_testkit::capture::Captured;
 use npcc_testkit::cnps;
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::port_hash::port_of;
 use npcc_testkit::wait;
 use serde_json::{Value, json};
 

@@ -1,10 +1,10 @@
 //! Connections that talk both ways, each of a host of 10.0.0.0/24 and a queue pair there; its other end's queue pair has one bit changed.
 
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::checksum;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::port_hash::port_of;
 
 use crate::rig::{DEST_QP, NEAR, Packets, READ_RESPONSE_MIDDLE, WAN};
 

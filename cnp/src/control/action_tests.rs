@@ -4,13 +4,13 @@ use super::command::{ControlCommand, Refused};
 use super::config::{ControlConfig, Settings};
 use crate::action::{Action, HostSet};
 use crate::admission::{Suppressed, Unpaired};
-use crate::key::{FlowKey, Qpn};
 use crate::log::Outcome;
 use crate::policy::{PolicyName, Reason};
 use crate::response::Response;
 use crate::table::FlowSnapshot;
 use crate::traffic_tests::rig::{Packet, QUEUE, Rig, WAN, config, queue, with};
 use npcc_pipeline::units::{Nanos, PortId, Priority};
+use npcc_roce::key::{FlowKey, Qpn};
 
 const TICK: Nanos = Nanos::from_micros(20);
 const DATA: Packet = Packet {

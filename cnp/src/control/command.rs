@@ -8,10 +8,10 @@ use npcc_pipeline::units::Nanos;
 use super::ControlCore;
 use super::settings::{Settings, WatchedQueueConfig};
 use crate::action::Action;
-use crate::key::{FlowKey, Qpn};
-use crate::pair::export::EndFeed;
-use crate::pair::foreign::PeerId;
-use crate::pair::foreign::view::Reports;
+use npcc_roce::key::{FlowKey, Qpn};
+use npcc_roce::pair::export::EndFeed;
+use npcc_roce::pair::foreign::PeerId;
+use npcc_roce::pair::foreign::view::Reports;
 
 /// A command to the control core.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,10 +206,10 @@ impl ControlCore {
 #[cfg(not(loom))]
 mod tests {
     use super::*;
-    use crate::pair::Evidence;
     use crate::policy::PolicyName;
     use crate::traffic_tests::rig::{Packet, Rig, config};
     use npcc_pipeline::units::PortId;
+    use npcc_roce::pair::Evidence;
 
     const TICK: Nanos = Nanos::from_micros(20);
     const DATA: Packet = Packet {

@@ -6,9 +6,9 @@ use super::tests::{back, data};
 use super::*;
 use crate::admission::CnpRequest;
 use crate::control::config::Settings;
-use crate::fixed_map::TOGETHER;
 use crate::traffic_tests::rig::{Rig, config, queue, with};
 use npcc_pipeline::units::Priority;
+use npcc_roce::fixed_map::TOGETHER;
 
 const TICK: Nanos = Nanos::from_micros(20);
 

@@ -23,8 +23,8 @@ use crate::action::Action;
 use crate::admission::{CnpSink, Suppressed};
 use crate::deadline::Deadline;
 use crate::detector::Zone;
-use crate::fixed_map::TOGETHER;
 use crate::policy::{Decision, QueueContext, Reason, RoundOutcome};
+use npcc_roce::fixed_map::TOGETHER;
 
 impl ControlCore {
     /// Pays the strikes that workers owe, oldest first in each worker's ring, until the deadline.

@@ -9,8 +9,8 @@ use crate::control::queue_state::QueueState;
 use crate::control::tests::{back, data, warm};
 use crate::flow_cache::BUSY;
 use crate::host_rules::HostRules;
-use crate::pair::Evidence;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, with};
+use npcc_roce::pair::Evidence;
 
 const LOOK: Nanos = Nanos::from_micros(4);
 const QPS: (u32, u32) = (0x1_0018, 0x11);

@@ -6,10 +6,10 @@ use super::ControlCore;
 use super::round::{Progress, REFUSALS, RoundRequest, is_signalled};
 use super::signal::Cause;
 use crate::admission::Suppressed;
-use crate::key::Qpn;
 use crate::log::{Entry, Outcome};
-use crate::pair::Evidence;
 use crate::table::RECENT;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::Evidence;
 
 /// Maximum number of ineligible contributors per round that are checked for a refusal worth logging.
 const LOOKED_AT: usize = 64;

@@ -36,14 +36,14 @@ use npcc_pipeline::units::Nanos;
 
 use crate::admission::CnpCaps;
 use crate::flow_cache::CacheReader;
-use crate::key::QueueFlow;
 use crate::log::DecisionLog;
 use crate::responsiveness::trial::Trial;
-use crate::source_check::Routes;
 use crate::status::NpccStatus;
 use crate::table::{FlowView, RECENT};
 use crate::tracker::FlowTracker;
 use config::{ControlConfig, Settings};
+use npcc_roce::key::QueueFlow;
+use npcc_roce::source_check::Routes;
 use queue::WatchedQueue;
 
 /// Capacity of the list of host pairs remembered within a round.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::control::tests::{back, data};
-use crate::pair::Evidence;
 use crate::traffic_tests::rig::{DC, Packet, Rig, WAN, config, with};
+use npcc_roce::pair::Evidence;
 
 const TICK: Nanos = Nanos::from_micros(20);
 const A: u32 = 0x1_0018;

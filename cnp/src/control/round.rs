@@ -14,9 +14,9 @@ use super::signal::Cause;
 use crate::action::Action;
 use crate::admission::{CnpCaps, CnpSink, Suppressed};
 use crate::deadline::Deadline;
-use crate::fixed_map::TOGETHER;
 use crate::policy::{Choice, Decision, QueueContext, RoundOutcome};
 use crate::status::QueueStatus;
+use npcc_roce::fixed_map::TOGETHER;
 
 /// Maximum number of contributors that a call refuses after a closer look, over all queues. Those that need no closer look are not counted.
 pub(super) const REFUSALS: usize = 1_024;

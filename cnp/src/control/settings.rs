@@ -11,10 +11,10 @@ use crate::action::Action;
 use crate::dcqcn::NIC_MIN_CNP_INTERVAL;
 use crate::detector::DetectorConfig;
 use crate::host_rules::HostRules;
-use crate::key::FlowKey;
-use crate::pair::Evidence;
 use crate::policy::PolicyKind;
-use crate::source_check::{ANYWHERE, Sides};
+use npcc_roce::key::FlowKey;
+use npcc_roce::pair::Evidence;
+use npcc_roce::source_check::{ANYWHERE, Sides};
 
 /// Settings of one watched queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,8 +194,8 @@ impl Settings {
 mod tests {
     use super::*;
     use crate::action::HostSet;
-    use crate::key::Qpn;
     use crate::traffic_tests::rig::queue;
+    use npcc_roce::key::Qpn;
 
     #[test]
     fn what_does_least_holds() {

@@ -4,11 +4,11 @@ use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
 use crate::admission::{CnpCaps, CnpRequest, CnpSink, FlowCheck, Suppressed, Unpaired};
-use crate::key::{Qpn, QueueFlow};
 use crate::log::Outcome;
-use crate::pair::Evidence;
-use crate::pair::connections::EndpointId;
 use crate::policy::{Decision, QueueContext};
+use npcc_roce::key::{Qpn, QueueFlow};
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::connections::EndpointId;
 
 /// Cause of CNPs: the decision (a policy's or a mark's, with its spacing), the queue's context, and the time.
 #[derive(Debug, Clone, Copy)]

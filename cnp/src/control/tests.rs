@@ -4,14 +4,14 @@ use super::*;
 use crate::admission::{Suppressed, Unpaired};
 use crate::control::config::WatchedQueueConfig;
 use crate::detector::Zone;
-use crate::key::Qpn;
-use crate::pair::Evidence;
-use crate::pair::port_hash::port_of;
 use crate::policy::{Amount, Reason};
 use crate::response::Response;
 use crate::status::Row;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, RATE, Rig, WAN, config, queue, with};
 use crate::uncounted::Uncounted;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::port_hash::port_of;
 
 const TICK: Nanos = Nanos::from_micros(20);
 

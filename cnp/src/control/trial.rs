@@ -7,10 +7,10 @@ use super::signal::Cause;
 use crate::action::Action;
 use crate::admission::{CnpSink, Suppressed};
 use crate::host_rules::Unresponsive;
-use crate::key::QueueFlow;
 use crate::policy::{Decision, QueueContext, Reason};
 use crate::responsiveness::trial::{LONGEST_SPACING, SPACING, Step, Trial};
 use crate::responsiveness::{Outcome, Unmeasured};
+use npcc_roce::key::QueueFlow;
 
 impl ControlCore {
     /// Puts every host that is signalled to a trial at once, and again and again, for simulations of trials.

@@ -6,7 +6,7 @@ use npcc_pipeline::tap::Sighting;
 use npcc_pipeline::units::{PortId, Priority};
 use npcc_pipeline::wire::ipv6;
 
-use crate::key::{FlowKey, Qpn, low32, pair_of, queue_bits};
+use npcc_roce::key::{FlowKey, Qpn, low32, pair_of, queue_bits};
 
 /// Source and destination of an IPv6 packet as they stand in its header; zeros for IPv4.
 pub(super) type Addresses = [u8; 32];

@@ -13,7 +13,7 @@ use super::pace::is_round;
 use super::slot::Quiet;
 use super::woken::PAUSE;
 use super::{FlowCache, stamp};
-use crate::key::{low32, queue_bits};
+use npcc_roce::key::{low32, queue_bits};
 
 /// AckReq bit in the last word of the BTH, above the packet sequence number.
 pub(super) const ACK_REQ: u32 = 1 << 31;

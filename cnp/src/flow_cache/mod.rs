@@ -36,12 +36,12 @@ use npcc_pipeline::sync::AtomicU64;
 use npcc_pipeline::units::{Nanos, PortId};
 use rtrb::{Producer, RingBuffer};
 
-use crate::cm::copy::CmCopy;
-use crate::key::{KeyHasher, low32};
-use crate::sample::PacketSample;
 use budget::Budget;
 use cache_key::{Addresses, CacheKey};
 use entry::{DETAILS_ANY, Entry};
+use npcc_roce::cm::copy::CmCopy;
+use npcc_roce::key::{KeyHasher, low32};
+use npcc_roce::sample::PacketSample;
 use owed_strikes::OWED_STRIKES;
 pub use owed_strikes::OwedStrike;
 use pace::Pace;

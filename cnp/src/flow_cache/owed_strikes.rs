@@ -9,7 +9,7 @@ use npcc_pipeline::sync::Ordering;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use super::FlowCache;
-use crate::sample::SlotRef;
+use npcc_roce::sample::SlotRef;
 
 /// Capacity of the ring of strikes. A port of 100G sends fewer than 3,000 frames in a tick of 20 us, however short they are.
 pub(super) const OWED_STRIKES: usize = 4_096;

@@ -8,7 +8,7 @@
 use npcc_pipeline::units::Nanos;
 
 use super::stamp;
-use crate::pair::endpoints::LIVE;
+use npcc_roce::pair::endpoints::LIVE;
 
 /// Interval at which a packet of every flow is shown, so that contradictions are still seen.
 const REFRESH: Nanos = Nanos::from_millis(10);

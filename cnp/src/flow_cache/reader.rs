@@ -13,8 +13,8 @@ use super::owed_strikes::OwedStrike;
 use super::rings::{Quotas, Waiting};
 use super::slot::{Slot, SlotControl, SlotReading};
 use super::woken::Woken;
-use crate::cm::copy::CmCopy;
-use crate::sample::{PacketSample, SlotRef};
+use npcc_roce::cm::copy::CmCopy;
+use npcc_roce::sample::{PacketSample, SlotRef};
 
 counters! {
     /// Counters of packets other than data in a worker's flow cache.

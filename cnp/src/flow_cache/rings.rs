@@ -7,8 +7,8 @@ use rtrb::chunks::ReadChunk;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::{RING_TURN, stamp};
-use crate::cm::copy::CmCopy;
-use crate::sample::PacketSample;
+use npcc_roce::cm::copy::CmCopy;
+use npcc_roce::sample::PacketSample;
 
 /// Entry of the rings, made of one packet.
 pub(super) trait Entry: Copy {

@@ -171,7 +171,7 @@ proptest! {
                 && let Some(known) = together.known().get(place)
                 && let Some(shared) = one.0.shared.slots.get(known.slot.0 as usize)
             {
-                let slot = crate::sample::SlotRef { slot: known.slot, generation: shared.generation() };
+                let slot = npcc_roce::sample::SlotRef { slot: known.slot, generation: shared.generation() };
                 one.1.set_control(slot, SlotControl::paired(paired));
                 other.1.set_control(slot, SlotControl::paired(paired));
             }

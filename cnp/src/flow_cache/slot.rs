@@ -8,8 +8,8 @@ use npcc_pipeline::burst::{QueueKey, Record};
 use npcc_pipeline::units::Nanos;
 
 use super::allowance::Allowance;
-use crate::key::low32;
 use npcc_pipeline::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use npcc_roce::key::low32;
 
 /// Bit 0 of the control word ([`SlotControl::paired`]): paired, send no details.
 const PAIRED: u64 = 1;
@@ -118,7 +118,7 @@ impl Quiet {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Slot {
-    /// The [pair](crate::key::pair_of) of the flow's key. Only the worker reads it.
+    /// The [pair](npcc_roce::key::pair_of) of the flow's key. Only the worker reads it.
     key: [AtomicU64; 2],
     bytes: AtomicU64,
     /// Time of the latest packet in ns.

@@ -15,9 +15,9 @@ use super::entry::{Sign, Turn};
 use super::pace::is_round;
 use super::slot::Slot;
 use super::{FlowCache, QUOTA, stamp};
-use crate::cm::copy::CmCopy;
-use crate::key::{FlowKey, Qpn, low32};
-use crate::sample::{PacketSample, SlotRef};
+use npcc_roce::cm::copy::CmCopy;
+use npcc_roce::key::{FlowKey, Qpn, low32};
+use npcc_roce::sample::{PacketSample, SlotRef};
 
 impl FlowCache {
     /// Handles a packet that the fast loop leaves: counts it, and shows it if due. Returns the slot it was counted in.

@@ -1,10 +1,10 @@
 use super::*;
-use crate::sample::PacketSample;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
 use npcc_pipeline::frame::{FlowSlot, FrameBuf, HeapFrame, Meta, wire_len};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::{FlowTap, Sighting};
 use npcc_pipeline::units::{PortId, Priority};
+use npcc_roce::sample::PacketSample;
 
 #[path = "run_tests.rs"]
 mod run_tests;
@@ -71,7 +71,7 @@ fn a_record_says_what_the_packet_said() {
         (record.ingress, record.egress, record.priority),
         (DC, WAN, QUEUE)
     );
-    assert!(record.flags.has(crate::sample::SampleFlags::ACK_REQ));
+    assert!(record.flags.has(npcc_roce::sample::SampleFlags::ACK_REQ));
     assert_eq!(
         (record.slot.slot, record.packets, record.syndrome),
         (slot, 1, None)
@@ -370,7 +370,10 @@ fn a_flow_of_a_single_packet_makes_room_and_one_of_two_does_not() {
 #[test]
 fn a_source_that_floods_gets_no_more_slots_than_its_part_and_another_gets_its_own() {
     let (mut cache, reader) = small(1 << 20, 64);
-    let (now, queue) = (Nanos::from_millis(20), crate::key::queue_bits(WAN, QUEUE));
+    let (now, queue) = (
+        Nanos::from_millis(20),
+        npcc_roce::key::queue_bits(WAN, QUEUE),
+    );
     let admitted = (0..2u64 << 18).filter(|qpn| {
         let key = CacheKey {
             pair: [*qpn | queue, 0x0a00_0103_0a00_0202],

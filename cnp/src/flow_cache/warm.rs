@@ -11,7 +11,7 @@ use npcc_pipeline::frame::FlowSlot;
 
 use super::count::Common;
 use super::{FlowCache, WAYS, matching, place};
-use crate::key::{low32, pair_of};
+use npcc_roce::key::{low32, pair_of};
 
 /// Number of flows that fit into a core's second-level cache, at 64 bytes each.
 const FEW: usize = 4_096;

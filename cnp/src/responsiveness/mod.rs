@@ -18,8 +18,8 @@ use npcc_pipeline::moved_hosts::MovedHosts;
 use npcc_pipeline::named;
 use npcc_pipeline::units::Nanos;
 
-use crate::fixed_map::FixedMap;
-use crate::key::{Bits, FlowKey};
+use npcc_roce::fixed_map::FixedMap;
+use npcc_roce::key::{Bits, FlowKey};
 pub use view::{HostVerdict, HostVerdictView};
 
 /// Capacity of the table of hosts; the one not signalled for longest is replaced.

@@ -272,7 +272,7 @@ fn a_host_that_fails_for_ten_seconds_is_moved_for_a_minute_and_then_for_two() {
     let flow = FlowKey::new(
         "10.0.1.3".parse().unwrap(),
         "10.0.2.2".parse().unwrap(),
-        crate::key::Qpn::new(7),
+        npcc_roce::key::Qpn::new(7),
     );
     let (mut table, view) = (HostVerdicts::new(1), HostVerdictView::default());
     let moved = MovedHosts::new(npcc_pipeline::units::Priority::new(5));

@@ -6,8 +6,8 @@ use npcc_pipeline::counters::Gauge;
 use npcc_pipeline::units::Nanos;
 
 use super::{HOSTS, HostState, Responsiveness, Unmeasured};
-use crate::key::{Bits, low32};
 use crate::seqlock::SeqCell;
+use npcc_roce::key::{Bits, low32};
 
 const WORDS: usize = 8;
 const LIVE: u64 = 1;

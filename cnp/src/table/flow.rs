@@ -5,12 +5,12 @@ use npcc_pipeline::units::{Nanos, PortId};
 use super::lists::Places;
 use crate::admission::Suppressed;
 use crate::dcqcn::DcqcnModel;
-use crate::holdings::Holder;
-use crate::key::Qpn;
-use crate::pair::Evidence;
-use crate::pair::connections::EndpointId;
-use crate::sample::SlotRef;
 use crate::window::Window;
+use npcc_roce::holdings::Holder;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::connections::EndpointId;
+use npcc_roce::sample::SlotRef;
 
 /// Private state of one flow.
 ///

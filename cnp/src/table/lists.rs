@@ -9,7 +9,7 @@ use std::hint::black_box;
 use npcc_pipeline::units::Nanos;
 
 use super::{Flow, FlowTable};
-use crate::links::{Links, List, NONE};
+use npcc_roce::links::{Links, List, NONE};
 
 /// Maximum number of flows that a decision weighs: those read last.
 ///

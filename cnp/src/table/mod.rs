@@ -2,7 +2,7 @@
 //! consistent snapshots and never make it wait.
 //!
 //! Fixed capacity, of which flows without evidence have three quarters: anybody can make them up. When there is no room, the flow longest
-//! idle that has no evidence goes first, if unseen for [`UNPROVEN_IDLE`] or of a port or source that [holds more](crate::holdings) than the
+//! idle that has no evidence goes first, if unseen for [`UNPROVEN_IDLE`] or of a port or source that [holds more](npcc_roce::holdings) than the
 //! newcomer's, then the longest idle with evidence; a flow with evidence seen within [`IDLE`] is never displaced, and the newcomer is refused.
 
 mod flow;
@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use npcc_pipeline::units::{Nanos, PortId};
 
-use crate::fixed_map::FixedMap;
-use crate::key::{FlowKey, QueueFlow};
-use crate::sample::SlotRef;
 use crate::seqlock::SeqCell;
 pub(crate) use flow::Flow;
 pub(crate) use lists::{QueueList, RECENT};
+use npcc_roce::fixed_map::FixedMap;
+use npcc_roce::key::{FlowKey, QueueFlow};
+use npcc_roce::sample::SlotRef;
 use view::WORDS;
 pub use view::{FlowSnapshot, FlowView};
 

@@ -1,10 +1,10 @@
 use super::*;
 use crate::admission::Suppressed;
-use crate::key::Qpn;
-use crate::pair::Evidence;
 use crate::response::Response;
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::Priority;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::Evidence;
 
 pub(super) fn key(qpn: u32) -> QueueFlow {
     QueueFlow {

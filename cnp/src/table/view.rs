@@ -3,10 +3,10 @@
 use npcc_pipeline::units::{Nanos, PortId};
 
 use crate::admission::Suppressed;
-use crate::key::{Qpn, QueueFlow, low32};
-use crate::pair::Evidence;
 use crate::response::Response;
 use crate::seqlock::SeqCell;
+use npcc_roce::key::{Qpn, QueueFlow, low32};
+use npcc_roce::pair::Evidence;
 
 /// Number of words of a snapshot.
 pub(super) const WORDS: usize = 13;

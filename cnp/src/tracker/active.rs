@@ -11,9 +11,9 @@ use npcc_pipeline::units::Nanos;
 
 use super::FlowTracker;
 use crate::deadline::Deadline;
-use crate::fixed_map::{Hints, NONE, TOGETHER};
 use crate::flow_cache::{ASLEEP, SlotReading};
 use crate::table::{Flow, QueueList};
+use npcc_roce::fixed_map::{Hints, NONE, TOGETHER};
 
 /// Maximum number of flows woken in a call, from each worker.
 const WAKES: usize = 1_024;

@@ -7,8 +7,8 @@ use crate::action::Action;
 use crate::admission::Suppressed;
 use crate::control::settings::EcnMode;
 use crate::flow_cache::SlotControl;
-use crate::key::FlowKey;
 use crate::responsiveness::{Outcome, Responsiveness};
+use npcc_roce::key::FlowKey;
 
 /// Time after which a refusal for the same reason is logged again.
 const AGAIN: Nanos = Nanos::from_millis(10);

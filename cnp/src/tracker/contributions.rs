@@ -13,11 +13,11 @@ use npcc_pipeline::units::Nanos;
 use super::active::falls_asleep;
 use super::{FlowTracker, LEAST_READS, PREFETCH_ABOVE, SLOW};
 use crate::deadline::Deadline;
-use crate::fixed_map::{Hints, TOGETHER};
 use crate::flow_cache::SlotReading;
-use crate::pair::connections::EndpointId;
 use crate::status::NpccStatus;
 use crate::table::{Flow, IDLE, QueueList};
+use npcc_roce::fixed_map::{Hints, TOGETHER};
+use npcc_roce::pair::connections::EndpointId;
 
 /// Share of readings (1/8) that the slow sweep gets at least.
 const SWEEP: usize = 8;

@@ -3,7 +3,7 @@
 use npcc_pipeline::units::Nanos;
 
 use super::FlowTracker;
-use crate::pair::Evidence;
+use npcc_roce::pair::Evidence;
 
 impl FlowTracker {
     /// Forgets old entries and publishes gauges. Bounded work.

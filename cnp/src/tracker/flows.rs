@@ -3,13 +3,13 @@
 use npcc_pipeline::units::Nanos;
 
 use super::{FlowTracker, LEAST_READS, SLOW, UNWATCHED};
-use crate::holdings::{Holder, LOOKED_AT};
-use crate::key::QueueFlow;
-use crate::pair::connections::EndpointId;
-use crate::pair::{Evidence, Pairing, Resolution};
-use crate::sample::PacketSample;
 use crate::table::{Flow, IDLE, QueueList, UNPROVEN_IDLE};
 use crate::uncounted::Uncounted;
+use npcc_roce::holdings::{Holder, LOOKED_AT};
+use npcc_roce::key::QueueFlow;
+use npcc_roce::pair::connections::EndpointId;
+use npcc_roce::pair::{Evidence, Pairing, Resolution};
+use npcc_roce::sample::PacketSample;
 
 /// Time unseen after which a flow without an answer is forgotten.
 const FORGET: Nanos = Nanos::from_millis(6_000);

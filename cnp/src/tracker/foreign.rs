@@ -3,10 +3,10 @@
 use npcc_pipeline::units::Nanos;
 
 use super::FlowTracker;
-use crate::key::{FlowKey, Qpn};
-use crate::pair::Evidence;
-use crate::pair::foreign::view::Reports;
-use crate::pair::foreign::{PeerId, RefusedEnd, Report};
+use npcc_roce::key::{FlowKey, Qpn};
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::foreign::view::Reports;
+use npcc_roce::pair::foreign::{PeerId, RefusedEnd, Report};
 
 impl FlowTracker {
     /// Takes report `at` of a list; returns `false` if there is none.

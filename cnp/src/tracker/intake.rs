@@ -6,15 +6,15 @@ use npcc_pipeline::wire::bth::RoceClass;
 
 use super::FlowTracker;
 use super::flows::queue_flow;
-use crate::cm::copy::CmCopy;
-use crate::cm::message::Message;
 use crate::deadline::Deadline;
-use crate::fixed_map::{NONE, TOGETHER};
 use crate::flow_cache::{CacheReader, Quotas};
-use crate::pair::connections::{ConnectionTable, EndpointId};
-use crate::pair::psn::{expects_reply, is_positive_reply};
-use crate::sample::{PacketSample, SampleFlags};
 use crate::uncounted::Uncounted;
+use npcc_roce::cm::copy::CmCopy;
+use npcc_roce::cm::message::Message;
+use npcc_roce::fixed_map::{NONE, TOGETHER};
+use npcc_roce::pair::connections::{ConnectionTable, EndpointId};
+use npcc_roce::pair::psn::{expects_reply, is_positive_reply};
+use npcc_roce::sample::{PacketSample, SampleFlags};
 
 /// Maximum number of QP1 packets processed per tick, from each worker.
 const MESSAGES_PER_TICK: usize = 64;

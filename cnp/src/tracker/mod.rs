@@ -20,20 +20,20 @@ use npcc_pipeline::units::{MAX_PORTS, Nanos, PRIORITIES, PortId, Priority};
 use crate::control::config::ControlConfig;
 use crate::control::settings::Settings;
 use crate::dcqcn::Measure;
-use crate::fixed_map::NONE;
 use crate::flow_cache::CacheReader;
-use crate::holdings::Holdings;
 use crate::host_rtt::HostRtt;
 use crate::hosts::Hosts;
-use crate::key::{FlowKey, Qpn, QueueFlow};
-use crate::pair::Evidence;
-use crate::pair::connections::ConnectionTable;
 use crate::responsiveness::HostVerdicts;
-use crate::source_check::{Routes, SourceCheck};
-use crate::source_limit::SourceLimit;
 use crate::status::NpccStatus;
 use crate::table::{FlowTable, QueueList};
 use crate::uncounted::UncountedSlots;
+use npcc_roce::fixed_map::NONE;
+use npcc_roce::holdings::Holdings;
+use npcc_roce::key::{FlowKey, Qpn, QueueFlow};
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::connections::ConnectionTable;
+use npcc_roce::source_check::{Routes, SourceCheck};
+use npcc_roce::source_limit::SourceLimit;
 use xoffs::Xoffs;
 
 /// Maximum number of workers.

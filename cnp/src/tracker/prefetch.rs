@@ -17,9 +17,9 @@ use std::hint::black_box;
 use npcc_pipeline::wire::bth::RoceClass;
 
 use super::{FlowTracker, PREFETCH_ABOVE};
-use crate::fixed_map::{Hints, NONE};
-use crate::pair::psn::is_positive_reply;
-use crate::sample::PacketSample;
+use npcc_roce::fixed_map::{Hints, NONE};
+use npcc_roce::pair::psn::is_positive_reply;
+use npcc_roce::sample::PacketSample;
 
 /// Places at which the endpoints and flows of records were found, or nearly.
 #[derive(Debug, Default)]

@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 
 use npcc_pipeline::units::Nanos;
 
-use crate::key::Qpn;
-use crate::pair::Evidence;
-use crate::pair::port_hash::port_of;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::port_hash::port_of;
 use rig::{Packet, Rig, config};
 
 const A: [u8; 4] = [10, 0, 1, 3];

@@ -15,12 +15,12 @@ use std::ops::Range;
 use npcc_cnp::control::config::Settings;
 use npcc_cnp::control::queue_state::QueueState;
 use npcc_cnp::host_rules::HostRules;
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyKind;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::wire_len;
 use npcc_pipeline::units::{BitRate, Nanos};
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::port_hash::port_of;
 use npcc_testkit::npcc::{self, World};
 
 const SENDERS: u32 = 4;

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::ControlConfig;
-use npcc_cnp::pair::Evidence;
-use npcc_cnp::pair::export::{EndReader, Row};
-use npcc_cnp::pair::foreign::view::{PeerCounters, Reports};
-use npcc_cnp::pair::foreign::{HOLDS, PeerId, Report, ReportedEnd};
 use npcc_cnp::policy::PolicyName;
-use npcc_cnp::source_check::Routes;
 use npcc_pipeline::units::{BitRate, Nanos, PortId};
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::export::{EndReader, Row};
+use npcc_roce::pair::foreign::view::{PeerCounters, Reports};
+use npcc_roce::pair::foreign::{HOLDS, PeerId, Report, ReportedEnd};
+use npcc_roce::source_check::Routes;
 use npcc_testkit::npcc::{self, DC, WAN};
 
 use crate::traffic::{Manner, numbers, packet, scatter};

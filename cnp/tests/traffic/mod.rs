@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use npcc_cnp::control::config::ControlConfig;
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::Evidence;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_cnp::policy::PolicyName;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::{BitRate, Nanos};
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::Evidence;
+use npcc_roce::pair::port_hash::port_of;
 use npcc_testkit::npcc::{self, TICK, World};
 
 const RATE: BitRate = BitRate(100_000_000_000);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 pub use npcc_cnp::action::Action;
 pub use npcc_cnp::admission::Unpaired;
 pub use npcc_cnp::control::settings::Gate;
-pub use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::PolicyInputs;
 pub use npcc_cnp::policy::PolicyName;
 pub use npcc_pipeline::egress::marking::{EcnMode, UpstreamCe};
+pub use npcc_roce::pair::Evidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

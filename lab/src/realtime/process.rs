@@ -13,8 +13,8 @@ use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use npcc_cnp::control::config::EcnMode;
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::foreign::{RefusedEnd, ReportedEnd};
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::foreign::{RefusedEnd, ReportedEnd};
 use npcc_sim::engine::Attachment;
 use npcc_sim::scenario::{Case, Scenario};
 

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use npcc_cnp::key::Qpn;
 use npcc_pipeline::frame::{FrameBuf, wire_len};
 use npcc_pipeline::units::{Nanos, Priority};
+use npcc_roce::key::Qpn;
 
 use crate::app::Message;
 use crate::frame::SimFrame;

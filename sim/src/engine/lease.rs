@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use npcc_cnp::key::FlowKey;
-use npcc_cnp::pair::foreign::view::Reports;
-use npcc_cnp::pair::foreign::{HOLDS, PeerId, Report, ReportedEnd};
-use npcc_cnp::source_check::Routes;
+use npcc_roce::key::FlowKey;
+use npcc_roce::pair::foreign::view::Reports;
+use npcc_roce::pair::foreign::{HOLDS, PeerId, Report, ReportedEnd};
+use npcc_roce::source_check::Routes;
 
 use super::Engine;
 

@@ -6,9 +6,9 @@
 
 use std::net::Ipv4Addr;
 
-use npcc_cnp::pair::foreign::ReportedEnd;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{BitRate, Mac, Nanos, Priority};
+use npcc_roce::pair::foreign::ReportedEnd;
 
 use super::build::topology::{host_mac, port_mac};
 use super::link::End;

@@ -19,9 +19,9 @@ mod switch;
 
 use std::collections::VecDeque;
 
-use npcc_cnp::pair::foreign::ReportedEnd;
 use npcc_pipeline::frame::{FrameBuf, wire_len};
 use npcc_pipeline::units::{Nanos, Priority};
+use npcc_roce::pair::foreign::ReportedEnd;
 
 use crate::frame::SimFrame;
 use crate::host::np::WithinInterval;

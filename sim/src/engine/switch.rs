@@ -8,11 +8,9 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 
 use npcc_cnp::admission::{CnpRequest, Suppressed};
-use npcc_cnp::build::{CnpHeader, CnpSpec};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::queue_state::QueueState;
 use npcc_cnp::flow_cache::FlowCache;
-use npcc_cnp::key::FlowKey;
 use npcc_pipeline::datapath::{Datapath, Outgoing, Sent};
 use npcc_pipeline::frame::{FrameBuf, FrameVec};
 use npcc_pipeline::route::fib::FibReader;
@@ -21,6 +19,8 @@ use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
 use npcc_pipeline::wire::checksum;
+use npcc_roce::build::{CnpHeader, CnpSpec};
+use npcc_roce::key::FlowKey;
 
 use super::event::Event;
 use super::flow::{of_qpn, sender_qpn};
@@ -346,7 +346,7 @@ fn build(fib: &FibReader, order: &CnpRequest) -> Option<(PortId, SimFrame)> {
 fn spec(
     fib: &FibReader,
     flow: FlowKey,
-    sender_qpn: npcc_cnp::key::Qpn,
+    sender_qpn: npcc_roce::key::Qpn,
     ingress: Option<PortId>,
 ) -> Option<(PortId, SimFrame)> {
     let paths = || {

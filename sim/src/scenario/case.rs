@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use npcc_cnp::pair::Evidence;
 use npcc_config::units::{Length, Nanos};
+use npcc_roce::pair::Evidence;
 
 use super::{Scenario, Scheme};
 use crate::host::np::WithinInterval;

@@ -1,11 +1,11 @@
 //! Desired state of workers and control core, from a configuration and the present links. No I/O.
 
-use npcc_cnp::build::CnpHeader;
 use npcc_cnp::control::settings::Settings;
 use npcc_config::Config;
 use npcc_pipeline::buffer::BufferConfig;
 use npcc_pipeline::datapath::PortConfig;
 use npcc_pipeline::units::{BitRate, Mac, PortId, Priority};
+use npcc_roce::build::CnpHeader;
 
 use crate::wiring;
 use crate::wiring::pfc::PfcState;

@@ -10,11 +10,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use npcc_cnp::build::CnpHeader;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::{ControlCommand, Refused};
-use npcc_cnp::pair::foreign::view::Reports;
 use npcc_pipeline::units::{Nanos, Priority};
+use npcc_roce::build::CnpHeader;
+use npcc_roce::pair::foreign::view::Reports;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::inject::InjectorCommand;

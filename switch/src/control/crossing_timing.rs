@@ -69,9 +69,9 @@ impl AnsweredCrossings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use npcc_cnp::key::{FlowKey, Qpn};
-    use npcc_cnp::pair::Evidence;
     use npcc_pipeline::units::{PortId, Priority};
+    use npcc_roce::key::{FlowKey, Qpn};
+    use npcc_roce::pair::Evidence;
     use std::net::IpAddr;
 
     #[test]

@@ -6,12 +6,12 @@
 use std::net::IpAddr;
 
 use npcc_cnp::admission::{CnpRequest, Suppressed};
-use npcc_cnp::build::{CnpFrame, CnpHeader, CnpSpec, Vlan};
 use npcc_cnp::control::command::{NoPath, Refused};
-use npcc_cnp::key::{FlowKey, Qpn};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
 use npcc_pipeline::units::{PortId, Priority};
+use npcc_roce::build::{CnpFrame, CnpHeader, CnpSpec, Vlan};
+use npcc_roce::key::{FlowKey, Qpn};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::control::crossing_timing::ThresholdCrossing;

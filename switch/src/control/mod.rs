@@ -277,10 +277,10 @@ fn queue_state(
 
 #[cfg(test)]
 mod tests {
-    use npcc_cnp::build::CnpHeader;
-    use npcc_cnp::key::{FlowKey, Qpn};
-    use npcc_cnp::pair::Evidence;
     use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
+    use npcc_roce::build::CnpHeader;
+    use npcc_roce::key::{FlowKey, Qpn};
+    use npcc_roce::pair::Evidence;
 
     use super::*;
 

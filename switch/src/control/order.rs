@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use npcc_cnp::key::{FlowKey, Qpn};
+use npcc_roce::key::{FlowKey, Qpn};
 use serde::{Deserialize, Serialize};
 
 use super::inject::InjectorCommand;

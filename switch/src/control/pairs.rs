@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use npcc_cnp::control::command::{ControlCommand, Refused};
-use npcc_cnp::key::{FlowKey, Qpn};
+use npcc_roce::key::{FlowKey, Qpn};
 use serde::{Deserialize, Serialize};
 
 /// Operator's command about a pair, as it goes over the management socket.

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use npcc_cnp::source_check::Routes;
 use npcc_pipeline::route::fib::FibReader;
+use npcc_roce::source_check::Routes;
 
 /// Routes as NPCC queries them: a reader of its own, refreshed in every turn of the control core.
 #[derive(Debug)]

@@ -6,13 +6,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
 
-use npcc_cnp::key::{Qpn, QueueFlow};
-use npcc_cnp::pair::Evidence;
 use npcc_cnp::response::Response;
 use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_config::ipnet::IpNet;
 use npcc_pipeline::named::Named;
 use npcc_pipeline::units::PortId;
+use npcc_roce::key::{Qpn, QueueFlow};
+use npcc_roce::pair::Evidence;
 
 use super::query::{End, Query};
 

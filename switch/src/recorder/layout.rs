@@ -12,12 +12,12 @@
 
 use npcc_cnp::admission::Suppressed;
 use npcc_cnp::log;
-use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::Reason;
 use npcc_heap::records::{self, HEAD, Place};
 use npcc_pipeline::capture::STANDING_WORDS;
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::MAX_PORTS;
+use npcc_roce::pair::Evidence;
 
 /// First word of a recorder: `npccrec` and a zero.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"npccrec\0");

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, UNIX_EPOCH};
 
-use npcc_cnp::pair::foreign::view::PeerCount;
+use npcc_roce::pair::foreign::view::PeerCount;
 use serde::{Deserialize, Serialize};
 
 use super::table::{count, list, table, word};

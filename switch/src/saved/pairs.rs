@@ -8,9 +8,9 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use npcc_cnp::pair::Evidence;
 use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_heap::records::Ring;
+use npcc_roce::pair::Evidence;
 
 use super::memory;
 use super::store::Store;
@@ -172,10 +172,10 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
 
-    use npcc_cnp::key::{FlowKey, Qpn, QueueFlow};
     use npcc_cnp::response::Response;
     use npcc_heap::records::{HEAD, Place};
     use npcc_pipeline::units::{Nanos, PortId, Priority};
+    use npcc_roce::key::{FlowKey, Qpn, QueueFlow};
 
     use super::*;
 

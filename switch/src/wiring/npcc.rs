@@ -1,16 +1,16 @@
 //! Conversion of the configuration to NPCC's settings.
 
 use npcc_cnp::action::{Action, HostSet};
-use npcc_cnp::build::CnpHeader;
 use npcc_cnp::control::config::{ControlConfig, Settings, WatchedQueueConfig};
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::host_rules::{HostRules, Unresponsive};
 use npcc_cnp::policy::{PolicyInputs, PolicyKind};
-use npcc_cnp::source_check::Sides;
 use npcc_config::resolved::ResolvedPortNpcc;
 use npcc_config::units::{Percent, Prefix};
 use npcc_config::{Config, model};
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
+use npcc_roce::build::CnpHeader;
+use npcc_roce::source_check::Sides;
 
 /// Capacity of each ingress port's ring of records from a worker to the control core: as many as the core takes in eight ticks, or the new
 /// queue pairs of one port during 64.
@@ -238,7 +238,7 @@ const fn thousandths(share: Percent) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use npcc_cnp::source_check::ANYWHERE;
+    use npcc_roce::source_check::ANYWHERE;
 
     #[test]
     fn the_far_sides_addresses_are_not_believed_by_a_near_port_nor_the_other_way_round() {

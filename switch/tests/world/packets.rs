@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use npcc_cnp::key::Qpn;
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::parse::{Kind, parse};
 use npcc_pipeline::units::Mac;
 use npcc_pipeline::wire::bth::RoceClass;
 use npcc_pipeline::wire::mac_control::pfc_classes;
+use npcc_roce::key::Qpn;
+use npcc_roce::pair::port_hash::port_of;
 
 pub const WRITE_ONLY: u8 = 0x0a;
 const ACKNOWLEDGE: u8 = 0x11;

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use npcc_cnp::cm::copy::CmCopy;
-use npcc_cnp::cm::message::Message;
-use npcc_cnp::key::{FlowKey, Qpn};
+use npcc_roce::cm::copy::CmCopy;
+use npcc_roce::cm::message::Message;
+use npcc_roce::key::{FlowKey, Qpn};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::frame::Meta;
 use npcc_pipeline::icrc;

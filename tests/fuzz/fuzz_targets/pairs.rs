@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../../cnp/tests/world/mod.rs"]
+#[path = "../../../roce/tests/world/mod.rs"]
 mod world;
 
 fuzz_target!(|octets: &[u8]| {

@@ -4,7 +4,6 @@
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::ControlConfig;
 use npcc_cnp::flow_cache::{CacheReader, FlowCache};
-use npcc_cnp::pair::export::EndReader;
 use npcc_pipeline::capture::{self, CaptureOrder, Filter};
 use npcc_pipeline::datapath::{Datapath, Sent};
 use npcc_pipeline::frame::{FrameBuf, FrameVec, HeapFrame};
@@ -17,6 +16,7 @@ use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
 use npcc_pipeline::stage::admit::PoolConfig;
 use npcc_pipeline::units::{BURST, Mac, Nanos, PortId, Priority, WorkerId};
 use npcc_pipeline::wire::bth::ICRC_LEN;
+use npcc_roce::pair::export::EndReader;
 
 use crate::bench_path::port;
 use crate::mix::{Mix, VLAN};

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use npcc_cnp::pair::port_hash::port_of;
 use npcc_pipeline::frame::wire_len;
 use npcc_pipeline::units::{MAX_PORTS, Nanos, Priority};
+use npcc_roce::pair::port_hash::port_of;
 
 use super::event::{Event, EventQueue, Mark};
 use super::flow::{Flow, receiver_qpn, sender_qpn};

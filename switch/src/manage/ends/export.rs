@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use npcc_cnp::pair::export::{EndFeed, EndReader, Row};
+use npcc_roce::pair::export::{EndFeed, EndReader, Row};
 
 use super::calendar::Calendar;
 use super::row::EndRow;

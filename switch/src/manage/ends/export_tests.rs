@@ -1,10 +1,10 @@
 use super::*;
-use npcc_cnp::key::{FlowKey, Qpn};
-use npcc_cnp::pair::connections::ConnectionTable;
-use npcc_cnp::sample::{PacketSample, SampleFlags, SlotRef};
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
+use npcc_roce::key::{FlowKey, Qpn};
+use npcc_roce::pair::connections::ConnectionTable;
+use npcc_roce::sample::{PacketSample, SampleFlags, SlotRef};
 
 /// Table of a control core, which sees ACKs, and a reader of its export.
 struct Rig {

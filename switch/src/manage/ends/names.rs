@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use npcc_cnp::pair::foreign::{PEERS, PeerId};
+use npcc_roce::pair::foreign::{PEERS, PeerId};
 use serde::{Deserialize, Serialize};
 
 use super::row::Speaker;

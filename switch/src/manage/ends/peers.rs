@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use npcc_cnp::control::command::ControlCommand;
-use npcc_cnp::pair::foreign::view::Reports;
-use npcc_cnp::pair::foreign::{PeerId, RefusedEnd};
 use npcc_pipeline::counters;
 use npcc_pipeline::units::Nanos;
+use npcc_roce::pair::foreign::view::Reports;
+use npcc_roce::pair::foreign::{PeerId, RefusedEnd};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use npcc_cnp::key::{FlowKey, Qpn};
-use npcc_cnp::pair::export::{CmKind, Row, SeenEnd};
-use npcc_cnp::pair::foreign::{HOLDS, RefusedEnd, Report, ReportedEnd};
-use npcc_cnp::pair::port_hash::port_of;
+use npcc_roce::key::{FlowKey, Qpn};
+use npcc_roce::pair::export::{CmKind, Row, SeenEnd};
+use npcc_roce::pair::foreign::{HOLDS, RefusedEnd, Report, ReportedEnd};
+use npcc_roce::pair::port_hash::port_of;
 use serde::{Deserialize, Serialize};
 
 use super::calendar::Calendar;

@@ -1,6 +1,6 @@
 use super::*;
-use npcc_cnp::pair::Transport;
 use npcc_pipeline::units::Nanos;
+use npcc_roce::pair::Transport;
 
 fn calendar() -> Calendar {
     Calendar {

@@ -9,11 +9,11 @@ use std::time::{Duration, SystemTime};
 use npcc_cnp::action::Action;
 use npcc_cnp::admission::Suppressed;
 use npcc_cnp::log::{Entry, KEPT, Outcome};
-use npcc_cnp::pair::Evidence;
 use npcc_cnp::response::Response;
 use npcc_cnp::responsiveness::{Responsiveness, Unmeasured};
 use npcc_cnp::table::FlowSnapshot;
 use npcc_pipeline::units::{Nanos, PortId};
+use npcc_roce::pair::Evidence;
 
 use super::View;
 use crate::clock::Clock;

@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use npcc_cnp::host_rules::HostRules;
-use npcc_cnp::pair::export::EndFeed;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
 use npcc_pipeline::counters::{self, Gauge, Path, PortCount};
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
+use npcc_roce::pair::export::EndFeed;
 
 pub use self::baselines::Baselines;
 pub use self::facts::{BufferFacts, LinuxFacts, Operators, PortFacts, Published};

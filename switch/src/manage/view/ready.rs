@@ -1,6 +1,6 @@
 //! Readiness of routes and of pairs, as workers and control core publish them.
 
-use npcc_cnp::pair::Evidence;
+use npcc_roce::pair::Evidence;
 
 use super::View;
 

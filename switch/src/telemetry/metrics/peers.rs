@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use npcc_cnp::pair::foreign::view::PeerCount;
+use npcc_roce::pair::foreign::view::PeerCount;
 
 use super::family::{Samples, families};
 use super::scrape::Scrape;

@@ -23,13 +23,14 @@ use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::holdings::{Holder, Holdings};
 use crate::key::{FlowKey, low32};
 use crate::links::List;
-pub(crate) use endpoint::{Activity, Endpoint};
+pub(crate) use endpoint::Activity;
+pub use endpoint::Endpoint;
 pub(crate) use group::Group;
 use psns::{Fingerprint, PsnIndex};
 
 /// Time since its last packet within which an endpoint is in use. One that is not paired is forgotten after this time unseen: an endpoint once
 /// seen beside others keeps them in doubt no longer.
-pub(crate) const LIVE: Nanos = Nanos::from_millis(3_000);
+pub const LIVE: Nanos = Nanos::from_millis(3_000);
 /// Time before a REP within which a packet of the new connection may be processed: they come by different workers.
 const WORKER_SKEW: Nanos = Nanos::from_micros(100);
 /// Time after its end for which packets of a connection may still arrive.

@@ -12,7 +12,7 @@ mod calibrate;
 pub(crate) mod cm;
 pub mod connections;
 mod datagram;
-pub(crate) mod endpoints;
+pub mod endpoints;
 pub mod export;
 mod exporter;
 pub mod foreign;
@@ -20,7 +20,7 @@ mod pair_state;
 mod port;
 pub mod port_hash;
 mod port_key;
-pub(crate) mod psn;
+pub mod psn;
 mod resolve;
 mod senders;
 mod transport;
@@ -28,7 +28,7 @@ mod transport;
 use npcc_pipeline::named;
 
 use crate::key::Qpn;
-pub(crate) use resolve::Resolution;
+pub use resolve::Resolution;
 pub use transport::Transport;
 
 named! {

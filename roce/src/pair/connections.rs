@@ -17,7 +17,7 @@ use crate::sample::{PacketSample, SlotRef};
 
 /// Place of an endpoint in the table, valid while its key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EndpointId(pub(crate) u32);
+pub struct EndpointId(pub u32);
 
 /// All endpoints of one switch. The control core is its only user.
 #[derive(Debug)]
@@ -61,34 +61,34 @@ impl ConnectionTable {
     }
 
     /// Prefetches the endpoints with these keys into the cache; returns their places.
-    pub(crate) fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
+    pub fn prefetch(&self, keys: impl Iterator<Item = FlowKey>) -> Hints {
         self.endpoints.prefetch(keys)
     }
 
     /// Prefetches the likely partners of these endpoints into the cache; returns their places.
-    pub(crate) fn prefetch_partners(&self, endpoints: &[u32]) -> Hints {
+    pub fn prefetch_partners(&self, endpoints: &[u32]) -> Hints {
         self.endpoints.prefetch_partners(endpoints)
     }
 
     /// Prefetches the groups opposite to these endpoints' ports into the cache.
-    pub(crate) fn prefetch_opposite(&self, endpoints: &[u32]) {
+    pub fn prefetch_opposite(&self, endpoints: &[u32]) {
         self.endpoints.prefetch_opposite(endpoints);
     }
 
     /// Entry of the flow table that may be this endpoint's.
-    pub(crate) fn flow_hint(&self, endpoint: u32) -> u32 {
+    pub fn flow_hint(&self, endpoint: u32) -> u32 {
         self.endpoints
             .endpoint(endpoint)
             .map_or(NONE, |state| state.flow)
     }
 
     /// Reader and slot in which a worker keeps the present sequence number of requests to this endpoint.
-    pub(crate) fn request_slot(&self, endpoint: u32) -> Option<(usize, SlotRef)> {
+    pub fn request_slot(&self, endpoint: u32) -> Option<(usize, SlotRef)> {
         self.endpoints.request_slot(endpoint)
     }
 
     /// Prefetches endpoints whose place is known into the cache.
-    pub(crate) fn prefetch_found(&self, endpoints: &[EndpointId]) {
+    pub fn prefetch_found(&self, endpoints: &[EndpointId]) {
         let endpoints: ArrayVec<u32, TOGETHER> = endpoints
             .iter()
             .map(|endpoint| endpoint.0)
@@ -98,7 +98,7 @@ impl ConnectionTable {
     }
 
     /// Touches all memory there will ever be.
-    pub(crate) fn touch_memory(&mut self, any: FlowKey) {
+    pub fn touch_memory(&mut self, any: FlowKey) {
         self.endpoints.touch_memory(any);
     }
 
@@ -124,7 +124,7 @@ impl ConnectionTable {
 
     /// Returns true if a READ RESPONSE to an endpoint answers no request, where the requests of its connection pass here; `read_psn` returns the present
     /// sequence number of requests in a worker's slot.
-    pub(crate) fn is_unrequested(
+    pub fn is_unrequested(
         &self,
         endpoint: EndpointId,
         record: &PacketSample,
@@ -150,7 +150,7 @@ impl ConnectionTable {
     }
 
     /// Learns from a record whose endpoint has been looked for: `known`, or none.
-    pub(crate) fn observe_known(
+    pub fn observe_known(
         &mut self,
         record: &PacketSample,
         reader: usize,
@@ -233,14 +233,14 @@ impl ConnectionTable {
     }
 
     /// Pairs two queue pairs by the operator's word; returns `false` if there is no room.
-    pub(crate) fn add_pair(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
+    pub fn add_pair(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
         self.add(to_receiver, sender, BindingSource::Operator, now)
     }
 
     /// Pairs two queue pairs from a list, which counts only where packets agree: the UDP source port is the hash of
     /// both, or packets to both have the same port. The connection manager's and the operator's word take precedence. Returns `false` if there is no
     /// room.
-    pub(crate) fn suggest_pair(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
+    pub fn suggest_pair(&mut self, to_receiver: &FlowKey, sender: Qpn, now: Nanos) -> bool {
         self.add(to_receiver, sender, BindingSource::List, now)
     }
 
@@ -265,7 +265,7 @@ impl ConnectionTable {
     }
 
     /// Deletes a pair that the connection manager, the operator or a list named; returns `false` if there is none.
-    pub(crate) fn delete_pair(&mut self, key: &FlowKey) -> bool {
+    pub fn delete_pair(&mut self, key: &FlowKey) -> bool {
         self.cm.delete_pair(key)
     }
 
@@ -297,7 +297,7 @@ impl ConnectionTable {
     }
 
     /// Number of the connection manager's connections that made room for others.
-    pub(crate) const fn cm_displaced(&self) -> u64 {
+    pub const fn cm_displaced(&self) -> u64 {
         self.cm.displaced
     }
 
@@ -308,7 +308,7 @@ impl ConnectionTable {
     }
 
     /// Finds the endpoint with this key, looked for first at the place that [`ConnectionTable::prefetch`] returned.
-    pub(crate) fn find_at(&self, hint: u32, key: &FlowKey) -> Option<EndpointId> {
+    pub fn find_at(&self, hint: u32, key: &FlowKey) -> Option<EndpointId> {
         self.endpoints.find_at(hint, key).map(EndpointId)
     }
 
@@ -319,7 +319,7 @@ impl ConnectionTable {
     }
 
     /// Endpoints that packets of the other direction name, newest first, at most 64: one of them is this endpoint's partner.
-    pub(crate) fn candidates(&self, endpoint: EndpointId) -> ArrayVec<EndpointId, 64> {
+    pub fn candidates(&self, endpoint: EndpointId) -> ArrayVec<EndpointId, 64> {
         let mut all = ArrayVec::new();
         let opposite = self.endpoints.opposite_side(endpoint.0);
         let mut at = opposite.map_or(NONE, |side| side.head);
@@ -332,16 +332,18 @@ impl ConnectionTable {
         all
     }
 
-    pub(crate) fn endpoint(&self, endpoint: EndpointId) -> Option<&Endpoint> {
+    /// Returns an endpoint that is in the table.
+    pub fn endpoint(&self, endpoint: EndpointId) -> Option<&Endpoint> {
         self.endpoints.endpoint(endpoint.0)
     }
 
-    pub(crate) fn endpoint_mut(&mut self, endpoint: EndpointId) -> Option<&mut Endpoint> {
+    /// Returns an endpoint that is in the table, for changes.
+    pub fn endpoint_mut(&mut self, endpoint: EndpointId) -> Option<&mut Endpoint> {
         self.endpoints.endpoint_mut(endpoint.0)
     }
 
     /// Begins another tick, in which this many endpoints may be compared by sequence number.
-    pub(crate) fn refill_psn_budget(&mut self, steps: usize) {
+    pub fn refill_psn_budget(&mut self, steps: usize) {
         self.endpoints.psn_index.steps = steps;
     }
 
@@ -375,7 +377,7 @@ impl ConnectionTable {
     }
 
     /// Returns why a peer's next report is refused, whatever it says: it is distrusted, or reports too many.
-    pub(crate) fn refuses(&mut self, peer: PeerId, now: Nanos) -> Option<RefusedEnd> {
+    pub fn refuses(&mut self, peer: PeerId, now: Nanos) -> Option<RefusedEnd> {
         self.endpoints.refuses(peer, now)
     }
 
@@ -386,7 +388,7 @@ impl ConnectionTable {
     }
 
     /// Peer that reported that this queue pair sends to the receiver of `flow`.
-    pub(crate) fn reporter(&self, flow: &FlowKey, sender: Qpn) -> Option<PeerId> {
+    pub fn reporter(&self, flow: &FlowKey, sender: Qpn) -> Option<PeerId> {
         self.endpoints.foreign.reporter(flow, sender)
     }
 }

@@ -9,7 +9,6 @@ use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
 
 mod datagrams;
-mod doubt;
 mod foreign;
 mod given;
 mod ports;

@@ -10,14 +10,16 @@ use npcc_pipeline::token_bucket::TokenBucket;
 
 const BUCKETS: usize = 1024;
 
+/// Limit on the entries that a source may begin: see the module's text.
 #[derive(Debug)]
-pub(crate) struct SourceLimit {
+pub struct SourceLimit {
     buckets: Box<[TokenBucket]>,
     hasher: KeyHasher,
 }
 
 impl SourceLimit {
-    pub(crate) fn new(per_second: u64, burst: u64, seed: u64) -> SourceLimit {
+    /// Makes a limit of `per_second` entries a source, with bursts of `burst`; `seed` keys the hash of sources.
+    pub fn new(per_second: u64, burst: u64, seed: u64) -> SourceLimit {
         SourceLimit {
             buckets: vec![TokenBucket::new(per_second, burst); BUCKETS].into_boxed_slice(),
             hasher: KeyHasher::new(seed),
@@ -25,7 +27,7 @@ impl SourceLimit {
     }
 
     /// Returns true if the source of this key may begin another entry now, at the port its packets come by.
-    pub(crate) fn admit(&mut self, key: &FlowKey, ingress: PortId, now: Nanos) -> bool {
+    pub fn admit(&mut self, key: &FlowKey, ingress: PortId, now: Nanos) -> bool {
         let bucket = bucket(&self.hasher, key, ingress, BUCKETS);
         self.buckets
             .get_mut(bucket)

@@ -40,8 +40,9 @@ struct Known {
     ports: u32,
 }
 
+/// Check that a packet's source lies behind the port it came in by: see the module's text.
 #[derive(Debug)]
-pub(crate) struct SourceCheck {
+pub struct SourceCheck {
     routes: Option<Box<dyn Routes>>,
     sides: Sides,
     known: Box<[Known]>,
@@ -50,7 +51,8 @@ pub(crate) struct SourceCheck {
 }
 
 impl SourceCheck {
-    pub(crate) fn new(sides: Sides, seed: u64) -> SourceCheck {
+    /// Makes a check that knows no routes yet; `seed` keys the hash of its cache.
+    pub fn new(sides: Sides, seed: u64) -> SourceCheck {
         let nobody = Known {
             source: [0; 2],
             stamp: 0,
@@ -66,17 +68,18 @@ impl SourceCheck {
     }
 
     /// Sets the routes to look up from now on.
-    pub(crate) fn know_routes(&mut self, routes: Box<dyn Routes>) {
+    pub fn know_routes(&mut self, routes: Box<dyn Routes>) {
         self.routes = Some(routes);
         self.version = 0;
     }
 
-    pub(crate) const fn reconfigure(&mut self, sides: Sides) {
+    /// Replaces the sides of the ports.
+    pub const fn reconfigure(&mut self, sides: Sides) {
         self.sides = sides;
     }
 
     /// Refreshes to the newest routes; called in every turn of the control core.
-    pub(crate) fn refresh(&mut self) {
+    pub fn refresh(&mut self) {
         if let Some(routes) = &mut self.routes {
             self.version = routes.refresh() + 1;
         }
@@ -84,13 +87,13 @@ impl SourceCheck {
 
     /// Returns true if the source of a packet that came by this port may lie behind it. Without routes, any source may.
     #[inline]
-    pub(crate) fn admits(&mut self, key: &FlowKey, ingress: PortId) -> bool {
+    pub fn admits(&mut self, key: &FlowKey, ingress: PortId) -> bool {
         let side = self.sides.get(ingress.index()).copied().unwrap_or(0);
         side == u32::MAX || self.ports_of(key).is_none_or(|ports| ports & side != 0)
     }
 
     /// Ports behind which the source of a key lies; `None` without routes.
-    pub(crate) fn ports_of(&mut self, key: &FlowKey) -> Option<u32> {
+    pub fn ports_of(&mut self, key: &FlowKey) -> Option<u32> {
         let routes = self.routes.as_ref()?;
         let stamp = self.version << 1 | if key.is_ipv6() { V6 } else { 0 };
         let place = low32(self.hasher.hash(&key.src)) as usize % SOURCES;

@@ -8,10 +8,14 @@ use npcc_pipeline::frame::{FrameBuf, HeapFrame, Meta};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::tap::Sighting;
 
-use super::*;
 use crate::flow_cache::{CacheReader, FlowCache, SlotControl};
 use crate::safety_tests::message;
 use crate::traffic_tests::rig::{DC, Packet, QUEUE, WAN};
+use npcc_pipeline::units::Nanos;
+use npcc_roce::key::{FlowKey, Qpn};
+use npcc_roce::pair::connections::ConnectionTable;
+use npcc_roce::pair::port_hash::port_of;
+use npcc_roce::pair::{Evidence, Pairing};
 
 const HOST_A: [u8; 4] = [10, 0, 1, 3];
 const HOST_B: [u8; 4] = [10, 0, 2, 2];
@@ -61,7 +65,7 @@ impl Flow {
     }
 
     fn port(&self) -> u16 {
-        let hash = hash(SENDER, RECEIVER);
+        let hash = port_of(Qpn::new(SENDER), Qpn::new(RECEIVER));
         if self.kind == Evidence::PortHash {
             hash
         } else {
@@ -103,7 +107,7 @@ impl Flow {
             parsed: &parsed,
             roce: parsed.roce.unwrap(),
             meta: &Meta::of(frame.data().len(), ingress, egress, QUEUE),
-            now: ms(self.now),
+            now: Nanos::from_millis(self.now),
         });
         for copy in self.reader.pop_messages::<1>() {
             let message = copy.message().unwrap();
@@ -137,7 +141,7 @@ impl Flow {
         self.pass(&self.ack().frame(), false);
         self.psn = (self.psn + 1) & 0xff_ffff;
         self.now += 1;
-        self.book.age(ms(self.now));
+        self.book.age(Nanos::from_millis(self.now));
     }
 
     /// Evidence for the flow's sender; asserts that no other is ever named.
@@ -145,7 +149,7 @@ impl Flow {
         let (a, b) = (IpAddr::from(HOST_A), IpAddr::from(HOST_B));
         let endpoint = self.book.find(&FlowKey::new(a, b, Qpn::new(RECEIVER)));
         let pairing = endpoint.map_or(Pairing::Cold, |endpoint| {
-            self.book.pairing(endpoint, ms(self.now))
+            self.book.pairing(endpoint, Nanos::from_millis(self.now))
         });
         if let Pairing::Paired(sender, _) = pairing {
             assert_eq!(sender, Qpn::new(SENDER), "{} ms", self.now);

@@ -54,12 +54,12 @@ const fn is_read_response(opcode: u8) -> bool {
 const ACK_MASK: u8 = 0b0110_0000;
 
 /// Returns true if a record is of a request that is answered with its own number, if with any.
-pub(crate) const fn expects_reply(record: &PacketSample) -> bool {
+pub const fn expects_reply(record: &PacketSample) -> bool {
     is_request(record.opcode) && (record.asks_for_reply() || ends_message(record.opcode))
 }
 
 /// Returns true if a record is of a reply that carries its request's number.
-pub(crate) fn is_positive_reply(record: &PacketSample) -> bool {
+pub fn is_positive_reply(record: &PacketSample) -> bool {
     let positive = |syndrome| syndrome & ACK_MASK == 0;
     is_reply(record.opcode)
         && record.class != RoceClass::Cnp

@@ -10,14 +10,14 @@ use arrayvec::ArrayVec;
 use npcc_pipeline::units::{PortId, Priority};
 
 use crate::key::{FlowKey, KeyHasher, QueueFlow, low32};
-pub(crate) use crate::links::NONE;
+pub use crate::links::NONE;
 use crate::links::{Entries, Links, List};
 
 /// Places at which entries were found, or nearly: [`FixedMap::find_at`] looks there first.
-pub(crate) type Hints = ArrayVec<u32, TOGETHER>;
+pub type Hints = ArrayVec<u32, TOGETHER>;
 
 /// Key of a [`FixedMap`].
-pub(crate) trait MapKey: Copy + Eq + Hash {
+pub trait MapKey: Copy + Eq + Hash {
     /// Hash of the key, the low bits of which choose the chain.
     fn hash32(&self, hasher: &KeyHasher) -> u32 {
         low32(hasher.hash(self))
@@ -44,7 +44,7 @@ impl MapKey for FlowKey {
 impl MapKey for ([u64; 2], bool) {}
 
 /// Maximum number of keys whose entries are prefetched at once.
-pub(crate) const TOGETHER: usize = 32;
+pub const TOGETHER: usize = 32;
 /// Number of entries of a chain that are prefetched: at most one key in fifty is further down.
 const DEEP: usize = 3;
 
@@ -66,7 +66,7 @@ struct Slot<K, V> {
 
 /// A map of fixed capacity.
 #[derive(Debug)]
-pub(crate) struct FixedMap<K, V> {
+pub struct FixedMap<K, V> {
     heads: Box<[u32]>,
     slots: Vec<Slot<K, V>>,
     free: u32,
@@ -78,7 +78,8 @@ pub(crate) struct FixedMap<K, V> {
 }
 
 impl<K: MapKey, V: Copy> FixedMap<K, V> {
-    pub(crate) fn new(capacity: usize, seed: u64) -> FixedMap<K, V> {
+    /// Makes an empty map for `capacity` entries; `seed` keys its hash, so that nobody can make keys collide.
+    pub fn new(capacity: usize, seed: u64) -> FixedMap<K, V> {
         let capacity = capacity.clamp(1, NONE as usize - 1);
         FixedMap {
             heads: vec![NONE; 2 * capacity.next_power_of_two()].into_boxed_slice(),
@@ -91,16 +92,18 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Number of entries in use.
+    pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns one more than the largest index that was ever used.
-    pub(crate) fn places(&self) -> u32 {
+    pub fn places(&self) -> u32 {
         u32::try_from(self.slots.len()).unwrap_or(NONE)
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    /// Returns true if no key more fits.
+    pub fn is_full(&self) -> bool {
         self.len >= self.capacity
     }
 
@@ -116,7 +119,8 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         self.slots.get_mut(index as usize)
     }
 
-    pub(crate) fn find(&self, key: &K) -> Option<u32> {
+    /// Returns the index of a key's entry.
+    pub fn find(&self, key: &K) -> Option<u32> {
         // An unused map must not cost a line from memory.
         if self.len == 0 {
             return None;
@@ -132,7 +136,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     }
 
     /// Index of the entry with this key, looked for first at a place that [`FixedMap::prefetch`] returned.
-    pub(crate) fn find_at(&self, hint: u32, key: &K) -> Option<u32> {
+    pub fn find_at(&self, hint: u32, key: &K) -> Option<u32> {
         match self.slot(hint) {
             Some(slot) if slot.key == *key && slot.live => Some(hint),
             _ => self.find(key),
@@ -176,7 +180,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     }
 
     /// Prefetches entries known by their index, and their neighbours in the list of use.
-    pub(crate) fn prefetch_found(&self, found: &[u32], look: impl Fn(&V) -> u64) {
+    pub fn prefetch_found(&self, found: &[u32], look: impl Fn(&V) -> u64) {
         self.prefetch_values(found, look);
         let mut sum = 0;
         let of = |index: &u32| self.slot(*index).map_or(Links::NONE, |slot| slot.links);
@@ -200,7 +204,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     }
 
     /// Touches all memory there will ever be, so that no page fault comes later. Only for an empty map; any key and value will do.
-    pub(crate) fn touch_memory(&mut self, key: K, value: V) {
+    pub fn touch_memory(&mut self, key: K, value: V) {
         if self.slots.is_empty() {
             let blank = || Slot {
                 key,
@@ -216,23 +220,26 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         }
     }
 
-    pub(crate) fn get(&self, index: u32) -> Option<&V> {
+    /// Returns the value of an entry in use.
+    pub fn get(&self, index: u32) -> Option<&V> {
         let slot = self.slot(index)?;
         slot.live.then_some(&slot.value)
     }
 
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut V> {
+    /// Returns the value of an entry in use, for changes.
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut V> {
         let slot = self.slot_mut(index)?;
         slot.live.then_some(&mut slot.value)
     }
 
-    pub(crate) fn key(&self, index: u32) -> Option<K> {
+    /// Returns the key of an entry in use.
+    pub fn key(&self, index: u32) -> Option<K> {
         let slot = self.slot(index)?;
         slot.live.then_some(slot.key)
     }
 
     /// Inserts a key that is not in the map, as the newest of list 0; `None` when full.
-    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<u32> {
+    pub fn insert(&mut self, key: K, value: V) -> Option<u32> {
         if self.is_full() {
             return None;
         }
@@ -263,7 +270,8 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         Some(index)
     }
 
-    pub(crate) fn remove(&mut self, index: u32) -> Option<(K, V)> {
+    /// Frees an entry; returns its key and value, or `None` if it was free.
+    pub fn remove(&mut self, index: u32) -> Option<(K, V)> {
         let slot = self.slot_mut(index)?;
         if !std::mem::replace(&mut slot.live, false) {
             return None;
@@ -292,14 +300,14 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     }
 
     /// Moves an entry to the newest end of its list.
-    pub(crate) fn touch(&mut self, index: u32) {
+    pub fn touch(&mut self, index: u32) {
         if let Some(list) = self.slot(index).map(|slot| slot.list) {
             self.set_list(index, list);
         }
     }
 
     /// Moves an entry to the newest end of list `list`.
-    pub(crate) fn set_list(&mut self, index: u32, list: u8) {
+    pub fn set_list(&mut self, index: u32, list: u8) {
         if self.get(index).is_some() {
             self.leave_list(index);
             self.append(index, list);
@@ -307,14 +315,14 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     }
 
     /// Number of entries in this list.
-    pub(crate) fn len_of(&self, list: u8) -> usize {
+    pub fn len_of(&self, list: u8) -> usize {
         self.lists
             .get(usize::from(list))
             .map_or(0, |list| list.len as usize)
     }
 
     /// Entry of this list that is longest untouched.
-    pub(crate) fn oldest(&self, list: u8) -> Option<u32> {
+    pub fn oldest(&self, list: u8) -> Option<u32> {
         self.lists
             .get(usize::from(list))
             .map(|list| list.head)
@@ -322,7 +330,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     }
 
     /// Entries of this list, from the one longest untouched.
-    pub(crate) fn by_age(&self, list: u8) -> impl Iterator<Item = u32> + '_ {
+    pub fn by_age(&self, list: u8) -> impl Iterator<Item = u32> + '_ {
         let next = |index: &u32| Some(self.slot(*index)?.links.next);
         std::iter::successors(self.oldest(list), move |index| {
             next(index).filter(|index| *index != NONE)
@@ -330,7 +338,7 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
     }
 
     /// Makes the `count` oldest entries of this list its newest, in their order.
-    pub(crate) fn rotate(&mut self, list: u8, count: usize) {
+    pub fn rotate(&mut self, list: u8, count: usize) {
         for _ in 0..count.min(self.len_of(list)) {
             if let Some(index) = self.oldest(list) {
                 self.touch(index);
@@ -344,7 +352,8 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         slot.live.then_some(slot.list)
     }
 
-    pub(crate) const fn capacity(&self) -> usize {
+    /// Number of entries that fit.
+    pub const fn capacity(&self) -> usize {
         self.capacity
     }
 

@@ -13,11 +13,11 @@ use crate::key::{FlowKey, Qpn};
 
 /// Sender and partner of an endpoint at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Resolution {
+pub struct Resolution {
     /// Sender of packets to the endpoint.
-    pub(crate) pairing: Pairing,
+    pub pairing: Pairing,
     /// Endpoint of the other direction of its connection, and the evidence.
-    pub(crate) partner: Option<(EndpointId, Evidence)>,
+    pub partner: Option<(EndpointId, Evidence)>,
 }
 
 impl Resolution {
@@ -32,7 +32,7 @@ impl Resolution {
 
 impl ConnectionTable {
     /// Resolves an endpoint by all evidence at this moment.
-    pub(crate) fn resolve(&self, endpoint: EndpointId, now: Nanos) -> Resolution {
+    pub fn resolve(&self, endpoint: EndpointId, now: Nanos) -> Resolution {
         let (Some(state), Some(key)) = (self.endpoint(endpoint), self.key(endpoint)) else {
             return Resolution::alone(Pairing::Cold);
         };
@@ -153,11 +153,7 @@ impl ConnectionTable {
     }
 
     /// Stores the partner found for an endpoint, so that connections outlive their traffic.
-    pub(crate) fn set_partner(
-        &mut self,
-        endpoint: EndpointId,
-        partner: Option<(EndpointId, Evidence)>,
-    ) {
+    pub fn set_partner(&mut self, endpoint: EndpointId, partner: Option<(EndpointId, Evidence)>) {
         self.endpoints
             .set_partner(endpoint.0, partner.map(|(partner, _)| partner.0));
     }

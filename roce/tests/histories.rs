@@ -3,7 +3,7 @@
 //! `NPCC_HISTORIES` sets their number (scripts/test-long pair-histories), `NPCC_HISTORY` names one, which is then printed in full.
 
 use crate::world::{Dice, World, octets};
-use npcc_cnp::pair::Evidence;
+use npcc_roce::pair::Evidence;
 use proptest::prelude::*;
 
 const EVENTS: u32 = 120;

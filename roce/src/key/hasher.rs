@@ -8,21 +8,23 @@ use super::is_v4;
 
 /// Hasher used throughout the crate: foldhash, seeded by its owner.
 #[derive(Debug, Clone)]
-pub(crate) struct KeyHasher {
+pub struct KeyHasher {
     fold: FixedState,
     /// Seeds of the word hash; each is odd.
     seeds: [u64; 3],
 }
 
 impl KeyHasher {
-    pub(crate) fn new(seed: u64) -> KeyHasher {
+    /// Makes a hasher keyed by `seed`.
+    pub fn new(seed: u64) -> KeyHasher {
         let fold = FixedState::with_seed(seed);
         let seeds = [1u64, 2, 3].map(|n| fold.hash_one(n) | 1);
         KeyHasher { fold, seeds }
     }
 
+    /// Hashes a value of any type.
     #[inline]
-    pub(crate) fn hash<T: Hash>(&self, value: &T) -> u64 {
+    pub fn hash<T: Hash>(&self, value: &T) -> u64 {
         self.fold.hash_one(value)
     }
 
@@ -44,13 +46,13 @@ impl KeyHasher {
 
     /// Hash of a flow's [pair](super::pair_of). An IPv4 flow's words have the same hash.
     #[inline]
-    pub(crate) fn of_pair(&self, pair: [u64; 2]) -> u64 {
+    pub fn of_pair(&self, pair: [u64; 2]) -> u64 {
         self.pairs().hash(pair)
     }
 
     /// Hasher of pairs alone, to be kept in registers.
     #[inline]
-    pub(crate) const fn pairs(&self) -> PairHasher {
+    pub const fn pairs(&self) -> PairHasher {
         let [a, b, _] = self.seeds;
         PairHasher { a, b }
     }
@@ -58,14 +60,15 @@ impl KeyHasher {
 
 /// Hasher of [`KeyHasher::of_pair`] alone.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PairHasher {
+pub struct PairHasher {
     a: u64,
     b: u64,
 }
 
 impl PairHasher {
+    /// Hashes the two words of a key.
     #[inline(always)]
-    pub(crate) fn hash(self, [tail, addresses]: [u64; 2]) -> u64 {
+    pub fn hash(self, [tail, addresses]: [u64; 2]) -> u64 {
         multiply(addresses ^ self.a, tail ^ self.b).wrapping_mul(SPREAD)
     }
 }

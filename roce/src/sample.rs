@@ -42,7 +42,7 @@ pub struct SlotRef {
 
 impl SlotRef {
     /// Reference to no slot.
-    pub(crate) const NONE: SlotRef = SlotRef {
+    pub const NONE: SlotRef = SlotRef {
         slot: FlowSlot::NONE,
         generation: 0,
     };

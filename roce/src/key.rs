@@ -7,8 +7,8 @@ mod hasher;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-pub(crate) use hasher::KeyHasher;
-pub(crate) use npcc_pipeline::bits::low32;
+pub use hasher::{KeyHasher, PairHasher};
+pub use npcc_pipeline::bits::low32;
 use npcc_pipeline::burst::Record;
 use npcc_pipeline::moved_hosts::HostAddress;
 use npcc_pipeline::parse::{Kind, L3, Parsed};
@@ -44,7 +44,7 @@ impl Qpn {
 }
 
 /// Address as 128 bits; IPv4 is mapped (`::ffff:a.b.c.d`) and the key's family bit tells them apart.
-pub(crate) type Bits = [u64; 2];
+pub type Bits = [u64; 2];
 
 pub(crate) const fn v4_bits(address: [u8; 4]) -> Bits {
     [0, MAPPED | u32::from_be_bytes(address) as u64]
@@ -70,8 +70,10 @@ const fn low64(word: u128) -> u64 {
 #[debug("{self}")]
 #[display("{} > {} qp {}", self.src(), self.dst(), self.dest_qp())]
 pub struct FlowKey {
-    pub(crate) src: Bits,
-    pub(crate) dst: Bits,
+    /// Source address.
+    pub src: Bits,
+    /// Destination address.
+    pub dst: Bits,
     /// QPN in the low 24 bits, the family bit above.
     tail: u32,
 }
@@ -186,7 +188,7 @@ impl FlowKey {
 
     /// Returns true if the source is the unspecified address.
     #[must_use]
-    pub(crate) fn is_sourceless(&self) -> bool {
+    pub fn is_sourceless(&self) -> bool {
         self.src == self.sourceless().src
     }
 
@@ -200,7 +202,8 @@ impl FlowKey {
     }
 }
 
-pub(crate) fn bits(address: IpAddr) -> Bits {
+/// Returns an address as 128 bits: an IPv4 address in its IPv4-mapped form.
+pub fn bits(address: IpAddr) -> Bits {
     match address {
         IpAddr::V4(v4) => v4_bits(v4.octets()),
         IpAddr::V6(v6) => v6_bits(v6.octets()),
@@ -231,7 +234,7 @@ pub struct QueueFlow {
 impl QueueFlow {
     /// Key as five words; equal words mean an equal key. The first holds all but the addresses, which IPv4 has in the second.
     #[inline]
-    pub(crate) const fn words(&self) -> [u64; 5] {
+    pub const fn words(&self) -> [u64; 5] {
         let queue = queue_bits(self.egress, self.priority);
         let tail = self.key.tail as u64 | queue;
         if self.key.is_ipv6() {
@@ -243,7 +246,7 @@ impl QueueFlow {
     }
 
     /// Inverse of [`QueueFlow::words`].
-    pub(crate) const fn from_words(words: [u64; 5]) -> QueueFlow {
+    pub const fn from_words(words: [u64; 5]) -> QueueFlow {
         let [tail, a, b, c, d] = words;
         let [_, _, _, _, egress, priority, ..] = tail.to_le_bytes();
         let key = low32(tail) & (QPN_MASK | V6);
@@ -269,14 +272,14 @@ const LOW: u64 = 0xffff_ffff;
 
 /// Bits that a queue adds to the first of a queue flow's words.
 #[inline]
-pub(crate) const fn queue_bits(egress: PortId, priority: Priority) -> u64 {
+pub const fn queue_bits(egress: PortId, priority: Priority) -> u64 {
     (egress.0 as u64) << 32 | (priority.get() as u64) << 40
 }
 
 /// Pair of words of a packet's flow: all of an IPv4 flow's key, and nearly always enough to tell an IPv6 flow, whose second word is the digest
 /// of its addresses. `queue` is [`queue_bits`].
 #[inline(always)]
-pub(crate) const fn pair_of(record: &Record, queue: u64) -> [u64; 2] {
+pub const fn pair_of(record: &Record, queue: u64) -> [u64; 2] {
     [record.qp as u64 | queue, record.addresses]
 }
 

@@ -11,18 +11,18 @@ use crate::source_limit::bucket;
 /// Number of sources counted separately; sources that hash to one place share a count.
 const SOURCES: usize = 4_096;
 /// Number of entries, from the oldest, among which a newcomer looks for one to replace.
-pub(crate) const LOOKED_AT: usize = 8;
+pub const LOOKED_AT: usize = 8;
 
 /// Port and source whose packets made an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Holder {
+pub struct Holder {
     source: u16,
     port: u8,
 }
 
 impl Holder {
     /// Holder of an entry that packets of no port made.
-    pub(crate) const NOBODY: Holder = Holder {
+    pub const NOBODY: Holder = Holder {
         source: u16::MAX,
         port: u8::MAX,
     };
@@ -30,14 +30,15 @@ impl Holder {
 
 /// Counts of entries by holder: see the module's text.
 #[derive(Debug)]
-pub(crate) struct Holdings {
+pub struct Holdings {
     by_port: [u32; MAX_PORTS],
     by_source: Box<[u32]>,
     hasher: KeyHasher,
 }
 
 impl Holdings {
-    pub(crate) fn new(seed: u64) -> Holdings {
+    /// Makes counts of zero; `seed` keys the hash of sources.
+    pub fn new(seed: u64) -> Holdings {
         Holdings {
             by_port: [0; MAX_PORTS],
             by_source: vec![0; SOURCES].into_boxed_slice(),
@@ -46,7 +47,7 @@ impl Holdings {
     }
 
     /// Holder of a packet with this key that came in by `ingress`.
-    pub(crate) fn holder(&self, key: &FlowKey, ingress: PortId) -> Holder {
+    pub fn holder(&self, key: &FlowKey, ingress: PortId) -> Holder {
         let source = bucket(&self.hasher, key, ingress, SOURCES);
         Holder {
             source: u16::try_from(source).unwrap_or(u16::MAX),
@@ -55,7 +56,7 @@ impl Holdings {
     }
 
     /// Adds one to a holder's count of entries if `more`, else takes one off.
-    pub(crate) fn count(&mut self, holder: Holder, more: bool) {
+    pub fn count(&mut self, holder: Holder, more: bool) {
         let step = if more { 1 } else { -1 };
         let port = self.by_port.get_mut(usize::from(holder.port));
         let source = self.by_source.get_mut(usize::from(holder.source));
@@ -66,7 +67,7 @@ impl Holdings {
 
     /// Returns true if a newcomer may take an entry of `holder`, because `holder`'s port has more entries than the newcomer's, or at the same port
     /// its source has.
-    pub(crate) fn makes_room(&self, holder: Holder, newcomer: Holder) -> bool {
+    pub fn makes_room(&self, holder: Holder, newcomer: Holder) -> bool {
         let port = |of: Holder| self.by_port.get(usize::from(of.port)).copied();
         let source = |of: Holder| self.by_source.get(usize::from(of.source)).copied();
         if holder.port == newcomer.port {

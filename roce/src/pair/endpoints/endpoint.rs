@@ -29,7 +29,7 @@ pub(crate) enum Activity {
 /// that requests need, and two lines of rarely used ones.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     pub(crate) last_seen: Nanos,
     pub(crate) packets: u64,
     pub(crate) packets_at_change: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Endpoint {
     /// Index of the partner last found.
     pub(in crate::pair) partner: u32,
     /// Index of the endpoint's entry in the flow table, if its packets wait in a watched queue; a hint.
-    pub(crate) flow: u32,
+    pub flow: u32,
     /// Index of the only endpoint whose queue pair fits by the hash, while the verdict is that there is one.
     pub(in crate::pair) fits: u32,
     pub(crate) verdict: Verdict,
@@ -70,11 +70,11 @@ pub(crate) struct Endpoint {
     /// Neighbours in the endpoint's group.
     pub(in crate::pair) grouped: Links,
     /// Time at which a CNP to this queue pair passed through.
-    pub(crate) cnp_passed: Option<Nanos>,
+    pub cnp_passed: Option<Nanos>,
     /// Time at which we last signalled the *sender of this endpoint's flow*.
-    pub(crate) signalled: Option<Nanos>,
+    pub signalled: Option<Nanos>,
     /// Time at which this endpoint's queue pair was last signalled as one of all of its host's.
-    pub(crate) signalled_as_candidate: Option<Nanos>,
+    pub signalled_as_candidate: Option<Nanos>,
 
     /// Holder of the entry while it is not paired.
     pub(in crate::pair) holder: Holder,

@@ -15,17 +15,17 @@ pub(crate) mod octets;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use npcc_cnp::cm::message::{Message, Service};
-use npcc_cnp::key::{FlowKey, Qpn};
-use npcc_cnp::pair::connections::ConnectionTable;
-use npcc_cnp::pair::export::{EndReader, Row};
-use npcc_cnp::pair::foreign::{HOLDS, PeerId, ReportedEnd};
-use npcc_cnp::pair::port_hash::port_of;
-use npcc_cnp::pair::{Evidence, Pairing};
-use npcc_cnp::sample::{PacketSample, SampleFlags, SlotRef};
 use npcc_pipeline::frame::FlowSlot;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 use npcc_pipeline::wire::bth::RoceClass;
+use npcc_roce::cm::message::{Message, Service};
+use npcc_roce::key::{FlowKey, Qpn};
+use npcc_roce::pair::connections::ConnectionTable;
+use npcc_roce::pair::export::{EndReader, Row};
+use npcc_roce::pair::foreign::{HOLDS, PeerId, ReportedEnd};
+use npcc_roce::pair::port_hash::port_of;
+use npcc_roce::pair::{Evidence, Pairing};
+use npcc_roce::sample::{PacketSample, SampleFlags, SlotRef};
 
 /// Time after which a flow's packet is shown at the latest, and a little more while it waits for a better one.
 const REFRESH: Nanos = Nanos::from_millis(15);

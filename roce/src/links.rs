@@ -1,25 +1,26 @@
 //! Intrusive lists, whose links lie in their entries: nothing is allocated, and every step is a few stores.
 
 /// Index of no entry.
-pub(crate) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// Neighbours of an entry in a list; [`NONE`] where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Links {
+pub struct Links {
     pub(crate) previous: u32,
-    pub(crate) next: u32,
+    /// Index of the next entry of the list, or [`NONE`].
+    pub next: u32,
 }
 
 impl Links {
     /// Links of an entry that is in no list, or alone in one.
-    pub(crate) const NONE: Links = Links {
+    pub const NONE: Links = Links {
         previous: NONE,
         next: NONE,
     };
 }
 
 /// Store of entries by index.
-pub(crate) trait Entries {
+pub trait Entries {
     /// Type of an entry.
     type Entry;
 
@@ -65,10 +66,13 @@ pub(crate) fn unlink<E: Entries + ?Sized>(
 
 /// A list: its first and its last entry, and its length.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct List {
-    pub(crate) head: u32,
-    pub(crate) tail: u32,
-    pub(crate) len: u32,
+pub struct List {
+    /// Index of the first entry, or [`NONE`].
+    pub head: u32,
+    /// Index of the last entry, or [`NONE`].
+    pub tail: u32,
+    /// Number of entries.
+    pub len: u32,
 }
 
 impl Default for List {
@@ -78,7 +82,8 @@ impl Default for List {
 }
 
 impl List {
-    pub(crate) const EMPTY: List = List {
+    /// List without entries.
+    pub const EMPTY: List = List {
         head: NONE,
         tail: NONE,
         len: 0,
@@ -86,7 +91,7 @@ impl List {
 
     /// Adds an entry that is in no such list at the front.
     #[inline]
-    pub(crate) fn push_front<E: Entries + ?Sized>(
+    pub fn push_front<E: Entries + ?Sized>(
         &mut self,
         entries: &mut E,
         links: impl Fn(&mut E::Entry) -> &mut Links,
@@ -103,7 +108,7 @@ impl List {
 
     /// Adds an entry that is in no such list at the back.
     #[inline]
-    pub(crate) fn push_back<E: Entries + ?Sized>(
+    pub fn push_back<E: Entries + ?Sized>(
         &mut self,
         entries: &mut E,
         links: impl Fn(&mut E::Entry) -> &mut Links,
@@ -120,7 +125,7 @@ impl List {
 
     /// Removes an entry of this list.
     #[inline]
-    pub(crate) fn remove<E: Entries + ?Sized>(
+    pub fn remove<E: Entries + ?Sized>(
         &mut self,
         entries: &mut E,
         links: impl Fn(&mut E::Entry) -> &mut Links,
