@@ -1,11 +1,11 @@
 //! Probe of a worker that is measured: a paced source and traffic templates, beside the appliance's own telemetry.
 
-use npcc_appliance::clock::Now;
-use npcc_appliance::control::crossing_timing::ThresholdCrossing;
-use npcc_appliance::worker::probe::Probe;
-use npcc_appliance::worker::stages::Stage;
-use npcc_appliance::worker::stats::WorkerStats;
-use npcc_appliance::worker::telemetry::Telemetry;
+use npcc_engine::clock::Now;
+use npcc_engine::control::crossing_timing::ThresholdCrossing;
+use npcc_engine::worker::probe::Probe;
+use npcc_engine::worker::stages::Stage;
+use npcc_engine::worker::stats::WorkerStats;
+use npcc_engine::worker::telemetry::Telemetry;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 

@@ -8,7 +8,7 @@
 
 use std::str::FromStr;
 
-use npcc_appliance::worker::timings::TimingKind;
+use npcc_engine::worker::timings::TimingKind;
 use npcc_pipeline::num::whole;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
@@ -156,7 +156,7 @@ impl PacedSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use npcc_appliance::worker::timings::{Timings, ring};
+    use npcc_engine::worker::timings::{Timings, ring};
     use proptest::prelude::*;
 
     proptest! {

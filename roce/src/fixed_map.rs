@@ -92,6 +92,11 @@ impl<K: MapKey, V: Copy> FixedMap<K, V> {
         }
     }
 
+    /// Returns true if no entry is in use.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Number of entries in use.
     pub fn len(&self) -> usize {
         self.len

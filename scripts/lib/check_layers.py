@@ -6,6 +6,7 @@ that a file does not depend on the facade of its own folder, nor the facade on t
 """
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -28,23 +29,32 @@ MAY = {
     "npcc-cnp": {"npcc-pipeline", "npcc-heap", "npcc-roce"},
     "npcc-linux": {"npcc-pipeline", "npcc-heap"},
     "npcc-sim": {"npcc-pipeline", "npcc-roce", "npcc-cnp", "npcc-config"},
+    # Threads that move frames; nothing that an operator talks to.
+    "npcc-engine": {"npcc-pipeline", "npcc-roce", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap"},
     # The library in switch/ knows neither what measures it nor the binary.
-    "npcc-appliance": {"npcc-pipeline", "npcc-roce", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-linux", "npcc-simd"},
-    "npcc-lab": {"npcc-pipeline", "npcc-roce", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-sim", "npcc-appliance"},
+    "npcc-appliance": {"npcc-pipeline", "npcc-roce", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-engine", "npcc-heap", "npcc-linux", "npcc-simd"},
+    "npcc-lab": {"npcc-pipeline", "npcc-roce", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-engine", "npcc-heap", "npcc-sim", "npcc-appliance"},
     # Model of cards for tests; knows nothing of the switch.
     "npcc-card": set(),
     # The plug-in that gives the cards to a process, for tests.
     "npcc-double": {"npcc-card"},
     "npcc-testkit": {"npcc-pipeline", "npcc-roce", "npcc-cnp", "npcc-simd", "npcc-card"},
     # The binary, which puts everything together.
-    "npcc-switch": {"npcc-pipeline", "npcc-roce", "npcc-cnp", "npcc-config", "npcc-doctor", "npcc-dpdk", "npcc-heap", "npcc-simd", "npcc-linux", "npcc-sim", "npcc-lab", "npcc-appliance"},
+    "npcc-switch": {"npcc-pipeline", "npcc-roce", "npcc-cnp", "npcc-config", "npcc-doctor", "npcc-dpdk", "npcc-engine", "npcc-heap", "npcc-simd", "npcc-linux", "npcc-sim", "npcc-lab", "npcc-appliance"},
 }
 
 # Dependencies of one package alone: the switch itself never dials out.
 ONLY = {"async-nats": "npcc-feed"}
 
+# Packages that a thread of the packet path has nothing to do with: whoever changes the page or a table builds no worker.
+FREE_OF = {"npcc-engine": {"axum", "hyper", "tokio", "ratatui", "prometheus-client", "npcc-appliance"}}
+
+# What stands at the top level, and the libraries that the product is built on, each a direct dependency of a package.
+TOP = ("Cargo.toml", "build.rs", "dpdk-sys", "switch", "pipeline", "cnp", "config", "scripts", "benches", "tests")
+BUILT_ON = ("bindgen", "crossbeam", "core_affinity", "hdrhistogram", "serde_yaml", "clap", "nix")
+
 # Circles that are known and have to go: their files, by package. One that is gone, grew or shrank must be struck out here.
-KNOWN = {}
+KNOWN = {"npcc-switch": [{"ends.rs", "pair.rs", "show.rs"}]}
 
 PATH = re.compile(r"(?<![\w:$])(?:crate|super|self)(?:\s*::\s*\w+)+")
 NOT_CODE = re.compile(r"""//[^\n]*|'(?:\\.|[^\\'])'|r#*"(?:.|\n)*?"#*|"(?:\\.|[^"\\])*\"""")
@@ -233,7 +243,8 @@ def main():
     root = pathlib.Path(sys.argv[1])
     workspace = tomllib.loads((root / "Cargo.toml").read_text())
     names = {name: given.get("package", name) for name, given in workspace["workspace"]["dependencies"].items() if isinstance(given, dict) and "path" in given}
-    wrong = []
+    wrong = [f"{name} is missing at the top level" for name in TOP if not (root / name).exists()]
+    direct, count = set(), 0
     for member in workspace["workspace"]["members"]:
         manifest = tomllib.loads((root / member / "Cargo.toml").read_text())
         package = manifest["package"]["name"]
@@ -242,22 +253,37 @@ def main():
             continue
         for table in ("dependencies", "build-dependencies"):
             for dependency in manifest.get(table, {}):
+                direct.add(dependency)
                 if package != ONLY.get(dependency, package):
                     wrong.append(f"{package} depends on {dependency}, which only {ONLY[dependency]} may")
                 dependency = names.get(dependency)
                 if dependency and dependency not in MAY[package]:
                     wrong.append(f"{package} depends on {dependency}, which its layer may not")
         library = manifest.get("lib", {}).get("path")
-        source = root / member / (pathlib.Path(library).parent if library else "src")
+        folders = {root / member / (pathlib.Path(library).parent if library else "src")}
+        # A program of the package with a folder of its own.
+        folders |= {(root / member / program["path"]).parent for program in manifest.get("bin", []) if "path" in program}
         known = {frozenset(circle) for circle in KNOWN.get(package, ())}
-        read = Package(source)
-        found, edges = read.circles()
-        files = {frozenset(read.modules[module] for module in circle): circle for circle in found}
+        files, ways = {}, {}
+        for folder in sorted(folders):
+            read = Package(folder)
+            count += len(read.modules)
+            found, edges = read.circles()
+            for circle in found:
+                names_of = frozenset(read.modules[module] for module in circle)
+                files[names_of], ways[names_of] = circle, read.way(circle, edges)
         for circle in sorted(files.keys() - known, key=sorted):
-            wrong.append(f"{package}: files in a circle: {read.way(files[circle], edges)} ({', '.join(sorted(circle))})")
+            wrong.append(f"{package}: files in a circle: {ways[circle]} ({', '.join(sorted(circle))})")
         for circle in sorted(known - files.keys(), key=sorted):
             wrong.append(f"{package}: this circle is gone or another one now, so strike it out in scripts/lib/check_layers.py: {', '.join(sorted(circle))}")
-    print("\n".join(wrong) or f"{len(MAY)} packages in layers, no circle but {sum(map(len, KNOWN.values()))} known")
+    wrong += [f"no package depends on {name}" for name in BUILT_ON if not any(one.startswith(name) for one in direct)]
+    for package, strangers in FREE_OF.items():
+        tree = subprocess.run(["cargo", "tree", "--quiet", "-p", package, "-e", "normal", "--prefix", "none"], cwd=root, capture_output=True, text=True)
+        linked = {line.split()[0] for line in tree.stdout.splitlines() if line}
+        if package not in linked:
+            wrong.append(f"{package}: no tree of its dependencies: {tree.stderr.strip()}")
+        wrong += [f"{package} links {name}, by some way (cargo tree -p {package} -i {name})" for name in sorted(strangers & linked)]
+    print("\n".join(wrong) or f"{len(MAY)} packages in layers, {count} files, no circle but {sum(map(len, KNOWN.values()))} known")
     sys.exit(bool(wrong))
 
 

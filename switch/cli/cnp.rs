@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 
 use super::socket::SocketArg;
 use super::{Failure, change, pair};
-use npcc_appliance::control::order::{CnpOrder, MOST};
 use npcc_appliance::manage::protocol::Request;
+use npcc_engine::control::order::{CnpOrder, MOST};
 
 #[derive(Debug, Args)]
 pub(super) struct CnpArgs {

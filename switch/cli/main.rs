@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use npcc_appliance::log;
+use npcc_engine::log;
 
 /// DPDK switch that tells RoCEv2 senders about congestion itself (NPCC), before the far receiver can.
 #[derive(Debug, Parser)]

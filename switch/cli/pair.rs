@@ -9,10 +9,10 @@ use npcc_config::regular::{self, ReadError};
 
 use super::socket::SocketArg;
 use super::{Failure, pairs_file};
-use npcc_appliance::control::pairs::{ListedPair, PairRequest};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::ends::names::PeerName;
 use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_engine::control::pairs::{ListedPair, PairRequest};
 
 #[derive(Debug, Args)]
 pub(super) struct PairArgs {

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use npcc_appliance::control::pairs::{ControlCommandError, ListedPair};
+use npcc_engine::control::pairs::{ControlCommandError, ListedPair};
 use serde::Deserialize;
 
 /// Pairs given to the switch at once.

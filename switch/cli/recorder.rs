@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use npcc_appliance::recorder::{place, read};
+use npcc_engine::recorder::{place, read};
 
 use super::socket::SocketArg;
 use super::{Failure, say};

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::{Failure, RunArgs, load, reports};
-use npcc_appliance::log;
 use npcc_appliance::report::model::Snapshot;
 use npcc_appliance::report::ports_table;
 use npcc_appliance::run::{Options, Source, run as run_switch};
-use npcc_appliance::saved::store::Store;
+use npcc_engine::log;
+use npcc_engine::store::Store;
 use npcc_lab::instruments::Instruments;
 use npcc_lab::prefixes;
 use npcc_lab::template::Templates;

@@ -13,10 +13,10 @@ use anyhow::Context;
 use clap::Args;
 use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::tables;
-use npcc_appliance::recorder::place;
-use npcc_appliance::recorder::read::Reading;
 use npcc_config::regular;
 use npcc_doctor::Host;
+use npcc_engine::recorder::place;
+use npcc_engine::recorder::read::Reading;
 
 use super::bundle::Bundle;
 use super::socket::SocketArg;

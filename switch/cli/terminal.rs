@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use npcc_appliance::fault;
+use npcc_engine::fault;
 
 use super::Failure;
 

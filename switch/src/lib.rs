@@ -19,20 +19,10 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
-pub mod clock;
-pub mod control;
-pub mod fault;
-pub mod linux_io;
-pub mod log;
 pub mod manage;
-pub mod notify;
-pub mod recorder;
 pub mod report;
 pub mod run;
 pub mod sandbox;
 pub mod saved;
-pub mod sleep;
 pub mod telemetry;
-pub mod threads;
 pub mod wiring;
-pub mod worker;

@@ -43,9 +43,12 @@ fn what_an_iteration_calls_is_called_in_one_place_and_the_world_calls_the_iterat
         ("core.run_call_within(", "src/control/mod.rs"),
         ("self.run_call(now)", "src/control/mod.rs"),
     ] {
-        let places = places("src", call);
+        let places = places("../engine/src", call);
         let [(only, 1)] = &places.into_iter().collect::<Vec<_>>()[..] else {
-            panic!("{call} has not one place: {:?}", self::places("src", call));
+            panic!(
+                "{call} has not one place: {:?}",
+                self::places("../engine/src", call)
+            );
         };
         assert!(only.ends_with(file), "{call} in {only}");
         assert!(
@@ -53,7 +56,11 @@ fn what_an_iteration_calls_is_called_in_one_place_and_the_world_calls_the_iterat
             "a second copy of {call}"
         );
     }
-    for folder in ["src/worker", "src/control", "tests/world"] {
+    for folder in [
+        "../engine/src/worker",
+        "../engine/src/control",
+        "tests/world",
+    ] {
         let count: usize = places(folder, ".iterate(").into_values().sum();
         let expected = if folder == "tests/world" { 2 } else { 1 };
         assert_eq!(count, expected, "calls of the iteration in {folder}");

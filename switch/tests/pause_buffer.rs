@@ -2,9 +2,9 @@
 //! and a refusal was silent.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
-use npcc_appliance::worker::frame::Frame;
-use npcc_appliance::worker::ports::Spare;
 use npcc_dpdk::{Burst, Eal, Mempool, MempoolConfig};
+use npcc_engine::worker::frame::Frame;
+use npcc_engine::worker::ports::Spare;
 
 #[test]
 fn a_pause_frame_has_its_buffer_when_the_pool_is_empty() {

@@ -116,16 +116,15 @@ fn a_storm_from_before_a_restart_goes_on_until_the_peer_is_quiet() {
         world.pause(2, 1 << 3, time);
         world.run_to(world.now + 450 * MS);
         let flow = |world: &World| -> [u64; 3] {
-            let of =
-                |worker: &npcc_appliance::worker::Worker<(), crate::world::devices::Memory>| {
-                    let flow = &worker.path.counters().of(PortId(2)).flow;
-                    let pause = &flow.priorities[3];
-                    [
-                        flow.storm.get(),
-                        pause.storms.get(),
-                        pause.storms_ended.get(),
-                    ]
-                };
+            let of = |worker: &npcc_engine::worker::Worker<(), crate::world::devices::Memory>| {
+                let flow = &worker.path.counters().of(PortId(2)).flow;
+                let pause = &flow.priorities[3];
+                [
+                    flow.storm.get(),
+                    pause.storms.get(),
+                    pause.storms_ended.get(),
+                ]
+            };
             let all = world.workers.iter().map(of);
             all.fold([0; 3], |sum, one| std::array::from_fn(|n| sum[n] + one[n]))
         };

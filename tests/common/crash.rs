@@ -13,13 +13,13 @@ use super::{Lab, Running};
 /// A way to crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
-    /// A panic at a place of `switch/src/fault.rs`.
+    /// A panic at a place of `engine/src/fault.rs`.
     Panic(&'static str),
     /// `abort` in the management thread.
     Abort,
     /// A signal sent by another process.
     Signal(&'static str),
-    /// A thread hangs at a place of `switch/src/fault.rs`, and the process gets SIGABRT, as from systemd's watchdog.
+    /// A thread hangs at a place of `engine/src/fault.rs`, and the process gets SIGABRT, as from systemd's watchdog.
     Stuck(&'static str),
 }
 

@@ -11,8 +11,8 @@ use anyhow::{Context, anyhow};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::manage::query::Query;
-use npcc_appliance::recorder::place;
 use npcc_appliance::report::model::Snapshot;
+use npcc_engine::recorder::place;
 
 /// Time limit for a switch to come up; loading a full table takes long.
 const START: Duration = Duration::from_secs(120);

@@ -10,7 +10,7 @@ use npcc_roce::build::CnpHeader;
 use crate::wiring;
 use crate::wiring::pfc::PfcState;
 use crate::wiring::speeds::{self, Speeds};
-use crate::worker::command::{PortSettings, WorkerCommand};
+use npcc_engine::worker::command::{PortSettings, WorkerCommand};
 
 /// State of a port's link.
 #[derive(Debug, Clone)]

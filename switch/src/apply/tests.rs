@@ -16,7 +16,7 @@ use super::outcome::ApplyError;
 use super::running::{RunningConfig, SwitchState, Target, Targets};
 use crate::wiring::backend::{Backend, BackendChoice};
 use crate::wiring::pfc::PfcState;
-use crate::worker::command::WorkerCommand;
+use npcc_engine::worker::command::WorkerCommand;
 
 const BASE: &str = "version: 1
 ports:

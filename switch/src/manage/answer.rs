@@ -24,8 +24,8 @@ use super::rows::RowLine;
 use super::tables;
 use super::view::View;
 use crate::apply::outcome::ApplyError;
-use crate::fault;
 use crate::report::audit::{self, Author, Cause, ChangedKey};
+use npcc_engine::fault;
 
 /// Longest request, in bytes.
 const LONGEST_REQUEST: u64 = 8 << 20;

@@ -10,11 +10,11 @@ use npcc_pipeline::punt::{Place, PuntPort};
 use npcc_pipeline::units::{Mac, PortId};
 
 use super::management::Management;
-use crate::log::note;
 use crate::report::events::{Event, Kind};
 use crate::wiring;
 use crate::wiring::kernel::Kernel;
-use crate::worker::command::WorkerCommand;
+use npcc_engine::log::note;
+use npcc_engine::worker::command::WorkerCommand;
 
 impl Management {
     /// Applies Linux's notices about the ports, and reports link states to Linux; called every few milliseconds. Calls `turned` between

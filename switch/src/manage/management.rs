@@ -16,11 +16,11 @@ use super::view::View;
 use crate::apply::derived::ObservedLink;
 use crate::apply::outcome::{ApplyError, Outcome};
 use crate::apply::running::RunningConfig;
-use crate::control::commands::ControlCommands;
-use crate::control::order::{self, CnpOrder};
-use crate::control::pairs::{ControlCommandError, ListedPair, PairRequest};
 use crate::wiring::kernel::Kernel;
-use crate::worker::command::{Unresponsive, WorkerCommand, WorkerCommands};
+use npcc_engine::control::commands::ControlCommands;
+use npcc_engine::control::order::{self, CnpOrder};
+use npcc_engine::control::pairs::{ControlCommandError, ListedPair, PairRequest};
+use npcc_engine::worker::command::{Unresponsive, WorkerCommand, WorkerCommands};
 
 /// Running configuration and its routes.
 #[derive(Debug)]

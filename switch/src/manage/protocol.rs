@@ -10,9 +10,9 @@ use super::ends::names::PeerName;
 use super::ends::peers::{Suggested, Suggestion};
 use super::query::Query;
 use crate::apply::outcome::Outcome;
-use crate::control::order::CnpOrder;
-use crate::control::pairs::{ListedPair, PairRequest};
 use crate::report::model::Snapshot;
+use npcc_engine::control::order::CnpOrder;
+use npcc_engine::control::pairs::{ListedPair, PairRequest};
 
 /// Request: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

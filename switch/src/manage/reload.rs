@@ -13,7 +13,7 @@ use super::targets::LiveTargets;
 use crate::apply::derived::ObservedLink;
 use crate::apply::outcome::{ApplyError, Outcome};
 use crate::apply::running::RunningConfig;
-use crate::fault;
+use npcc_engine::fault;
 
 /// Longest time to confirm.
 pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);

@@ -15,7 +15,7 @@ use super::access::{Access, ClientSlot, REPORTERS};
 use super::management::Management;
 use super::thread_limit::ThreadLimit;
 use super::{answer, connect};
-use crate::log::note;
+use npcc_engine::log::note;
 
 /// Most clients of a socket that are served at a time. Each is dropped after a bounded time ([`super::patience`]). Clients of the read-only
 /// socket take no slot from those who change things; of the other socket's slots the last is kept for a change.

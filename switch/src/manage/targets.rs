@@ -7,14 +7,14 @@ use npcc_pipeline::units::Mac;
 
 use super::view::View;
 use crate::apply::running::{SwitchState, Target, Targets};
-use crate::control::commands::ControlCommands;
-use crate::fault;
 use crate::report::qos;
 use crate::saved::facts::Named;
 use crate::wiring::kernel::Kernel;
 use crate::wiring::live_routes::LiveRoutes;
 use crate::wiring::{self, routes};
-use crate::worker::command::WorkerCommands;
+use npcc_engine::control::commands::ControlCommands;
+use npcc_engine::fault;
+use npcc_engine::worker::command::WorkerCommands;
 
 /// Targets of a running switch.
 pub(super) struct LiveTargets<'a> {

@@ -13,7 +13,7 @@ use super::events::Event;
 use super::lossless::{Buffer, FlowControl, Group};
 use super::punt::Punt;
 use super::qos::Qos;
-use crate::worker::stats::WorkerCount;
+use npcc_engine::worker::stats::WorkerCount;
 
 mod npcc;
 

@@ -4,7 +4,7 @@ use npcc_pipeline::counters::PuntCount;
 use npcc_pipeline::punt::{PuntClass, PuntRates};
 use serde::{Deserialize, Serialize};
 
-use crate::linux_io::stats::LinuxCount;
+use npcc_engine::linux_io::stats::LinuxCount;
 
 /// Contents of `show punt --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

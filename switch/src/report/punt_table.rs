@@ -75,7 +75,7 @@ mod tests {
     use npcc_pipeline::punt::{PuntClass, PuntRates};
 
     use super::*;
-    use crate::linux_io::stats::LinuxCount;
+    use npcc_engine::linux_io::stats::LinuxCount;
 
     #[test]
     fn each_class_has_its_row_and_nothing_is_left_out() {

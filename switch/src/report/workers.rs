@@ -2,7 +2,7 @@
 
 use super::model::{Snapshot, Worker};
 use super::table::{count, counts, table, time, word};
-use crate::worker::stages::Stage;
+use npcc_engine::worker::stages::Stage;
 
 /// Renders `show workers`.
 #[must_use]

@@ -13,9 +13,9 @@ use npcc_dpdk::Eal;
 use npcc_heap::mark::Mark;
 
 use super::source::{Options, Source};
-use crate::log::{self, note};
-use crate::recorder::read::Ending;
-use crate::recorder::start::{About, Recorder, keep_previous};
+use npcc_engine::log::{self, note};
+use npcc_engine::recorder::read::Ending;
+use npcc_engine::recorder::start::{About, Recorder, keep_previous};
 
 /// Core dump filter of this process, as bits of core(5): its own anonymous memory and the headers of its files. Shared memory, where
 /// packets lie, and hugepages are left out.

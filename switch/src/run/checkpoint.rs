@@ -4,12 +4,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::fault;
-use crate::log::note;
 use crate::manage::management::Management;
 use crate::saved::EVERY;
 use crate::saved::storms::as_written;
-use crate::threads::Heartbeat;
+use npcc_engine::fault;
+use npcc_engine::log::note;
+use npcc_engine::threads::Heartbeat;
 
 /// Pairs given to the control core at a time: it takes a few dozen a tick.
 const AT_ONCE: usize = 8_192;

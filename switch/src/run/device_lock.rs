@@ -12,7 +12,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use npcc_config::Config;
 use npcc_config::resolved::Device;
 
-use crate::log::note;
+use npcc_engine::log::note;
 
 /// Locks of all ports; they are free again once this is dropped.
 #[derive(Debug)]

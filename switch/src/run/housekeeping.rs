@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use super::checkpoint;
 use super::service::Service;
-use crate::fault;
-use crate::linux_io::LinuxIo;
-use crate::log::{self, note};
 use crate::manage::management::Management;
 use crate::manage::server::{self, Server};
 use crate::manage::thread_limit::ThreadLimit;
-use crate::recorder::start::Recorder;
 use crate::report::model::Snapshot;
-use crate::saved::store::Store;
 use crate::telemetry::http::{Limits, Listener};
 use crate::telemetry::pages;
-use crate::threads::{Heartbeat, Role, Threads, Watchdog};
+use npcc_engine::fault;
+use npcc_engine::linux_io::LinuxIo;
+use npcc_engine::log::{self, note};
+use npcc_engine::recorder::start::Recorder;
+use npcc_engine::store::Store;
+use npcc_engine::threads::{Heartbeat, Role, Threads, Watchdog};
 
 /// Outside endpoints of the switch: client sockets, HTTP, Linux, signals.
 pub(super) struct Ends {

@@ -9,13 +9,13 @@ use npcc_linux::netlink::ahead::Ahead;
 use npcc_pipeline::punt::{Punt, PuntConfig, PuntHost};
 use npcc_pipeline::units::Mac;
 
-use crate::linux_io::{self, FromHost, HostInterface, LinuxIo, ToHost, ToWorker};
 use crate::saved::SavedState;
-use crate::sleep::Wakers;
 use crate::wiring::kernel::Kernel;
 use crate::wiring::{self, ports::OpenPort};
-use crate::worker::frame::Datapath;
-use crate::worker::from_linux::FromLinux;
+use npcc_engine::linux_io::{self, FromHost, HostInterface, LinuxIo, ToHost, ToWorker};
+use npcc_engine::sleep::Wakers;
+use npcc_engine::worker::frame::Datapath;
+use npcc_engine::worker::from_linux::FromLinux;
 
 /// Linux integration under construction, before all workers have their share of it.
 pub(super) struct LinuxSide {

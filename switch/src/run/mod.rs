@@ -32,22 +32,22 @@ use self::housekeeping::Ends;
 use self::signals::Signals;
 pub use self::source::{Options, Source};
 use self::steps::Steps;
-use crate::clock::Clock;
-use crate::fault;
-use crate::log;
 use crate::manage::access::Access;
 use crate::manage::server::{Server, SocketError};
-use crate::notify;
 use crate::report::model::Snapshot;
 use crate::sandbox;
 use crate::saved::SavedState;
 use crate::telemetry::http::Listener;
-use crate::threads::Threads;
 use crate::wiring::kernel_ipv6::Ipv6Off;
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
-use crate::worker::Worker;
-use crate::worker::probe::Probe;
-use crate::worker::telemetry::Telemetry;
+use npcc_engine::clock::Clock;
+use npcc_engine::fault;
+use npcc_engine::log;
+use npcc_engine::notify;
+use npcc_engine::threads::Threads;
+use npcc_engine::worker::Worker;
+use npcc_engine::worker::probe::Probe;
+use npcc_engine::worker::telemetry::Telemetry;
 
 /// Forwards as configured until SIGINT, SIGTERM or the given time; returns the totals. `probe` makes each worker's probe, which the
 /// appliance supplies, the first worker's first.

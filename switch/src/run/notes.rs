@@ -5,10 +5,10 @@ use npcc_config::resolved::Port;
 use npcc_config::sizing::SpeedFrom;
 
 use super::service;
-use crate::log::note;
-use crate::saved::store::Store;
 use crate::wiring::speeds::LinkFrom;
 use crate::wiring::{self, ports::OpenPort};
+use npcc_engine::log::note;
+use npcc_engine::store::Store;
 
 /// Notes the ports whose links are waited for.
 pub(super) fn waiting(config: &Config, down: &[&str]) {

@@ -1,16 +1,16 @@
-//! Notifications to the service manager ([`crate::notify`]): start, readiness, status, keep-alives, stop.
+//! Notifications to the service manager ([`npcc_engine::notify`]): start, readiness, status, keep-alives, stop.
 //!
-//! Law: the keep-alive is sent only while every essential thread makes progress ([`crate::threads`]). The management thread sends it, so
+//! Law: the keep-alive is sent only while every essential thread makes progress ([`npcc_engine::threads`]). The management thread sends it, so
 //! that thread is watched too. An auxiliary thread that is stuck is logged only: a restart would cost frames.
 
 use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 
-use crate::log::note;
 use crate::manage::view::View;
-use crate::notify::{self, tell};
-use crate::threads::{Role, Watchdog};
+use npcc_engine::log::note;
+use npcc_engine::notify::{self, tell};
+use npcc_engine::threads::{Role, Watchdog};
 
 /// Interval between status lines.
 const STATUS: Duration = Duration::from_secs(5);

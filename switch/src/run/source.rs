@@ -8,7 +8,7 @@ use std::time::Duration;
 use npcc_config::Loaded;
 use npcc_config::ipnet::IpNet;
 
-use crate::saved::store::Store;
+use npcc_engine::store::Store;
 
 /// Options of a run.
 #[derive(Debug, Clone, Default)]

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::log::note;
-use crate::saved::store::Store;
+use npcc_engine::log::note;
+use npcc_engine::store::Store;
 
 /// Stopwatch of the start, with one entry per step.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use npcc_config::Config;
 use npcc_pipeline::units::{PortId, Priority};
 
-use crate::clock::Clock;
-use crate::log::note;
 use crate::saved::storms::Storm;
-use crate::worker::frame::Datapath;
+use npcc_engine::clock::Clock;
+use npcc_engine::log::note;
+use npcc_engine::worker::frame::Datapath;
 
 /// Resumes and logs storms whose ports still exist and are this worker's.
 pub(super) fn resume(path: &mut Datapath, storms: &[Storm], (config, clock): (&Config, &Clock)) {

@@ -11,21 +11,21 @@ use rtrb::{Consumer, Producer};
 
 use super::linux::LinuxSide;
 use super::storms;
-use crate::clock::Clock;
-use crate::control::inject::Injection;
 use crate::manage::capture::WorkerCaptures;
 use crate::manage::view::Published;
 use crate::saved::storms::Storm;
 use crate::wiring::assembly::{self, WorkerParts};
 use crate::wiring::workers::{Queues, Sleepers};
 use crate::wiring::{self, pools::Pools, ports::OpenPort};
-use crate::worker::Worker;
-use crate::worker::command::WorkerCommand;
-use crate::worker::frame::Frame;
-use crate::worker::probe::Probe;
-use crate::worker::stats::WorkerStats;
-use crate::worker::telemetry::Telemetry;
-use crate::worker::timings::Timing;
+use npcc_engine::clock::Clock;
+use npcc_engine::control::inject::Injection;
+use npcc_engine::worker::Worker;
+use npcc_engine::worker::command::WorkerCommand;
+use npcc_engine::worker::frame::Frame;
+use npcc_engine::worker::probe::Probe;
+use npcc_engine::worker::stats::WorkerStats;
+use npcc_engine::worker::telemetry::Telemetry;
+use npcc_engine::worker::timings::Timing;
 
 /// Makes all workers, and keeps the peer ends of what they hold.
 pub(super) fn workers<P: Probe>(

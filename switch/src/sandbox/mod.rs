@@ -21,8 +21,8 @@ use npcc_config::resolved::Device;
 use npcc_dpdk::{Capability, keep_capabilities};
 use seccompiler::apply_filter_all_threads;
 
-use crate::fault;
-use crate::log::note;
+use npcc_engine::fault;
+use npcc_engine::log::note;
 
 /// Longest time for which the system may refuse a part of the sandbox: on a loaded machine, threads that get no time drop no capabilities
 /// within the 2 s that one attempt takes.

@@ -11,8 +11,8 @@ use npcc_pipeline::units::Mac;
 use serde::{Deserialize, Serialize};
 
 use super::memory;
-use super::store::Store;
 use super::storms::Storm;
+use npcc_engine::store::Store;
 
 /// Largest number of words of the facts; memory that is not written to costs nothing.
 const LONGEST: usize = 1 << 20;

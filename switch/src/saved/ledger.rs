@@ -15,7 +15,7 @@ use npcc_heap::records::Words as _;
 use npcc_pipeline::counters::Path;
 
 use super::memory::Memory;
-use super::store::Store;
+use npcc_engine::store::Store;
 
 /// Number of places: 32 ports have some 8,000 counters.
 const PLACES: usize = 1 << 16;

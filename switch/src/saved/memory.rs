@@ -12,7 +12,7 @@ use npcc_heap::records::{self, Place, Ring, Words};
 use npcc_heap::shared::SharedWords;
 use npcc_pipeline::counters::Path;
 
-use super::store::Store;
+use npcc_engine::store::Store;
 
 /// Mark at the beginning of the memory: `npcckeep`.
 const MARK: u64 = u64::from_be_bytes(*b"npcckeep");

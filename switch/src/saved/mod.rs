@@ -1,6 +1,6 @@
 //! State that outlives the process: descriptors in the service manager's store, and memory behind some of them.
 //!
-//! The store ([`store`]) holds a second descriptor of each TAP, as the kernel removes a TAP, and the routes through it, with its last
+//! The store ([`npcc_engine::store`]) holds a second descriptor of each TAP, as the kernel removes a TAP, and the routes through it, with its last
 //! descriptor. It also holds sealed memory: counters ([`ledger`]), pairs, facts ([`facts`]: what the file wanted of Linux, whether the
 //! switch is being drained, pause storms, where the kernel's IPv6 is off) and changes. All but counters are rings of records
 //! ([`npcc_heap::records`]). A separate thread writes counters, pairs and storms; the workers and the control core are not involved. See
@@ -10,7 +10,6 @@ pub mod facts;
 pub mod ledger;
 mod memory;
 pub mod pairs;
-pub mod store;
 pub mod storms;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,9 +21,9 @@ use npcc_heap::records::Ring;
 use self::facts::{Facts, FactsKept};
 use self::ledger::Ledger;
 use self::pairs::Pairs;
-use self::store::Store;
-use crate::control::pairs::ListedPair;
-use crate::log::note;
+use npcc_engine::control::pairs::ListedPair;
+use npcc_engine::log::note;
+use npcc_engine::store::Store;
 
 /// Interval at which counters, pairs and pause storms are written down.
 pub const EVERY: Duration = Duration::from_millis(250);

@@ -13,8 +13,8 @@ use npcc_heap::records::Ring;
 use npcc_roce::pair::Evidence;
 
 use super::memory;
-use super::store::Store;
-use crate::control::pairs::ListedPair;
+use npcc_engine::control::pairs::ListedPair;
+use npcc_engine::store::Store;
 
 /// Largest number of pairs that are left: 21 MB of memory, once they are written.
 const MOST: usize = 1 << 18;

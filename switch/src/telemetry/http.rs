@@ -17,8 +17,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::fault;
-use crate::threads::Heartbeat;
+use npcc_engine::fault;
+use npcc_engine::threads::Heartbeat;
 
 /// Time the listener waits before it checks whether the switch stops.
 const SLICE: Duration = Duration::from_millis(50);

@@ -20,24 +20,24 @@ use npcc_pipeline::units::{Nanos, PortId};
 use rtrb::{Consumer, Producer};
 
 use super::{eal, npcc, path};
-use crate::control::commands::{self, ControlCommands};
-use crate::control::crossing_timing::AnsweredCrossings;
-use crate::control::inject::{self, Injection, Injector};
-use crate::control::sources::SourceRoutes;
-use crate::control::{Alarms, ControlLoop, ControlStats};
-use crate::sleep::{ControlSleeper, WorkerSleeper};
-use crate::worker::Worker;
-use crate::worker::command::{self, WorkerCommand};
-use crate::worker::dpdk::Dpdk;
-use crate::worker::frame::Datapath;
-use crate::worker::from_linux::FromLinux;
-use crate::worker::io::Io;
-use crate::worker::ports::{PortQueues, RemoteQueue};
-use crate::worker::probe::Probe;
-use crate::worker::receiving::Receiving;
-use crate::worker::stats::WorkerStats;
-use crate::worker::telemetry::Telemetry;
-use crate::worker::timings::{self, Timing};
+use npcc_engine::control::commands::{self, ControlCommands};
+use npcc_engine::control::crossing_timing::AnsweredCrossings;
+use npcc_engine::control::inject::{self, Injection, Injector};
+use npcc_engine::control::sources::SourceRoutes;
+use npcc_engine::control::{Alarms, ControlLoop, ControlStats};
+use npcc_engine::sleep::{ControlSleeper, WorkerSleeper};
+use npcc_engine::worker::Worker;
+use npcc_engine::worker::command::{self, WorkerCommand};
+use npcc_engine::worker::dpdk::Dpdk;
+use npcc_engine::worker::frame::Datapath;
+use npcc_engine::worker::from_linux::FromLinux;
+use npcc_engine::worker::io::Io;
+use npcc_engine::worker::ports::{PortQueues, RemoteQueue};
+use npcc_engine::worker::probe::Probe;
+use npcc_engine::worker::receiving::Receiving;
+use npcc_engine::worker::stats::WorkerStats;
+use npcc_engine::worker::telemetry::Telemetry;
+use npcc_engine::worker::timings::{self, Timing};
 
 /// Inputs that all workers share.
 #[derive(Debug)]

@@ -16,10 +16,10 @@ use npcc_pipeline::punt::Place;
 use npcc_pipeline::units::{Mac, PortId};
 
 use super::ports::OpenPort;
-use crate::linux_io::{HostInterface, HostPort};
-use crate::log::note;
 use crate::saved::SavedState;
 use crate::saved::facts::Named;
+use npcc_engine::linux_io::{HostInterface, HostPort};
+use npcc_engine::log::note;
 
 /// Prefix of the names of TAPs in the descriptor store.
 const TAP: &str = "tap.";

@@ -12,7 +12,7 @@ use npcc_pipeline::route::writer::RouteWriter;
 use npcc_pipeline::units::PortId;
 
 use super::kernel_fib::KernelFib;
-use crate::log::lines::Lines;
+use npcc_engine::log::lines::Lines;
 
 /// Interval at which flows are taken for look-ups, their number, and how many places of the table are read for them.
 const FLOWS_EVERY: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use npcc_pipeline::route::nexthop::{Adjacency, NextHopGroupId};
 use npcc_pipeline::route::prefix::Prefix;
 use npcc_pipeline::route::writer::{RouteError, RouteWriter};
 
-use crate::fault;
+use npcc_engine::fault;
 
 /// Interval between checks of the workers' progress: many turns of theirs.
 const LOOK: Duration = Duration::from_micros(50);

@@ -16,8 +16,8 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use npcc_config::Config;
 
-use crate::log::note;
 use crate::saved::SavedState;
+use npcc_engine::log::note;
 
 /// Guard: as long as it lives, the kernel has IPv6 off on the interfaces under ports.
 #[derive(Debug)]

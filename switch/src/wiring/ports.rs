@@ -17,7 +17,7 @@ use super::pools::Pools;
 use super::port_start::{Started, StartedPort, request, start_one};
 use super::self_test;
 use super::speeds::{self, Speeds};
-use crate::worker::transmit::{PerPriorityQueues, Transmit, TransmitQueue};
+use npcc_engine::worker::transmit::{PerPriorityQueues, Transmit, TransmitQueue};
 
 /// Reason why a port could not be brought up.
 #[derive(Debug, thiserror::Error)]

@@ -12,9 +12,9 @@ use npcc_pipeline::handoff::{HANDOFF_RING, WorkerPlan};
 use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::ports::OpenPort;
-use crate::sleep::{ControlSleeper, Wakers, WorkerSleeper};
-use crate::worker::ports::{PortQueues, RemoteQueue, RxPoller};
-use crate::worker::stats::WorkerStats;
+use npcc_engine::sleep::{ControlSleeper, Wakers, WorkerSleeper};
+use npcc_engine::worker::ports::{PortQueues, RemoteQueue, RxPoller};
+use npcc_engine::worker::stats::WorkerStats;
 
 /// Queues of one worker.
 #[derive(Debug, Default)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use npcc_appliance::apply::outcome::ApplyError;
 use npcc_appliance::apply::running::{SwitchState, Target, Targets};
-use npcc_appliance::control::commands::Answer;
-use npcc_appliance::control::pairs::ControlCommandError;
 use npcc_appliance::wiring::routes;
 use npcc_cnp::control::command::ControlCommand;
+use npcc_engine::control::commands::Answer;
+use npcc_engine::control::pairs::ControlCommandError;
 use npcc_pipeline::units::PortId;
 
 use super::build::loaded;

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use arrayvec::ArrayVec;
-use npcc_appliance::clock::Now;
-use npcc_appliance::worker::io::{Buffer, Io, Pool, Receive};
+use npcc_engine::clock::Now;
+use npcc_engine::worker::io::{Buffer, Io, Pool, Receive};
 use npcc_pipeline::frame::{FrameBuf, FrameVec, wire_len};
 use npcc_pipeline::tx_ring::Device;
 use npcc_pipeline::units::Nanos;

@@ -49,7 +49,7 @@ impl World {
 
     /// Wire bytes that wait in a queue.
     pub fn depth(&self, port: u8, priority: u8) -> u64 {
-        let depth = |worker: &npcc_appliance::worker::Worker<(), super::devices::Memory>| {
+        let depth = |worker: &npcc_engine::worker::Worker<(), super::devices::Memory>| {
             worker.path.depth(PortId(port), Priority::new(priority))
         };
         self.workers.iter().map(depth).sum()

@@ -63,11 +63,11 @@ use std::sync::Arc;
 
 use npcc_appliance::apply::derived::ObservedLink;
 use npcc_appliance::apply::running::RunningConfig;
-use npcc_appliance::control::commands::ControlCommands;
-use npcc_appliance::control::{ControlLoop, Turn};
 use npcc_appliance::wiring::live_routes::LiveRoutes;
-use npcc_appliance::worker::Worker;
-use npcc_appliance::worker::command::WorkerCommands;
+use npcc_engine::control::commands::ControlCommands;
+use npcc_engine::control::{ControlLoop, Turn};
+use npcc_engine::worker::Worker;
+use npcc_engine::worker::command::WorkerCommands;
 use npcc_pipeline::egress::rng::Xorshift;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::{Mac, Nanos};

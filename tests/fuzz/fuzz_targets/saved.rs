@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use libfuzzer_sys::fuzz_target;
-use npcc_appliance::control::pairs::ListedPair;
+use npcc_engine::control::pairs::ListedPair;
 use npcc_appliance::report::journal::Journal;
-use npcc_appliance::saved::SavedState;
-use npcc_appliance::saved::facts::Facts;
-use npcc_appliance::saved::store::Store;
+use npcc_engine::saved::SavedState;
+use npcc_engine::saved::facts::Facts;
+use npcc_engine::saved::store::Store;
 use npcc_heap::records::{self, Place};
 use npcc_heap::shared::SharedWords;
 use npcc_pipeline::counters::Path;

@@ -108,7 +108,7 @@ impl ForeignEnds {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.ends.len() == 0
+        self.ends.is_empty()
     }
 
     /// Number of ends that a peer holds.

@@ -17,7 +17,7 @@ use super::rings::{Captures, RECORD};
 use crate::manage::management::Management;
 use crate::manage::patience::{Limits, Patience};
 use crate::manage::protocol::Reply;
-use crate::worker::command::{WorkerCommand, WorkerCommands};
+use npcc_engine::worker::command::{WorkerCommand, WorkerCommands};
 
 /// Longest time for which a client may read nothing before it is dropped.
 const PATIENCE: Duration = Duration::from_secs(10);

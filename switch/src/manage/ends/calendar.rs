@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use npcc_pipeline::num::{real, whole};
 use npcc_pipeline::units::Nanos;
 
-use crate::clock::Clock;
+use npcc_engine::clock::Clock;
 
 /// Conversion between the switch's clock and the time since 1970.
 #[derive(Debug, Clone, Copy, Default)]

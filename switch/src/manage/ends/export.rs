@@ -12,9 +12,9 @@ use npcc_roce::pair::export::{EndFeed, EndReader, Row};
 
 use super::calendar::Calendar;
 use super::row::EndRow;
-use crate::clock::Clock;
 use crate::manage::capture::is_gone;
 use crate::manage::patience::{Limits, Patience};
+use npcc_engine::clock::Clock;
 
 /// Longest time for which a client may read nothing, or the control core be silent within a snapshot.
 const PATIENCE: Duration = Duration::from_secs(10);

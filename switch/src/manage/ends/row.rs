@@ -9,7 +9,7 @@ use npcc_roce::pair::port_hash::port_of;
 use serde::{Deserialize, Serialize};
 
 use super::calendar::Calendar;
-use crate::control::pairs::{self, is_one_host};
+use npcc_engine::control::pairs::{self, is_one_host};
 
 /// Row: a line of JSON. Times are microseconds since 1970; unknown keys are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,12 +13,12 @@ use npcc_pipeline::punt::PuntRates;
 use npcc_pipeline::units::{Mac, Nanos};
 
 use crate::apply::effective::EffectiveConfig;
-use crate::linux_io::LinuxStats;
-use crate::linux_io::claims::Claims;
 use crate::manage::carrier::Carrier;
 use crate::manage::pending::Pending;
 use crate::wiring;
-use crate::worker::stats::WorkerStats;
+use npcc_engine::linux_io::LinuxStats;
+use npcc_engine::linux_io::claims::Claims;
+use npcc_engine::worker::stats::WorkerStats;
 
 /// Constant facts about a port.
 #[derive(Debug)]

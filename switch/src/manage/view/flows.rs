@@ -16,12 +16,12 @@ use npcc_pipeline::units::{Nanos, PortId};
 use npcc_roce::pair::Evidence;
 
 use super::View;
-use crate::clock::Clock;
 use crate::manage::flow_rows::{self, Filter};
 use crate::manage::query::{End, Query};
 use crate::manage::rows::{Unanswered, page};
 use crate::report::journal;
 use crate::report::model::{Flow, Host, LogDecision, LogLine};
+use npcc_engine::clock::Clock;
 
 /// Most hosts for which flows are counted.
 const HOSTS: usize = 65_536;

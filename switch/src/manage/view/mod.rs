@@ -32,8 +32,6 @@ use super::link_state::Links;
 use super::pending::Pending;
 use super::ready::Readiness;
 use crate::apply::effective::EffectiveConfig;
-use crate::clock::Clock;
-use crate::control::ControlStats;
 use crate::report::events::{Event, Kind, Watch};
 use crate::report::journal::Journal;
 use crate::report::lossless::Buffer;
@@ -42,7 +40,9 @@ use crate::report::punt::Punt;
 use crate::report::qos::Qos;
 use crate::saved::SavedState;
 use crate::wiring::live_routes::{SharedTable, Table};
-use crate::worker::timings::{TimingKind, Timings};
+use npcc_engine::clock::Clock;
+use npcc_engine::control::ControlStats;
+use npcc_engine::worker::timings::{TimingKind, Timings};
 
 /// Port's counters at one moment, over all workers, and its device's drops.
 #[derive(Debug, Clone, Default)]

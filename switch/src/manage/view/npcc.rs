@@ -10,7 +10,7 @@ use npcc_pipeline::units::PortId;
 
 use super::View;
 use crate::report::model::{Health, Npcc, NpccQueue, Percentiles, Setting};
-use crate::worker::timings::TimingKind;
+use npcc_engine::worker::timings::TimingKind;
 
 impl View {
     /// Returns NPCC's part, with the counts of the previous processes.

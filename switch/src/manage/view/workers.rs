@@ -7,7 +7,7 @@ use npcc_pipeline::num::real;
 
 use super::{PortFacts, View};
 use crate::report::model::Worker;
-use crate::worker::stages::{Stage, StageCount};
+use npcc_engine::worker::stages::{Stage, StageCount};
 
 impl View {
     /// Returns a worker's row.

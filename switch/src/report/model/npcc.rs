@@ -10,7 +10,7 @@ use npcc_pipeline::counters::{ByName, Cell, Counter, Path};
 use serde::{Deserialize, Serialize};
 
 use super::counted;
-use crate::control::ControlCount;
+use npcc_engine::control::ControlCount;
 
 /// CNPs not sent, by reason.
 pub type NotSent = ByName<Suppressed, Counter, { Suppressed::COUNT }>;

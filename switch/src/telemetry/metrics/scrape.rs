@@ -7,7 +7,7 @@ use crate::manage::view::View;
 use crate::report::ends::PeerRow;
 use crate::report::model::{Flow, Snapshot};
 use crate::report::routes::Linux;
-use crate::worker::timings::TimingKind;
+use npcc_engine::worker::timings::TimingKind;
 
 /// Number of flows in a scrape: the heaviest ones.
 pub const HEAVIEST: usize = 20;

@@ -24,7 +24,7 @@ use super::read::{Ending, Reading};
 use super::said::Messages;
 use crate::clock::Clock;
 use crate::log::note;
-use crate::saved::store::Store;
+use crate::store::Store;
 
 /// Name of the memory in the service manager's descriptor store.
 const STORED: &str = "recorder";

@@ -1,7 +1,7 @@
 use super::*;
 use crate::recorder::place;
 use crate::recorder::start::{About, Recorder, keep_previous};
-use crate::saved::store::Store;
+use crate::store::Store;
 use npcc_heap::records::Ring;
 use npcc_pipeline::capture::Kind;
 use npcc_pipeline::units::{Nanos, PortId, WorkerId};

@@ -53,7 +53,7 @@ impl ListedPair {
 }
 
 /// Returns a queue pair that may be an endpoint of a connection.
-pub(crate) const fn qpn(number: u32) -> Result<Qpn, ControlCommandError> {
+pub const fn qpn(number: u32) -> Result<Qpn, ControlCommandError> {
     match number {
         2..=0x00ff_ffff => Ok(Qpn::new(number)),
         _ => Err(ControlCommandError::QueuePair(number)),
@@ -61,14 +61,14 @@ pub(crate) const fn qpn(number: u32) -> Result<Qpn, ControlCommandError> {
 }
 
 /// Returns true if an address may be an endpoint of a connection.
-pub(crate) const fn is_one_host(address: IpAddr) -> bool {
+pub const fn is_one_host(address: IpAddr) -> bool {
     let address = address.to_canonical();
     let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     !address.is_multicast() && !address.is_unspecified() && !broadcast
 }
 
 /// Returns the key of packets between two addresses, each of one host, to a queue pair.
-pub(crate) fn key_of_hosts(
+pub fn key_of_hosts(
     src: IpAddr,
     dst: IpAddr,
     dest_qp: u32,

@@ -24,7 +24,7 @@ const JOIN_LIMIT: Duration = Duration::from_secs(5);
 
 /// Importance of a thread for the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
     /// Without it frames go astray, or no sender is signalled in time: a restart is the lesser evil.
     Essential,
     /// Without it the switch forwards as before.
@@ -58,13 +58,16 @@ impl Heartbeat {
     }
 }
 
+#[derive(derive_more::Debug)]
 enum Handle {
+    #[debug("Lcore")]
     Lcore(LcoreHandle<()>),
     System(JoinHandle<()>),
 }
 
 /// Registry of the switch's threads. Dropping it stops and joins all.
-pub(crate) struct Threads {
+#[derive(Debug)]
+pub struct Threads {
     stop: Arc<AtomicBool>,
     /// Core on which the threads other than workers run.
     core: Option<CoreId>,
@@ -75,7 +78,7 @@ pub(crate) struct Threads {
 
 impl Threads {
     /// Creates an empty registry, whose threads other than workers run on `core`.
-    pub(crate) fn new(core: Option<CoreId>) -> Threads {
+    pub fn new(core: Option<CoreId>) -> Threads {
         Threads {
             stop: Arc::default(),
             core,
@@ -85,12 +88,12 @@ impl Threads {
     }
 
     /// Returns the request to stop, shared by all threads.
-    pub(crate) const fn stop(&self) -> &Arc<AtomicBool> {
+    pub const fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 
     /// Registers a worker that was launched.
-    pub(crate) fn add_worker(&mut self, worker: LcoreHandle<()>) {
+    pub fn add_worker(&mut self, worker: LcoreHandle<()>) {
         let name = "a worker".to_owned();
         self.started.push((name, Handle::Lcore(worker)));
     }
@@ -99,7 +102,7 @@ impl Threads {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(crate) fn spawn(
+    pub fn spawn(
         &mut self,
         short: &str,
         name: &str,
@@ -120,7 +123,7 @@ impl Threads {
     }
 
     /// Returns a heartbeat for a thread of this name, which is watched from now on.
-    pub(crate) fn heartbeat(&mut self, name: &str, role: Role) -> Heartbeat {
+    pub fn heartbeat(&mut self, name: &str, role: Role) -> Heartbeat {
         let progress = Arc::new(Counter::default());
         let seen = Arc::clone(&progress);
         self.watch(name, role, move || seen.get());
@@ -129,12 +132,7 @@ impl Threads {
     }
 
     /// Watches a thread that has its own counter: `progress` grows while the thread moves.
-    pub(crate) fn watch(
-        &mut self,
-        name: &str,
-        role: Role,
-        progress: impl Fn() -> u64 + Send + 'static,
-    ) {
+    pub fn watch(&mut self, name: &str, role: Role, progress: impl Fn() -> u64 + Send + 'static) {
         self.watched.push(Watched {
             name: name.to_owned(),
             role,
@@ -147,7 +145,7 @@ impl Threads {
     }
 
     /// Returns the watchdog of all watched threads, each with a slot in the recorder.
-    pub(crate) fn watchdog(&mut self, recorder: Option<(Arc<Recorder>, Clock)>) -> Watchdog {
+    pub fn watchdog(&mut self, recorder: Option<(Arc<Recorder>, Clock)>) -> Watchdog {
         let mut watched = std::mem::take(&mut self.watched);
         for one in &mut watched {
             one.beat = recorder.as_ref().and_then(|(to, _)| to.beat(&one.name));
@@ -160,7 +158,7 @@ impl Threads {
     }
 
     /// Returns true if a thread has ended before it was stopped.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.started.iter().any(|(_, handle)| match handle {
             Handle::Lcore(worker) => worker.is_finished(),
             Handle::System(thread) => thread.is_finished(),
@@ -171,7 +169,7 @@ impl Threads {
     ///
     /// # Errors
     /// The name of the thread that panicked.
-    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+    pub fn end(mut self) -> anyhow::Result<()> {
         self.join()
     }
 
@@ -213,10 +211,15 @@ impl Drop for Threads {
 }
 
 /// Thread that the watchdog watches.
-pub(crate) struct Watched {
-    pub(crate) name: String,
-    pub(crate) role: Role,
-    pub(crate) is_stuck: bool,
+#[derive(derive_more::Debug)]
+pub struct Watched {
+    /// Name of the thread, as the operating system shows it.
+    pub name: String,
+    /// Work of the thread.
+    pub role: Role,
+    /// True while the thread makes no progress.
+    pub is_stuck: bool,
+    #[debug(skip)]
     progress: Box<dyn Fn() -> u64 + Send>,
     seen: u64,
     moved: Instant,
@@ -227,7 +230,8 @@ pub(crate) struct Watched {
 const GAP: Duration = Duration::from_secs(1);
 
 /// Watchdog: progress of all watched threads, the management thread among them.
-pub(crate) struct Watchdog {
+#[derive(Debug)]
+pub struct Watchdog {
     watched: Vec<Watched>,
     /// Time of the last reading.
     read: Option<Instant>,
@@ -236,7 +240,7 @@ pub(crate) struct Watchdog {
 
 impl Watchdog {
     /// Reads all counters, and records when each thread last moved and the offset of the switch's clock to the time of day.
-    pub(crate) fn read(&mut self, now: Instant) {
+    pub fn read(&mut self, now: Instant) {
         self.leave_out(now);
         let wall = wall();
         for one in &mut self.watched {
@@ -266,18 +270,14 @@ impl Watchdog {
     }
 
     /// Restarts the stall time of every thread at `now`.
-    pub(crate) fn begin(&mut self, now: Instant) {
+    pub fn begin(&mut self, now: Instant) {
         for one in &mut self.watched {
             one.moved = now;
         }
     }
 
     /// Yields threads that have stood still for `limit`, and those that move again, as of the last reading: each once.
-    pub(crate) fn changes(
-        &mut self,
-        limit: Duration,
-        now: Instant,
-    ) -> impl Iterator<Item = &Watched> {
+    pub fn changes(&mut self, limit: Duration, now: Instant) -> impl Iterator<Item = &Watched> {
         let changed = move |one: &&mut Watched| {
             let is_stuck = now.duration_since(one.moved) >= limit;
             is_stuck != one.is_stuck
@@ -290,7 +290,7 @@ impl Watchdog {
     }
 
     /// Returns true if no essential thread stands still.
-    pub(crate) fn is_well(&self) -> bool {
+    pub fn is_well(&self) -> bool {
         let mut all = self.watched.iter();
         all.all(|one| !one.is_stuck || one.role != Role::Essential)
     }
