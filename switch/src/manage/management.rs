@@ -144,16 +144,14 @@ impl Management {
         });
     }
 
-    /// Has the control core take a list of pairs, all or none.
+    /// Suggests pairs to the control core, which packets must confirm. Those before one that is refused are kept.
     ///
     /// # Errors
     /// Says what is wrong with one of them, or that the control core does not listen.
-    pub fn npcc_pairs(&self, pairs: &[ListedPair], suggested: bool) -> Result<(), String> {
-        let commands = pairs.iter().map(|pair| pair.command(suggested));
-        let commands: Result<Arc<[ControlCommand]>, ControlCommandError> = commands.collect();
-        let commands = commands.map_err(|error| error.to_string())?;
-        let given = self.npcc.send_pairs_and_wait(&commands);
-        given.map_err(|error| format!("{error}: none of the list holds"))
+    pub fn suggest_pairs(&self, pairs: &[ListedPair]) -> Result<(), ControlCommandError> {
+        let commands = pairs.iter().map(|pair| pair.command(true));
+        let commands: Arc<[ControlCommand]> = commands.collect::<Result<_, _>>()?;
+        self.npcc.send_pairs_and_wait(&commands)
     }
 
     /// Has the control core add or forget a pair.
