@@ -37,7 +37,6 @@ mod patch;
 mod printable;
 pub mod regular;
 pub mod resolved;
-mod retired;
 pub mod sizing;
 mod subnets;
 mod suggest;

@@ -11,7 +11,6 @@ use crate::model::File;
 use crate::patch::Overrides;
 use crate::regular::{self, ReadError};
 use crate::resolved::Config;
-use crate::retired;
 use crate::tree::{self, Node, Span};
 
 /// Configuration that can be run, with warnings for the operator.
@@ -197,7 +196,6 @@ fn read(
     );
     let mut root = root(text, empty, errors)?;
     overrides.patch(&mut root, errors);
-    retired::replace(&mut root, warnings);
     let file: File = de::read(&mut root, errors)?;
     check::run(&file, &root, errors, warnings);
     errors

@@ -40,7 +40,6 @@ pub enum Sender {
     /// Swift: follows a delay target (SIGCOMM'20), for comparison: a card that uses round-trip times and ignores CNPs.
     Swift,
     /// No rate control: always at line rate, ignores CNPs.
-    #[serde(alias = "deaf")]
     Uncontrolled,
 }
 
