@@ -7,7 +7,6 @@ use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::control::settings::Settings;
-pub use crate::control::settings::Unpaired;
 use crate::key::{FlowKey, Qpn};
 use crate::pair::{Evidence, Pairing};
 use crate::policy::{Amount, Decision};

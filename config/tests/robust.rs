@@ -318,10 +318,6 @@ fn keys_without_effect_are_warnings() {
     assert_eq!(warned("gate: off, ecn: off", ""), 1);
     assert_eq!(warned("min_cnp_interval: 90us, ecn: mark", ""), 1);
     assert_eq!(
-        warned("min_cnp_interval: 90us, ecn: mark, unpaired: all-qps", ""),
-        0
-    );
-    assert_eq!(
         warned("min_cnp_interval: 90us", "enable: false"),
         1,
         "no port has NPCC"

@@ -124,7 +124,7 @@ impl ControlCore {
         let now = cause.now;
         let known = self.tracker.flows.get(flow).ok_or(Suppressed::Cold)?;
         let rate = known.dcqcn.predicted();
-        self.signal_sender(flow, false, cause, 1, out)?;
+        self.signal_sender(flow, false, cause, out)?;
         let cut = self.cut(flow, rate, now);
         let feedback = self.record_cnp_sent(flow, rate, now);
         // A cut of a moved host's flow takes nothing off the watched queue.

@@ -55,22 +55,6 @@ impl WatchedQueueConfig {
     }
 }
 
-// `AllQps` signals every queue pair that packets from the receiver name at the sender, innocent ones too.
-/// Treatment of flows without enough evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(
-    feature = "config",
-    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
-)]
-#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
-pub enum Unpaired {
-    /// They keep ordinary ECN marking.
-    #[default]
-    Mark,
-    /// Every queue pair of the sender is signalled.
-    AllQps,
-}
-
 /// Treatment of flows whose receiver is so near that nothing is won by signalling their sender from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
@@ -117,10 +101,8 @@ npcc_pipeline::defaults! {
         pub cap: u16 = 50,
         /// Cap on CNPs per second of the whole switch (default 1,000,000).
         pub cap_per_second: u64 = 1_000_000,
-        /// Evidence a sender must be known by to be signalled (default [`Evidence::Port`]).
+        /// Evidence a sender must be known by to be signalled (default [`Evidence::Port`]); flows below it keep ordinary ECN marking.
         pub evidence: Evidence = Evidence::Port,
-        /// Treatment of flows below that evidence.
-        pub unpaired: Unpaired = Unpaired::Mark,
         /// Interaction of ECN marks with CNPs.
         pub ecn: EcnMode = EcnMode::Divert,
         /// Wire bytes that a flow with all of the drain rate must put into a queue between two CNPs to its sender; a slower flow puts its share of
@@ -133,8 +115,7 @@ npcc_pipeline::defaults! {
         pub gate: Gate = Gate::Auto,
         /// Time from a CNP to its effect in the queue, until learned (default 20 us).
         pub feedback: Nanos = Nanos::from_micros(20),
-        /// Shortest time between two CNPs to one flow in rounds of few and, while the backlog of a pause waits, for marks; and between two CNPs to a
-        /// queue pair that is one of several candidates (default 60 us).
+        /// Shortest time between two CNPs to one flow in rounds of few and, while the backlog of a pause waits, for marks (default 60 us).
         pub min_cnp_interval: Nanos = Nanos::from_micros(60),
         /// Ports whose packets are believed, as a port set (default all).
         pub trusted_ports: u32 = u32::MAX,

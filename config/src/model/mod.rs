@@ -27,7 +27,7 @@ pub use dpdk::{Dpdk, Hugepages};
 pub use linux::{FrameRate, Linux, Punt};
 pub use neighbors::Neighbor;
 pub use npcc::{
-    Action, Cnp, EcnMode, Evidence, Gate, Hosts, Npcc, PolicyName, SourceCheck, Unpaired,
+    Action, Cnp, EcnMode, Evidence, Gate, Hosts, Npcc, PolicyName, SourceCheck,
     UpstreamCe,
 };
 pub use pfc::{Pfc, PfcBackend, Watchdog, WatchdogAction};

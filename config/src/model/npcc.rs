@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 pub use npcc_cnp::action::Action;
-pub use npcc_cnp::admission::Unpaired;
 pub use npcc_cnp::control::settings::Gate;
 pub use npcc_cnp::pair::Evidence;
 use npcc_cnp::policy::PolicyInputs;
@@ -26,10 +25,8 @@ npcc_pipeline::defaults! {
         pub action: Action = Action::Send,
         /// Number of entries of the flow table.
         pub flows: Count = Count(65_536),
-        /// Weakest evidence for the sender's queue pair on which a CNP is sent.
+        /// Weakest evidence for the sender's queue pair on which a CNP is sent; flows below it keep ordinary ECN marking.
         pub evidence: Evidence = Evidence::Port,
-        /// Treatment of flows whose evidence is weaker than `evidence`.
-        pub unpaired: Unpaired = Unpaired::Mark,
         /// Delivery of the ECN marks of watched queues: CE on the frame, a CNP to the sender, or neither.
         pub ecn: EcnMode = EcnMode::Divert,
         /// Treatment of flows whose receiver is near, i.e. whose round trip on the far side is below four of those on the near side: `auto` leaves

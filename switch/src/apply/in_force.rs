@@ -226,7 +226,6 @@ pub(super) fn take_live_keys(started: &File, new: &File) -> File {
         action: npcc.action,
         flows: _,
         evidence: npcc.evidence,
-        unpaired: npcc.unpaired,
         ecn: npcc.ecn,
         gate: npcc.gate,
         shallow: npcc.shallow,

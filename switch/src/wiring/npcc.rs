@@ -68,7 +68,6 @@ pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
         cap: thousandths(npcc.cnp.cap),
         cap_per_second: u64::from(npcc.cnp.per_second.get()),
         evidence: npcc.evidence,
-        unpaired: npcc.unpaired,
         ecn: npcc.ecn,
         earned: npcc.cnp.earned.0,
         cnp_interval: npcc.cnp.interval,
