@@ -278,11 +278,10 @@ fn control(
         let rate: BitRate = plan.rate;
         let bytes =
             |threshold: npcc_config::units::Threshold| threshold.bytes_floored(rate, scenario.mtu);
-        let zone = |depth| case.scheme.zone(bytes(depth), scenario.mtu.into());
         let policy = case.scheme.policy_kind(scenario.pool.map(|pool| pool.0))?;
         let detector = DetectorConfig {
-            shallow: zone(thresholds.shallow),
-            deep: zone(thresholds.deep),
+            shallow: bytes(thresholds.shallow),
+            deep: bytes(thresholds.deep),
             hard: bytes(thresholds.hard),
             filter: 3,
             tick: Nanos::from_micros(20),
