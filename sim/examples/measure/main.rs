@@ -171,7 +171,7 @@ fn judge(request: &Request, half: Half) -> Result<bool, String> {
     print!("{}", covering::table(&judged));
     eprintln!("{} s", began.elapsed().as_secs());
     let default = acceptance::policies().first().map(ToString::to_string);
-    let is_worse = |one: &covering::Judged| {
+    let is_worse = |one: &covering::ComparedCell| {
         let hardest = one.hardest().map(|finding| finding.verdict);
         one.counts && Some(&one.scheme) == default.as_ref() && hardest == Some(Verdict::Worse)
     };
