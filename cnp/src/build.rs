@@ -9,6 +9,7 @@ use npcc_pipeline::parse::L3;
 use npcc_pipeline::units::{Mac, Priority};
 use npcc_pipeline::wire::{bth, checksum, ethernet, ipv4, ipv6, udp};
 
+use crate::defaults;
 use crate::key::{FlowKey, Qpn};
 use npcc_pipeline::icrc::icrc;
 
@@ -66,7 +67,7 @@ impl CnpHeader {
 
 impl Default for CnpHeader {
     fn default() -> CnpHeader {
-        CnpHeader::with_dscp(48)
+        CnpHeader::with_dscp(defaults::CNP_DSCP)
     }
 }
 

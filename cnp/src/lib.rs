@@ -20,6 +20,7 @@ pub mod cm;
 pub mod control;
 mod dcqcn;
 mod deadline;
+pub mod defaults;
 pub mod detector;
 mod fixed_map;
 pub mod flow_cache;

@@ -30,7 +30,7 @@ const FILES: [(&str, &str); 4] = [
         "Configuration of the packaged service; see npcc-switch.yaml(5).",
     ),
     (
-        "/run/npcc-switch.sock",
+        npcc_config::model::DEFAULT_SOCKET,
         "Management socket. Another one is named by --socket, or by the variable NPCC_SOCKET.",
     ),
     (

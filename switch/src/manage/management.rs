@@ -13,9 +13,9 @@ use npcc_pipeline::units::PortId;
 use super::capture::Captures;
 use super::targets::{LiveTargets, Routes};
 use super::view::View;
-use crate::apply::derived::ObservedLink;
+use crate::apply::desired::ObservedLink;
 use crate::apply::outcome::{ApplyError, Outcome};
-use crate::apply::running::RunningConfig;
+use crate::apply::running::RunningState;
 use crate::control::commands::ControlCommands;
 use crate::control::order::{self, CnpOrder};
 use crate::control::pairs::{ControlCommandError, ListedPair, PairRequest};
@@ -26,7 +26,7 @@ use crate::worker::command::{Unresponsive, WorkerCommand, WorkerCommands};
 #[derive(Debug)]
 pub struct Live {
     /// The configuration.
-    pub running: RunningConfig,
+    pub running: RunningState,
     /// Routes of that configuration.
     pub routes: Routes,
 }
@@ -91,7 +91,7 @@ impl Management {
     pub(super) fn with_running<T>(
         &self,
         change: impl FnOnce(
-            &mut RunningConfig,
+            &mut RunningState,
             &[ObservedLink],
             &mut LiveTargets<'_>,
         ) -> Result<T, ApplyError>,
@@ -102,7 +102,7 @@ impl Management {
         let Live { running, routes } = &mut *live;
         let mut targets = self.targets(routes);
         let changed = change(running, &self.links(), &mut targets)?;
-        *self.view.config() = running.effective().clone();
+        *self.view.config() = running.in_force().clone();
         Ok(changed)
     }
 
