@@ -100,10 +100,7 @@ impl ControlCore {
             context: &context,
             now,
         };
-        let known = self.tracker.flows.get(flow).ok_or(Suppressed::Cold)?;
-        if !known.may_be_signalled(now, cause.decision.spacing) {
-            return Err(Suppressed::Spacing);
-        }
+        self.may_signal(flow, false, now, spacing)?;
         if self.tracker.is_left_to_ecn(flow) {
             return Err(Suppressed::Gated);
         }

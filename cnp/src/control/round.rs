@@ -189,7 +189,8 @@ impl ControlCore {
         if !is_chosen(request, rate, cut, progress.round.cut) {
             return Verdict::Spared;
         }
-        if self.is_too_soon(flow, dry, request) {
+        let spacing = request.decision.spacing;
+        if self.may_signal(flow, dry, request.now, spacing) == Err(Suppressed::Spacing) {
             return Verdict::TooSoon;
         }
         match self.signal_sender(flow, dry, request, out) {
@@ -219,16 +220,6 @@ impl ControlCore {
             spacing: decision.spacing.max(spread),
             ..*decision
         }
-    }
-
-    /// Returns true if the flow was signalled within the decision's spacing. In a dry run, CNPs that would have been sent count too.
-    fn is_too_soon(&self, index: u32, dry: bool, request: &RoundRequest<'_>) -> bool {
-        let spacing = request.decision.spacing;
-        let flow = self.tracker.flows.get(index);
-        flow.is_some_and(|flow| {
-            !flow.may_be_signalled(request.now, spacing)
-                || dry && flow.dry_run.cnps > 0 && request.now.since(flow.dry_run.last) < spacing
-        })
     }
 }
 

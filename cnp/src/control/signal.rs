@@ -41,6 +41,24 @@ impl ControlCore {
         Ok(())
     }
 
+    /// Checks that the last CNP to a flow's sender is at least `spacing` ago. In a `dry` run, CNPs that would have been sent count too.
+    pub(super) fn may_signal(
+        &self,
+        index: u32,
+        dry: bool,
+        now: Nanos,
+        spacing: Nanos,
+    ) -> Result<(), Suppressed> {
+        let flow = self.tracker.flows.get(index).ok_or(Suppressed::Cold)?;
+        let is_recent = |cnps: u64, last: Nanos| cnps > 0 && now.since(last) < spacing;
+        if is_recent(flow.cnps, flow.last_cnp)
+            || dry && is_recent(flow.dry_run.cnps, flow.dry_run.last)
+        {
+            return Err(Suppressed::Spacing);
+        }
+        Ok(())
+    }
+
     /// Key, endpoint and properties of a flow, if its host may be signalled. Its pairing is judged anew, by all records processed so far: one that
     /// demotes it counts before the CNP.
     fn flow_check(
