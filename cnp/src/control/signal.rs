@@ -112,7 +112,7 @@ impl ControlCore {
         cause: &Cause<'_>,
         out: &mut impl CnpSink,
     ) -> Result<(), Suppressed> {
-        let port = out.leaves_by(key.key.src(), check.ingress)?;
+        let (port, hop) = out.resolve(key.key.src(), check.ingress)?;
         self.caps_to_charge(dry)
             .spend(port, check.ipv6, cause.now)?;
         let request = CnpRequest {
@@ -127,7 +127,7 @@ impl ControlCore {
             self.log(index, (sender_qpn, evidence), cause, Outcome::WouldSend);
             return Ok(());
         }
-        out.hand_over(request)
+        out.hand_over(request, hop)
             .inspect_err(|_| self.caps.refund(port, check.ipv6))?;
         let hosts = &mut self.tracker.hosts;
         hosts.record_cnp_sent(&key.key, cause.now, &self.status.hosts);

@@ -199,11 +199,13 @@ struct OneWay {
 }
 
 impl CnpSink for OneWay {
-    fn leaves_by(&mut self, _: IpAddr, _: PortId) -> Result<PortId, Suppressed> {
-        Ok(OTHER)
+    type NextHop = ();
+
+    fn resolve(&mut self, _: IpAddr, _: PortId) -> Result<(PortId, ()), Suppressed> {
+        Ok((OTHER, ()))
     }
 
-    fn hand_over(&mut self, _: CnpRequest) -> Result<(), Suppressed> {
+    fn hand_over(&mut self, _: CnpRequest, (): ()) -> Result<(), Suppressed> {
         self.sent += 1;
         Ok(())
     }
