@@ -264,8 +264,6 @@ const EXITS: &[&str] = &[
     "pair add 10.0.1.3 10.0.2.2 0x11 --socket absent.sock",
     "pair add 10.0.1.3 10.0.2.2 0x11 0x12 --socket absent.sock",
     "pair del 10.0.1.3 10.0.2.2 0x11 --socket absent.sock",
-    "pair import absent.json --socket absent.sock",
-    "pair import bad.yaml --socket absent.sock",
     "cnp send --to 10.0.1.3 --from 10.0.2.2 --socket absent.sock",
     "cnp send --to 10.0.1.3 --from 10.0.2.2 --qp 0x18 --socket absent.sock",
     "cnp send --to 10.0.1.3 --from 10.0.2.2 --qp 0x18 --count 0 --socket absent.sock",

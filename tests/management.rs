@@ -433,13 +433,7 @@ fn changes_are_logged_with_time_user_and_process() {
         .ok()
         .filter(|uid| *uid != u32::MAX);
     switch.error_by("switch.sock", &["set", "npcc.lan9.3.policy", "npcc"]);
-    let pairs: String = (17..117)
-        .map(|qp| {
-            format!("{{\"src\":\"10.0.1.3\",\"dst\":\"10.0.2.2\",\"dest_qp\":{qp},\"sender_qp\":{qp}}}\n")
-        })
-        .collect();
-    std::fs::write(switch.path("pairs.jsonl"), pairs).unwrap();
-    switch.done(&["pair", "import", "pairs.jsonl"]);
+    switch.done(&["pair", "add", "10.0.1.3", "10.0.2.2", "17", "17"]);
     switch.done(&["reload"]);
     let audit = switch.show("audit");
     let changes = audit["changes"].as_array().unwrap();
@@ -459,7 +453,7 @@ fn changes_are_logged_with_time_user_and_process() {
     );
     assert_eq!(
         (signalled(2, "what"), signalled(2, "count")),
-        ("pair import".into(), 1.into())
+        ("pair add".into(), 1.into())
     );
     let log = switch.log();
     let line = log.lines().find(|line| line.contains("few 900")).unwrap();

@@ -129,7 +129,7 @@ fn main() {
         weighed / u64::from(TICKS)
     );
     match reached {
-        Some(time) => println!("95 % of them are told within {} us", time.0 / 1_000),
+        Some(time) => println!("95 % of them are signalled within {} us", time.0 / 1_000),
         None => println!("{} of them are told", bench.signalled.len()),
     }
 }

@@ -7,7 +7,6 @@ use npcc_pipeline::named;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::control::settings::Settings;
-pub use crate::control::settings::Unpaired;
 use crate::policy::{Amount, Decision};
 use npcc_pipeline::token_bucket::TokenBucket;
 use npcc_roce::key::{FlowKey, Qpn};
@@ -67,25 +66,34 @@ pub struct CnpRequest {
 
 /// Way of CNPs out of the switch. A closure that sends is a `CnpSink` too: its CNPs leave by the port by which their flow came in.
 pub trait CnpSink {
-    /// Returns the port by which a CNP to `sender` leaves, whose flow comes in by `ingress`: its cap is charged.
+    /// Next hop of a CNP.
+    type NextHop;
+
+    /// Resolves the next hop to `sender`, whose flow comes in by `ingress`; returns it with its port, whose cap is charged.
     ///
     /// # Errors
     /// [`Suppressed::NoNeighbor`] if there is none.
-    fn leaves_by(&mut self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed>;
+    fn resolve(
+        &mut self,
+        sender: IpAddr,
+        ingress: PortId,
+    ) -> Result<(PortId, Self::NextHop), Suppressed>;
 
-    /// Sends a CNP.
+    /// Sends a CNP to the next hop that was resolved for it.
     ///
     /// # Errors
     /// The reason why it was not sent.
-    fn hand_over(&mut self, request: CnpRequest) -> Result<(), Suppressed>;
+    fn hand_over(&mut self, request: CnpRequest, hop: Self::NextHop) -> Result<(), Suppressed>;
 }
 
 impl<F: FnMut(CnpRequest) -> Result<(), Suppressed>> CnpSink for F {
-    fn leaves_by(&mut self, _: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
-        Ok(ingress)
+    type NextHop = ();
+
+    fn resolve(&mut self, _: IpAddr, ingress: PortId) -> Result<(PortId, ()), Suppressed> {
+        Ok((ingress, ()))
     }
 
-    fn hand_over(&mut self, request: CnpRequest) -> Result<(), Suppressed> {
+    fn hand_over(&mut self, request: CnpRequest, (): ()) -> Result<(), Suppressed> {
         self(request)
     }
 }

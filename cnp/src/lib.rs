@@ -18,6 +18,7 @@ pub mod admission;
 pub mod control;
 mod dcqcn;
 mod deadline;
+pub mod defaults;
 pub mod detector;
 pub mod flow_cache;
 mod host_rtt;

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::model::File;
+use crate::model::ConfigFile;
 
 /// Keys that may identify a list entry, in order of preference.
 pub(crate) const NAMES: [&str; 4] = ["name", "prefix", "address", "id"];
@@ -36,10 +36,10 @@ impl fmt::Display for Difference {
 
 /// Returns the differences between two files, in the order of the keys.
 #[must_use]
-pub fn differences(old: &File, new: &File) -> Vec<Difference> {
+pub fn differences(old: &ConfigFile, new: &ConfigFile) -> Vec<Difference> {
     let mut found = Vec::new();
     // A model always encodes.
-    let encode = |file: &File| serde_json::to_value(file).unwrap_or_default();
+    let encode = |file: &ConfigFile| serde_json::to_value(file).unwrap_or_default();
     compare("", &encode(old), &encode(new), &mut found);
     found.sort();
     found
@@ -147,7 +147,7 @@ ports:
 routes: [ { prefix: 10.0.2.0/24, via: 10.0.12.2 } ]
 ";
 
-    fn file(text: &str) -> File {
+    fn file(text: &str) -> ConfigFile {
         crate::parse("t.yaml", text).unwrap().file
     }
 

@@ -37,7 +37,6 @@ mod patch;
 mod printable;
 pub mod regular;
 pub mod resolved;
-mod retired;
 pub mod sizing;
 mod subnets;
 mod suggest;
@@ -57,5 +56,5 @@ pub use sizing::Sizing;
 /// Returns the JSON schema of the configuration file, for editors.
 #[must_use]
 pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(model::File).to_value()
+    schemars::schema_for!(model::ConfigFile).to_value()
 }

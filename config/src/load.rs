@@ -7,11 +7,10 @@ use std::string::FromUtf8Error;
 use crate::check;
 use crate::de;
 use crate::diag::{Diagnostic, Problem, Report, Severity};
-use crate::model::File;
+use crate::model::ConfigFile;
 use crate::patch::Overrides;
 use crate::regular::{self, ReadError};
 use crate::resolved::Config;
-use crate::retired;
 use crate::tree::{self, Node, Span};
 
 /// Configuration that can be run, with warnings for the operator.
@@ -20,7 +19,7 @@ pub struct Loaded {
     /// Validated configuration.
     pub config: Config,
     /// File it came from: values as they are written there, not yet resolved, and the defaults of the keys that are not written.
-    pub file: File,
+    pub file: ConfigFile,
     /// Settings that are accepted but have no or limited effect, in the order of the file.
     pub warnings: Vec<Diagnostic>,
 }
@@ -114,7 +113,7 @@ pub fn parse(name: &str, text: &str) -> Result<Loaded, Report> {
 ///
 /// # Errors
 /// Returns the mistakes that [`parse`] would report; one in an override is reported at its path instead of a line.
-pub fn patched(name: &str, file: &File, overrides: &Overrides) -> Result<Loaded, Report> {
+pub fn patched(name: &str, file: &ConfigFile, overrides: &Overrides) -> Result<Loaded, Report> {
     // A model always encodes.
     let text = serde_yaml::to_string(file).unwrap_or_default();
     parse_with(name, &text, overrides)
@@ -190,15 +189,14 @@ fn read(
     (text, overrides): (&str, &Overrides),
     errors: &mut Vec<Problem>,
     warnings: &mut Vec<Problem>,
-) -> Option<(Config, File)> {
+) -> Option<(Config, ConfigFile)> {
     let empty = (
         "the file holds no configuration",
         "at least `ports:` with a name and a device each is needed",
     );
     let mut root = root(text, empty, errors)?;
     overrides.patch(&mut root, errors);
-    retired::replace(&mut root, warnings);
-    let file: File = de::read(&mut root, errors)?;
+    let file: ConfigFile = de::read(&mut root, errors)?;
     check::run(&file, &root, errors, warnings);
     errors
         .is_empty()

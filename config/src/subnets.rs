@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use crate::model::File;
+use crate::model::ConfigFile;
 use crate::tree::Path;
 
 /// Address of the switch with its subnet.
@@ -42,7 +42,7 @@ pub(crate) struct Subnets {
 }
 
 impl Subnets {
-    pub(crate) fn new(file: &File) -> Self {
+    pub(crate) fn new(file: &ConfigFile) -> Self {
         let mut all = Vec::new();
         for (port, p) in file.ports.iter().enumerate() {
             for (index, address) in p.addresses.iter().enumerate() {

@@ -58,7 +58,7 @@ fn a_small_pool_has_room_for_the_unconfirmed_frames_of_two_cards() {
 fn both_readers_agree() {
     for path in examples() {
         let text = std::fs::read_to_string(&path).unwrap();
-        let file: npcc_config::model::File = serde_yaml::from_str(&text).unwrap();
+        let file: npcc_config::model::ConfigFile = serde_yaml::from_str(&text).unwrap();
         // A configuration that is written out must be read back unchanged.
         let again = serde_yaml::to_string(&file).unwrap();
         let ours = npcc_config::parse("first", &text).unwrap().config;

@@ -7,6 +7,7 @@
 )]
 
 mod cards;
+mod defaults;
 mod examples;
 mod headroom;
 mod reject;

@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, Args)]
 pub(super) struct TrialArgs {
     /// Management socket of the first box's switch
-    #[arg(long, value_name = "PATH", default_value = "/run/npcc-switch.sock")]
+    #[arg(long, value_name = "PATH", default_value = npcc_config::model::DEFAULT_SOCKET)]
     first: PathBuf,
     /// Management socket of the second box's switch
     #[arg(long, value_name = "PATH", default_value = "/run/npcc-switch-2.sock")]

@@ -12,6 +12,9 @@ use npcc_pipeline::wire::{bth, checksum, ethernet, ipv4, ipv6, udp};
 use crate::key::{FlowKey, Qpn};
 use npcc_pipeline::icrc::icrc;
 
+/// DSCP of CNPs by default.
+pub const CNP_DSCP: u8 = 48;
+
 /// Size of a buffer for the longest CNP: Ethernet with a tag, IPv6, UDP, BTH, 16 zero octets, ICRC is 98.
 pub const MAX_LEN: usize = 104;
 /// Length of the UDP header and payload of every CNP.
@@ -66,7 +69,7 @@ impl CnpHeader {
 
 impl Default for CnpHeader {
     fn default() -> CnpHeader {
-        CnpHeader::with_dscp(48)
+        CnpHeader::with_dscp(CNP_DSCP)
     }
 }
 

@@ -6,7 +6,6 @@
 use npcc_pipeline::units::{MAX_PORTS, PortId};
 
 use crate::key::{FlowKey, KeyHasher};
-use crate::source_limit::bucket;
 
 /// Number of sources counted separately; sources that hash to one place share a count.
 const SOURCES: usize = 4_096;
@@ -48,7 +47,7 @@ impl Holdings {
 
     /// Holder of a packet with this key that came in by `ingress`.
     pub fn holder(&self, key: &FlowKey, ingress: PortId) -> Holder {
-        let source = bucket(&self.hasher, key, ingress, SOURCES);
+        let source = self.hasher.source(key, ingress, SOURCES);
         Holder {
             source: u16::try_from(source).unwrap_or(u16::MAX),
             port: ingress.0,

@@ -5,7 +5,7 @@
 
 use npcc_pipeline::units::{Nanos, PortId};
 
-use crate::key::{FlowKey, KeyHasher, low32};
+use crate::key::{FlowKey, KeyHasher};
 use npcc_pipeline::token_bucket::TokenBucket;
 
 const BUCKETS: usize = 1024;
@@ -28,16 +28,11 @@ impl SourceLimit {
 
     /// Returns true if the source of this key may begin another entry now, at the port its packets come by.
     pub fn admit(&mut self, key: &FlowKey, ingress: PortId, now: Nanos) -> bool {
-        let bucket = bucket(&self.hasher, key, ingress, BUCKETS);
+        let bucket = self.hasher.source(key, ingress, BUCKETS);
         self.buckets
             .get_mut(bucket)
             .is_some_and(|bucket| bucket.take(now, 1))
     }
-}
-
-/// Index of the bucket, of `of`, of a key's source at a port.
-pub(crate) fn bucket(hasher: &KeyHasher, key: &FlowKey, ingress: PortId, of: usize) -> usize {
-    low32(hasher.hash(&(key.src, ingress.0))) as usize % of
 }
 
 #[cfg(test)]

@@ -3,20 +3,19 @@
 //! `NPCC_HISTORIES` sets their number (scripts/test-long pair-histories), `NPCC_HISTORY` names one, which is then printed in full.
 
 use crate::world::{Dice, World, octets};
+use npcc_pipeline::bits::mix;
 use npcc_roce::pair::Evidence;
 use proptest::prelude::*;
 
 const EVENTS: u32 = 120;
 
-/// Random numbers by SplitMix64.
+/// Random numbers from a seed.
 struct Chance(u64);
 
 impl Dice for Chance {
     fn word(&mut self) -> Option<u32> {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        u32::try_from(mixed >> 32).ok()
+        self.0 = mix(self.0);
+        u32::try_from(self.0 >> 32).ok()
     }
 }
 
@@ -53,7 +52,7 @@ fn every_signalled_queue_pair_did_send() {
             *sum += signalled;
         }
     }
-    println!("{count} histories, told by evidence {signalled:?}");
+    println!("{count} histories, signalled by evidence {signalled:?}");
     for (seed, what) in wrong.iter().take(10) {
         eprintln!("NPCC_HISTORY={seed}: {what}");
     }

@@ -46,7 +46,7 @@ pub fn data_tos(priority: Priority, ect: bool) -> u8 {
     dscp << 2 | if ect { 2 } else { 0 }
 }
 /// TOS byte of acknowledgements and CNPs, DSCP 48 and ECT(0): out of the data's way.
-pub const CONTROL_TOS: u8 = 48 << 2 | 2;
+pub const CONTROL_TOS: u8 = npcc_cnp::defaults::CNP_DSCP << 2 | 2;
 /// Bytes of the headers before the payload of a middle packet, and the ICRC after it.
 pub const OVERHEAD: usize = 14 + 20 + 8 + 12 + 4;
 

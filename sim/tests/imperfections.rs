@@ -153,7 +153,7 @@ fn a_pause_of_a_link_that_is_not_there_is_named() {
 #[test]
 fn a_fleet_has_cards_of_several_kinds() {
     let mut scenario = scenario(2, "ecn", "");
-    let text = "{ name: deaf, count: 1, switch: edge, rate: 60G, sender: deaf }";
+    let text = "{ name: deaf, count: 1, switch: edge, rate: 60G, sender: uncontrolled }";
     scenario.hosts.push(serde_yaml::from_str(text).unwrap());
     let text = "{ from: deaf, to: to, name: deaf }";
     scenario.flows.push(serde_yaml::from_str(text).unwrap());

@@ -174,7 +174,7 @@ hosts:
 flows: [{ from: from, to: to, burst: 2MB, every: 1s }]
 watch: to
 start_jitter: 1ns
-vary: { scheme: [pfc], sender: [deaf] }
+vary: { scheme: [pfc], sender: [uncontrolled] }
 ";
     let scenario = Scenario::parse("triangle", text).unwrap();
     let outcome = engine::run(&scenario, &scenario.cases()[0]).unwrap();

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use npcc_appliance::manage::client;
 use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::manage::{DEFAULT_SOCKET, client};
 use npcc_appliance::report::events::{Event, Kind};
 use npcc_appliance::report::model;
 use npcc_config::Config;
+use npcc_config::model::DEFAULT_SOCKET;
 use npcc_config::resolved::{self, Port};
 use npcc_doctor::{Diagnosis, DriverFile, Host, RunningPort, examine};
 use npcc_dpdk::{Device, Plugin};

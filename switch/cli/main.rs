@@ -14,12 +14,10 @@ mod core_file;
 mod doctor;
 mod drain;
 mod ends;
-mod export;
 mod gen_pcap;
 mod generate;
 mod manual;
 mod pair;
-mod pairs_file;
 mod port;
 mod recorder;
 mod reports;
@@ -86,7 +84,7 @@ enum Command {
     Commit(change::CommitArgs),
     /// Take back what `reload --confirm` applied, now
     Rollback(change::RollbackArgs),
-    /// Add, delete or import queue pairs known by other means
+    /// Add or delete queue pairs known by other means
     Pair(pair::PairArgs),
     /// Send a congestion notification by hand, to find out how a card responds
     Cnp(cnp::CnpArgs),

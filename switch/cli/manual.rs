@@ -30,7 +30,7 @@ const FILES: [(&str, &str); 4] = [
         "Configuration of the packaged service; see npcc-switch.yaml(5).",
     ),
     (
-        "/run/npcc-switch.sock",
+        npcc_config::model::DEFAULT_SOCKET,
         "Management socket. Another one is named by --socket, or by the variable NPCC_SOCKET.",
     ),
     (
@@ -44,7 +44,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// Examples by the name of their command's page.
-const EXAMPLES: [(&str, &str, &str); 13] = [
+const EXAMPLES: [(&str, &str, &str); 12] = [
     (
         "npcc-switch",
         "npcc-switch check -c edge.yaml && npcc-switch run -c edge.yaml",
@@ -99,11 +99,6 @@ const EXAMPLES: [(&str, &str, &str); 13] = [
         "npcc-switch-drain",
         "npcc-switch drain",
         "Has the neighbors send their traffic another way, before maintenance.",
-    ),
-    (
-        "npcc-switch-pair-import",
-        "rdma -j res show qp | npcc-switch pair import - --local 10.0.1.3 --remote 10.0.2.2",
-        "Adds queue pairs that a host lists.",
     ),
     (
         "npcc-switch-cnp-send",

@@ -7,8 +7,8 @@ use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use npcc_config::regular::{self, ReadError};
 
+use super::Failure;
 use super::socket::SocketArg;
-use super::{Failure, pairs_file};
 use npcc_appliance::manage::client;
 use npcc_appliance::manage::ends::names::PeerName;
 use npcc_appliance::manage::protocol::{Reply, Request};
@@ -76,23 +76,6 @@ enum What {
         #[arg(value_name = "BOX")]
         peer: String,
     },
-    /// Print the pairs that are known, as `pair import` reads them: a line of JSON each, with evidence and age beside
-    Export {
-        /// Only those known by this evidence
-        #[arg(long, value_name = "NAME")]
-        evidence: Option<String>,
-    },
-    /// Add the pairs of a file: JSON lines {"src","dst","dest_qp","sender_qp"}, or what `rdma -j res show qp` prints
-    Import {
-        /// The file; - for standard input
-        file: PathBuf,
-        /// Address of the host `rdma` ran on
-        #[arg(long, requires = "remote")]
-        local: Option<IpAddr>,
-        /// Address of its peer
-        #[arg(long, requires = "local")]
-        remote: Option<IpAddr>,
-    },
 }
 
 /// A number, decimal or hexadecimal with 0x.
@@ -106,9 +89,6 @@ pub(super) fn number(text: &str) -> Result<u32, String> {
 
 pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
     let request = match &args.what {
-        What::Export { evidence } => {
-            return super::export::run(&args.socket.path, evidence.as_deref());
-        }
         What::Suggest { file, peer, host } => {
             let name = match (peer, host) {
                 (Some(peer), _) => PeerName::Peer(peer.clone()),
@@ -134,18 +114,6 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
             dst: *dst,
             dest_qp: *dest_qp,
         }),
-        What::Import {
-            file,
-            local,
-            remote,
-        } => {
-            let text = text_of(file)?;
-            let list = pairs_file::read(&text, local.zip(*remote)).map_err(Failure::Config)?;
-            Request::Pairs {
-                pairs: list.pairs,
-                suggested: list.suggested,
-            }
-        }
     };
     match client::ask(&args.socket.path, &request)? {
         Reply::Done => Ok(()),

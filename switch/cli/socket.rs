@@ -14,7 +14,7 @@ pub(super) struct SocketArg {
         env = "NPCC_SOCKET",
         global = true,
         value_name = "PATH",
-        default_value = npcc_appliance::manage::DEFAULT_SOCKET
+        default_value = npcc_config::model::DEFAULT_SOCKET
     )]
     pub(super) path: PathBuf,
 }

@@ -1,6 +1,7 @@
 //! Common start of both measurements of the control core: its configuration, and packets whose fields change.
 
 use npcc_cnp::control::config::{ControlConfig, Settings, WatchedQueueConfig};
+use npcc_cnp::defaults;
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::policy::PolicyName;
@@ -17,7 +18,7 @@ static HEAP: npcc_heap::HugeHeap = npcc_heap::HugeHeap;
 
 pub(crate) const NEAR: PortId = PortId(0);
 pub(crate) const WAN: PortId = PortId(1);
-pub(crate) const TICK: Nanos = Nanos::from_micros(20);
+pub(crate) const TICK: Nanos = defaults::TICK;
 pub(crate) const HARD: u64 = 3_000_000;
 /// Number of records processed in a tick, and of new endpoints.
 pub(crate) const KNOWN: u32 = 512;
@@ -35,8 +36,8 @@ pub(crate) fn config(flows: u32) -> ControlConfig {
             queues: vec![WatchedQueueConfig::new(
                 (WAN, Priority::new(3)),
                 DetectorConfig {
-                    shallow: 375_000,
-                    deep: 1_500_000,
+                    shallow: RATE.bytes_in(defaults::SHALLOW),
+                    deep: RATE.bytes_in(defaults::DEEP),
                     hard: HARD,
                     filter: 2,
                     tick: TICK,

@@ -3,7 +3,7 @@
 use super::command::{ControlCommand, Refused};
 use super::config::{ControlConfig, Settings};
 use crate::action::{Action, HostSet};
-use crate::admission::{Suppressed, Unpaired};
+use crate::admission::Suppressed;
 use crate::log::Outcome;
 use crate::policy::{PolicyName, Reason};
 use crate::response::Response;
@@ -291,42 +291,6 @@ fn an_observed_host_decided_of_just_now_takes_no_place_either() {
     let sent = tick(&mut rig, &[DATA, DATA, DATA, OTHER], depth);
     assert_eq!((sent, rig.sent.len()), (1, 1), "{:?}", rig.sent);
     assert_eq!(rig.sent[0].flow.src(), std::net::IpAddr::from(OTHER.src));
-}
-
-/// Covers `all-qps`, which signals every queue pair, too.
-#[test]
-fn flows_without_evidence_are_observed_too() {
-    for unpaired in [Unpaired::Mark, Unpaired::AllQps] {
-        for action in [Action::Send, Action::Observe] {
-            let mut rig = Rig::new(&with(TICK, |settings| {
-                (settings.action, settings.unpaired) = (action, unpaired);
-            }));
-            // Two answers to two queue pairs by other ports: it cannot be known which of them sends.
-            for (qpn, port) in [(0x31, 50_001), (0x32, 50_002)] {
-                rig.out(&DATA);
-                rig.back(&Packet {
-                    src: DATA.dst,
-                    dst: DATA.src,
-                    port,
-                    opcode: 0x11,
-                    qpn,
-                    psn: 0,
-                    payload: 0,
-                });
-            }
-            rig.tick(TICK, 0);
-            let sent = fill(&mut rig, 5);
-            let flow = shown(&rig, &DATA);
-            let all = unpaired == Unpaired::AllQps;
-            let signalled = action == Action::Send;
-            assert_eq!(sent > 0, signalled && all, "{unpaired:?} {action:?}");
-            assert_eq!(
-                flow.would_send > 0,
-                !signalled && all,
-                "{unpaired:?} {action:?}"
-            );
-        }
-    }
 }
 
 #[test]

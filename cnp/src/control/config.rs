@@ -2,6 +2,8 @@
 
 use npcc_pipeline::units::Nanos;
 
+use crate::defaults;
+
 pub use super::settings::{EcnMode, Gate, Settings, WatchedQueueConfig};
 
 npcc_pipeline::defaults! {
@@ -10,12 +12,12 @@ npcc_pipeline::defaults! {
     pub struct ControlConfig {
         /// Settings at the start; [`Settings`] may change while the core runs.
         pub settings: Settings = Settings::default(),
-        /// Time between ticks (default 20 us).
-        pub tick: Nanos = Nanos::from_micros(20),
-        /// Capacity of the flow table: data flows in watched queues (default 65,536; about 600 bytes each, with their snapshots for readers).
-        pub flows: usize = 65_536,
-        /// Capacity of the table of connections in endpoints, two a connection (default 131,072; about 400 bytes each).
-        pub ends: usize = 131_072,
+        /// Time between ticks.
+        pub tick: Nanos = defaults::TICK,
+        /// Capacity of the flow table: data flows in watched queues (about 600 bytes each, with their snapshots for readers).
+        pub flows: usize = defaults::FLOWS,
+        /// Capacity of the table of connections in endpoints, two a connection (about 400 bytes each).
+        pub ends: usize = 2 * defaults::FLOWS,
         /// Rate limit on new endpoints per second from one source address by one port (default 20,000).
         pub new_flows: u64 = 20_000,
         /// Burst of new endpoints from one source address by one port (default 16,384).

@@ -7,7 +7,7 @@
 use npcc_pipeline::units::Nanos;
 
 use super::ControlCore;
-use crate::admission::{Suppressed, Unpaired};
+use crate::admission::Suppressed;
 use crate::status::QueueStatus;
 
 /// Time after which an insufficient pairing is looked up again, as time alone may make it better.
@@ -23,8 +23,6 @@ pub(super) struct Eligible<'a> {
     /// Eligible contributors whose evidence was enough when last looked up, or whose last look-up is at least [`UNPAIRED_FOR`] ago; it is looked up
     /// again before a CNP.
     pub(super) maybe_paired: &'a mut [(u64, u32)],
-    /// Eligible contributors without a known queue pair that are signalled all the same (`unpaired: all-qps`).
-    pub(super) all_qps: &'a mut [(u64, u32)],
     pub(super) ineligible: &'a [(u64, u32)],
 }
 
@@ -38,7 +36,7 @@ impl ControlCore {
         now: Nanos,
     ) -> Eligible<'a> {
         self.find_far_part(queue, contributors);
-        let (mut known, mut all) = (0, 0);
+        let mut known = 0;
         for at in 0..contributors.len() {
             let Some((bytes, index)) = contributors.get(at).copied() else {
                 break;
@@ -47,14 +45,8 @@ impl ControlCore {
             self.tracker.verdicts.add(host, bytes, now);
             match self.refused(index, now) {
                 None => {
-                    contributors.swap(at, all);
-                    contributors.swap(all, known);
+                    contributors.swap(at, known);
                     known += 1;
-                    all += 1;
-                }
-                Some(Suppressed::Unpaired) if self.tracker.settings.unpaired != Unpaired::Mark => {
-                    contributors.swap(at, all);
-                    all += 1;
                 }
                 Some(reason) => {
                     if reason == Suppressed::Unresponsive {
@@ -64,11 +56,9 @@ impl ControlCore {
                 }
             }
         }
-        let (eligible, ineligible) = contributors.split_at_mut(all);
-        let (known, others) = eligible.split_at_mut(known);
+        let (maybe_paired, ineligible) = contributors.split_at_mut(known);
         Eligible {
-            maybe_paired: known,
-            all_qps: others,
+            maybe_paired,
             ineligible,
         }
     }

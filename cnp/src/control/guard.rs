@@ -100,10 +100,7 @@ impl ControlCore {
             context: &context,
             now,
         };
-        let known = self.tracker.flows.get(flow).ok_or(Suppressed::Cold)?;
-        if !known.may_be_signalled(now, cause.decision.spacing) {
-            return Err(Suppressed::Spacing);
-        }
+        self.may_signal(flow, false, now, spacing)?;
         if self.tracker.is_left_to_ecn(flow) {
             return Err(Suppressed::Gated);
         }
@@ -124,7 +121,7 @@ impl ControlCore {
         let now = cause.now;
         let known = self.tracker.flows.get(flow).ok_or(Suppressed::Cold)?;
         let rate = known.dcqcn.predicted();
-        self.signal_sender(flow, false, cause, 1, out)?;
+        self.signal_sender(flow, false, cause, out)?;
         let cut = self.cut(flow, rate, now);
         let feedback = self.record_cnp_sent(flow, rate, now);
         // A cut of a moved host's flow takes nothing off the watched queue.

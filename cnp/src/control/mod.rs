@@ -27,10 +27,8 @@ pub mod settings;
 mod signal;
 mod trial;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use arrayvec::ArrayVec;
 use npcc_pipeline::moved_hosts::MovedHosts;
 use npcc_pipeline::units::Nanos;
 
@@ -46,9 +44,6 @@ use npcc_roce::key::QueueFlow;
 use npcc_roce::source_check::Routes;
 use queue::WatchedQueue;
 
-/// Capacity of the list of host pairs remembered within a round.
-const ALL_SIGNALLED: usize = 16;
-
 /// The control core: queues, policies and the state of flows.
 #[derive(Debug)]
 pub struct ControlCore {
@@ -61,10 +56,6 @@ pub struct ControlCore {
     contributors: Vec<(u64, u32)>,
     /// Number of contributors that this call may still refuse after a closer look.
     refusals: usize,
-    /// Shortest time between two CNPs to a queue pair that is signalled as one of several candidates.
-    all_qps_spacing: Nanos,
-    /// Host pairs (sender, receiver) of which this round signalled every queue pair.
-    all_signalled: ArrayVec<(IpAddr, IpAddr), ALL_SIGNALLED>,
     tick: Nanos,
     period: Nanos,
     /// Time of the last full pass: a call that evaluated every queue that was due, and not only those of urgent policies.
@@ -114,8 +105,6 @@ impl ControlCore {
             status,
             contributors: Vec::with_capacity(config.flows.min(RECENT)),
             refusals: 0,
-            all_qps_spacing: settings.min_cnp_interval,
-            all_signalled: ArrayVec::new(),
             reads_per_tick: config.reads_per_tick,
             tick: config.tick,
             period,

@@ -59,11 +59,11 @@ impl ControlCore {
         self.tracker.feedback(index)
     }
 
-    /// Records that a flow was signalled with `cnps` CNPs, and starts counting the bytes that earn its next.
-    pub(super) fn note_cnps(&mut self, (index, cnps): (u32, usize), now: Nanos) {
+    /// Records that a flow was signalled with a CNP, and starts counting the bytes that earn its next.
+    pub(super) fn note_cnp(&mut self, index: u32, now: Nanos) {
         self.tracker.note_signalled(index, now);
         if let Some(flow) = self.tracker.flows.get_mut(index) {
-            flow.cnps += cnps as u64;
+            flow.cnps += 1;
             flow.last_cnp = now;
             flow.refused = None;
         }

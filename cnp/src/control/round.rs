@@ -55,14 +55,10 @@ enum Verdict {
     Spared,
     /// It was signalled within the decision's spacing.
     TooSoon,
-    /// A dry run signalled it with this many CNPs, in a round that sends others.
-    Observed(usize),
-    /// It was signalled with this many CNPs (or would have been, in a dry run of the whole round). The cut shows after this time.
-    Signalled {
-        cnps: usize,
-        cut: BitRate,
-        effect_after: Nanos,
-    },
+    /// A dry run signalled it, in a round that sends CNPs to others.
+    Observed,
+    /// It was signalled (or would have been, in a dry run of the whole round). The cut shows after this time.
+    Signalled { cut: BitRate, effect_after: Nanos },
     /// It was refused for this reason.
     Refused(Suppressed),
 }
@@ -88,10 +84,9 @@ impl ControlCore {
         let reach = CnpCaps::flows_reached(decision, contributors.len());
         let Eligible {
             maybe_paired: known,
-            all_qps: others,
             ineligible,
         } = self.eligible(index, &mut contributors, status, now);
-        let reach = reach.min(known.len() + others.len());
+        let reach = reach.min(known.len());
         let mut request = RoundRequest {
             cause: Cause {
                 decision: self.spread(decision, reach),
@@ -110,20 +105,11 @@ impl ControlCore {
             logged: LOGGED,
         };
         self.log_ineligible(ineligible, &request, &mut progress);
-        self.all_signalled.clear();
-        let (mut known, mut others) = (Heaviest::of(known), Heaviest::of(others));
+        let mut known = Heaviest::of(known);
         request.fair_rate = self.fair_rate(&mut known, &request);
         self.signal_contributors(&mut known, &request, &mut progress, status, out);
-        self.signal_contributors(&mut others, &request, &mut progress, status, out);
-        self.adapt_all_qps_spacing(self.cnps_left(&progress) == 0);
         self.contributors = contributors;
         progress.round
-    }
-
-    /// Number of CNPs that the round may still send.
-    fn cnps_left(&self, progress: &Progress) -> usize {
-        self.cnps_per_tick
-            .saturating_sub(progress.round.sent as usize)
     }
 
     /// Signals these contributors, heaviest first, as far as the decision and the budgets of round and call allow.
@@ -154,22 +140,18 @@ impl ControlCore {
                     status.suppress(Suppressed::Spacing);
                 }
                 // In a round that sends CNPs, one for an observed host is not sent: it takes no place in the round and adds no expected cut.
-                Verdict::Observed(cnps) => {
-                    status.would_send.add(cnps as u64);
+                Verdict::Observed => {
+                    status.would_send.add(1);
                     self.refusals = self.refusals.saturating_sub(1);
                 }
-                Verdict::Signalled {
-                    cnps,
-                    cut,
-                    effect_after: shows,
-                } => {
+                Verdict::Signalled { cut, effect_after } => {
                     let counter = if dry {
                         &status.would_send
                     } else {
                         &status.cnps
                     };
-                    counter.add(cnps as u64);
-                    progress.record_signalled(cnps, cut, shows);
+                    counter.add(1);
+                    progress.record_signalled(cut, effect_after);
                 }
                 Verdict::Refused(Suppressed::CapSecond) => {
                     progress.stop(Suppressed::CapSecond, status);
@@ -187,7 +169,7 @@ impl ControlCore {
     /// Returns true if a budget is used up: the round's CNPs, the call's refusals, or its time (checked after every 32 contributors).
     fn is_spent(&self, request: &RoundRequest<'_>, progress: &Progress) -> bool {
         let reads_clock = progress.tried > 0 && progress.tried.is_multiple_of(TOGETHER);
-        self.cnps_left(progress) == 0
+        progress.round.sent as usize >= self.cnps_per_tick
             || self.refusals == 0
             || reads_clock && request.deadline.is_over()
     }
@@ -207,22 +189,19 @@ impl ControlCore {
         if !is_chosen(request, rate, cut, progress.round.cut) {
             return Verdict::Spared;
         }
-        if self.is_too_soon(flow, dry, request) {
+        let spacing = request.decision.spacing;
+        if self.may_signal(flow, dry, request.now, spacing) == Err(Suppressed::Spacing) {
             return Verdict::TooSoon;
         }
-        match self.signal_sender(flow, dry, request, self.cnps_left(progress), out) {
-            Ok(cnps) if dry && !request.dry => Verdict::Observed(cnps),
-            Ok(cnps) => {
-                let shows = if dry {
+        match self.signal_sender(flow, dry, request, out) {
+            Ok(()) if dry && !request.dry => Verdict::Observed,
+            Ok(()) => {
+                let effect_after = if dry {
                     self.tracker.feedback(flow)
                 } else {
                     self.record_cnp_sent(flow, rate, request.now)
                 };
-                Verdict::Signalled {
-                    cnps,
-                    cut,
-                    effect_after: shows,
-                }
+                Verdict::Signalled { cut, effect_after }
             }
             Err(reason) => Verdict::Refused(reason),
         }
@@ -242,16 +221,6 @@ impl ControlCore {
             ..*decision
         }
     }
-
-    /// Returns true if the flow was signalled within the decision's spacing. In a dry run, CNPs that would have been sent count too.
-    fn is_too_soon(&self, index: u32, dry: bool, request: &RoundRequest<'_>) -> bool {
-        let spacing = request.decision.spacing;
-        let flow = self.tracker.flows.get(index);
-        flow.is_some_and(|flow| {
-            !flow.may_be_signalled(request.now, spacing)
-                || dry && flow.dry_run.cnps > 0 && request.now.since(flow.dry_run.last) < spacing
-        })
-    }
 }
 
 impl Progress {
@@ -261,11 +230,11 @@ impl Progress {
         self.left = 0;
     }
 
-    fn record_signalled(&mut self, cnps: usize, cut: BitRate, shows: Nanos) {
+    fn record_signalled(&mut self, cut: BitRate, effect_after: Nanos) {
         self.left -= 1;
-        self.round.sent += u32::try_from(cnps).unwrap_or(u32::MAX);
+        self.round.sent += 1;
         self.round.cut.0 = self.round.cut.0.saturating_add(cut.0);
-        self.round.feedback = self.round.feedback.max(shows);
+        self.round.feedback = self.round.feedback.max(effect_after);
     }
 }
 

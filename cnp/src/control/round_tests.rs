@@ -180,7 +180,7 @@ fn a_flow_never_signalled_has_at_least_its_share_of_the_arrival_rate() {
     };
     assert_eq!(rig.core.rate(0, 1_000, &request(now)), 100 * G);
     rig.core.record_cnp_sent(0, 100 * G, now);
-    rig.core.note_cnps((0, 1), now);
+    rig.core.note_cnp(0, now);
     let later = now + STEP;
     assert_eq!(rig.core.rate(0, 1_000, &request(later)), 50 * G);
 }

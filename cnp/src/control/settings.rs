@@ -8,7 +8,7 @@ pub use npcc_pipeline::egress::marking::EcnMode;
 use npcc_pipeline::units::{BitRate, Nanos, PortId, Priority};
 
 use crate::action::Action;
-use crate::dcqcn::NIC_MIN_CNP_INTERVAL;
+use crate::defaults;
 use crate::detector::DetectorConfig;
 use crate::host_rules::HostRules;
 use crate::policy::PolicyKind;
@@ -55,22 +55,6 @@ impl WatchedQueueConfig {
     }
 }
 
-// `AllQps` signals every queue pair that packets from the receiver name at the sender, innocent ones too.
-/// Treatment of flows without enough evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(
-    feature = "config",
-    derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)
-)]
-#[cfg_attr(feature = "config", serde(rename_all = "kebab-case"))]
-pub enum Unpaired {
-    /// They keep ordinary ECN marking.
-    #[default]
-    Mark,
-    /// Every queue pair of the sender is signalled.
-    AllQps,
-}
-
 /// Treatment of flows whose receiver is so near that nothing is won by signalling their sender from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(
@@ -106,36 +90,33 @@ npcc_pipeline::defaults! {
     pub struct Settings {
         /// Watched queues, at most 255. The set is fixed at the start; a queue that is left out of later settings is off.
         pub queues: Vec<WatchedQueueConfig> = Vec::new(),
-        /// Action for decisions of the whole switch (default: CNPs are sent).
-        pub action: Action = Action::Send,
+        /// Action for decisions of the whole switch.
+        pub action: Action = Action::default(),
         /// Hosts that may be signalled, are only observed, or are known to answer (default: all may be signalled).
         pub hosts: HostRules = HostRules::default(),
         /// Wire rates of all ports by index, 0 for no limit: CNPs leaving by a port take at most `cap` of it. A port beyond the
         /// end of the list gets no CNPs. The length of the list is fixed at the start.
         pub port_rates: Vec<BitRate> = Vec::new(),
-        /// Share of a port's rate that CNPs may take, in thousandths (default 50).
-        pub cap: u16 = 50,
-        /// Cap on CNPs per second of the whole switch (default 1,000,000).
-        pub cap_per_second: u64 = 1_000_000,
-        /// Evidence a sender must be known by to be signalled (default [`Evidence::Port`]).
-        pub evidence: Evidence = Evidence::Port,
-        /// Treatment of flows below that evidence.
-        pub unpaired: Unpaired = Unpaired::Mark,
+        /// Share of a port's rate that CNPs may take, in thousandths.
+        pub cap: u16 = defaults::CAP,
+        /// Cap on CNPs per second of the whole switch.
+        pub cap_per_second: u64 = defaults::CAP_PER_SECOND.into(),
+        /// Evidence a sender must be known by to be signalled; flows below it keep ordinary ECN marking.
+        pub evidence: Evidence = defaults::EVIDENCE,
         /// Interaction of ECN marks with CNPs.
-        pub ecn: EcnMode = EcnMode::Divert,
+        pub ecn: EcnMode = EcnMode::default(),
         /// Wire bytes that a flow with all of the drain rate must put into a queue between two CNPs to its sender; a slower flow puts its share of
-        /// them (default 16 KiB).
-        pub earned: u64 = 16 << 10,
-        /// Shortest time between two CNPs that stand for marks, as the receiver's network card keeps it (default 4 us); receivers in
+        /// them.
+        pub earned: u64 = defaults::EARNED,
+        /// Shortest time between two CNPs that stand for marks, as the receiver's network card keeps it; receivers in
         /// [`HostRules::cnp_intervals`] have their own.
-        pub cnp_interval: Nanos = NIC_MIN_CNP_INTERVAL,
+        pub cnp_interval: Nanos = defaults::NIC_MIN_CNP_INTERVAL,
         /// Treatment of flows whose receiver is near.
-        pub gate: Gate = Gate::Auto,
-        /// Time from a CNP to its effect in the queue, until learned (default 20 us).
-        pub feedback: Nanos = Nanos::from_micros(20),
-        /// Shortest time between two CNPs to one flow in rounds of few and, while the backlog of a pause waits, for marks; and between two CNPs to a
-        /// queue pair that is one of several candidates (default 60 us).
-        pub min_cnp_interval: Nanos = Nanos::from_micros(60),
+        pub gate: Gate = Gate::default(),
+        /// Time from a CNP to its effect in the queue, until learned.
+        pub feedback: Nanos = defaults::FEEDBACK,
+        /// Shortest time between two CNPs to one flow in rounds of few and, while the backlog of a pause waits, for marks.
+        pub min_cnp_interval: Nanos = defaults::MIN_CNP_INTERVAL,
         /// Ports whose packets are believed, as a port set (default all).
         pub trusted_ports: u32 = u32::MAX,
         /// Interfaces by port behind which the sources of its packets must lie for the packets to be believed (default anywhere). The routes that

@@ -2,12 +2,11 @@
 
 use super::tests::{back, data};
 use super::*;
-use crate::admission::{CnpRequest, CnpSink, Suppressed, Unpaired};
+use crate::admission::{CnpRequest, CnpSink, Suppressed};
 use crate::control::config::Settings;
 use crate::table::FlowSnapshot;
 use crate::traffic_tests::rig::{DC, Packet, RATE, Rig, WAN, with};
 use npcc_pipeline::units::{BitRate, PortId};
-use std::collections::HashSet;
 use std::net::IpAddr;
 
 const TICK: Nanos = Nanos::from_micros(20);
@@ -194,106 +193,19 @@ fn the_few_are_chosen_among_eligible_flows() {
     assert_eq!(signalled, [0x11, 0x12], "5 % of 40");
 }
 
-/// Data of a flow that shares its port with all others of its host: its sender's queue pair cannot be known.
-fn crowded(host: u8, n: u32) -> Packet {
-    Packet {
-        src: [10, 0, 3, host],
-        port: 0xd000,
-        ..data(0x30_0000 + n, 0x40_0000 + n)
-    }
-}
-
-/// Hosts of 60 queue pairs each, of which none is known.
-fn all_qps(config: &ControlConfig, hosts: u8) -> Rig {
-    let mut config = config.clone();
-    config.settings.unpaired = Unpaired::AllQps;
-    let mut rig = Rig::new(&config);
-    for host in 0..hosts {
-        for n in 0..60 {
-            let forth = crowded(host, n);
-            rig.out(&forth);
-            rig.back(&Packet {
-                dst: forth.src,
-                port: forth.port,
-                ..back(0x30_0000 + n, 0x40_0000 + n, 0x11)
-            });
-        }
-        (0..4).for_each(|_| {
-            rig.tick(TICK, 0);
-        });
-    }
-    rig
-}
-
-fn all_send(rig: &mut Rig, hosts: u8) {
-    for host in 0..hosts {
-        for n in 0..60 {
-            rig.out(&crowded(host, n));
-        }
-    }
-}
-
-/// Regression: 480 flows of 60 queue pairs each got up to 480 times 60 CNPs.
-#[test]
-fn cnps_to_all_queue_pairs_of_a_sender_count_each_for_itself() {
-    let mut rig = all_qps(&setup(), 8);
-    let mut signalled = HashSet::new();
-    for tick in 0..30 {
-        all_send(&mut rig, 8);
-        let sent = rig.tick(TICK, 900_000 + tick * 1_000);
-        assert!(sent <= 128, "{sent}");
-        let orders = rig
-            .sent
-            .iter()
-            .map(|order| (order.flow.src(), order.sender_qpn));
-        signalled.extend(orders);
-    }
-    assert_eq!(signalled.len(), 480, "nobody is left out");
-    let status = rig.core.status();
-    assert_eq!(status.cnps_sent(), rig.sent.len() as u64);
-    let log = status.log.last(rig.sent.len());
-    let logged = log.map(|entry| (entry.flow.key.src(), entry.sender_qpn));
-    assert_eq!(logged.collect::<HashSet<_>>(), signalled);
-}
-
-/// The third CNP is refused by the cap: the first two have left all the same.
-#[test]
-fn what_left_before_a_refusal_is_noted() {
-    let mut rig = all_qps(&setup(), 3);
-    all_send(&mut rig, 3);
-    rig.now += TICK;
-    let mut sent = 0;
-    rig.core.run_call(rig.now, |_, _| 900_000, &mut |_| {
-        sent += 1;
-        if sent > 2 {
-            Err(Suppressed::RingFull)
-        } else {
-            Ok(())
-        }
-    });
-    let status = rig.core.status();
-    assert_eq!((status.cnps_sent(), status.log.last(10).count()), (2, 2));
-    let signalled: Vec<_> = rig
-        .core
-        .flows()
-        .flows()
-        .filter(|flow| flow.cnps > 0)
-        .collect();
-    assert_eq!(signalled.len(), 1);
-    assert_eq!((signalled[0].cnps, signalled[0].last_cnp), (2, rig.now));
-}
-
 /// Sink by which every CNP leaves by one port of 1 Gb/s.
 struct OneWay {
     sent: u64,
 }
 
 impl CnpSink for OneWay {
-    fn leaves_by(&mut self, _: IpAddr, _: PortId) -> Result<PortId, Suppressed> {
-        Ok(OTHER)
+    type NextHop = ();
+
+    fn resolve(&mut self, _: IpAddr, _: PortId) -> Result<(PortId, ()), Suppressed> {
+        Ok((OTHER, ()))
     }
 
-    fn hand_over(&mut self, _: CnpRequest) -> Result<(), Suppressed> {
+    fn hand_over(&mut self, _: CnpRequest, (): ()) -> Result<(), Suppressed> {
         self.sent += 1;
         Ok(())
     }

@@ -97,10 +97,7 @@ impl ControlCore {
             context: &context.unwrap_or_else(QueueContext::unseen),
             now,
         };
-        let flow = self.tracker.flows.get(index).ok_or(Suppressed::Cold)?;
-        if !flow.may_be_signalled(now, cause.decision.spacing) {
-            return Err(Suppressed::Spacing);
-        }
+        self.may_signal(index, false, now, cause.decision.spacing)?;
         self.signal_once(index, queue, &cause, out)?;
         if let Some(status) = self.status.queues().get(queue) {
             status.cnps.add(1);

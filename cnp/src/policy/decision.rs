@@ -44,8 +44,6 @@ named! {
         Overload = "overload",
         /// The arrival rate fits, once the senders signalled before have slowed down.
         Balanced = "balanced",
-        /// The depth is at the set-point, or on its way there. No policy gives this reason any more; records of earlier versions may have it.
-        SetPoint = "set-point",
         /// A mark of the ECN curve is sent as a CNP; no policy decided it.
         Mark = "mark",
         /// NPCC is off for the queue: nothing is decided.

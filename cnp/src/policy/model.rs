@@ -61,9 +61,9 @@ pub struct ModelConfig {
     /// Target depth, as a time of the drain rate. Default without a pool: four thirds of `shallow` (40 us). With one, which holds what waits while
     /// senders recover: [`SET_POINT`], and never more than a quarter of the pool.
     pub set_point: Nanos,
-    /// Time for which a queue that was empty may rise without being signalled while it is below `deep` (default 60 us: `filter` ticks).
+    /// Time for which a queue that was empty may rise without being signalled while it is below `deep`: `filter` ticks.
     pub filter: Nanos,
-    /// Time in which a depth off the set-point is to be corrected (default 300 us: the NIC's rate-increase timer).
+    /// Time in which a depth off the set-point is to be corrected: the NIC's rate-increase timer.
     pub horizon: Nanos,
     /// Parameters of the table that decides when rates are not known.
     pub fallback: NpccConfig,

@@ -34,13 +34,13 @@ const FEW: u16 = 50;
 /// Settings of the policy `npcc`; `recovery` and `few` are parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NpccConfig {
-    /// Time between ticks (default 20 us).
+    /// Time between ticks.
     pub tick: Nanos,
-    /// Shortest time between two rounds of few (default 300 us: the network card's rate-increase timer).
+    /// Shortest time between two rounds of few: the network card's rate-increase timer.
     pub recovery: Nanos,
-    /// Shortest time between two CNPs to one flow, except while deep and rising (default 60 us, at least 4 us).
+    /// Shortest time between two CNPs to one flow, except while deep and rising; at least 4 us.
     pub min_cnp_interval: Nanos,
-    /// Time from a CNP to its effect in the queue (default 20 us).
+    /// Time from a CNP to its effect in the queue.
     pub feedback: Nanos,
     /// Share of the contributors that counts as few, in thousandths (default 50).
     pub few: u16,

@@ -2,26 +2,28 @@
 
 use npcc_pipeline::units::{BitRate, Nanos};
 
+use crate::defaults;
+
 npcc_pipeline::defaults! {
     /// Settings of one watched queue that policies share; the defaults are those of a queue of 100G.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct PolicyInputs {
         /// Time between ticks.
-        pub tick: Nanos = Nanos::from_micros(20),
+        pub tick: Nanos = defaults::TICK,
         /// Time of the network card's rate-increase timer.
-        pub recovery: Nanos = Nanos::from_micros(300),
+        pub recovery: Nanos = defaults::RECOVERY,
         /// Shortest time between two CNPs to one flow in rounds of few.
-        pub min_cnp_interval: Nanos = Nanos::from_micros(60),
+        pub min_cnp_interval: Nanos = defaults::MIN_CNP_INTERVAL,
         /// Time from a CNP to its effect in the queue, until it is learned.
-        pub feedback: Nanos = Nanos::from_micros(20),
+        pub feedback: Nanos = defaults::FEEDBACK,
         /// Time that a rise must last so as not to count as a microburst: `filter` ticks.
-        pub filter: Nanos = Nanos::from_micros(60),
+        pub filter: Nanos = Nanos(defaults::TICK.0 * u64::from(defaults::FILTER)),
         /// Bytes of the pool from which the queue takes its buffers, if it is limited.
         pub pool: Option<u64> = None,
         /// Wire bytes from which the queue is shallow.
-        pub shallow: u64 = 375_000,
+        pub shallow: u64 = defaults::DRAIN.bytes_in(defaults::SHALLOW),
         /// The queue's drain rate.
-        pub drain: BitRate = BitRate(100_000_000_000),
+        pub drain: BitRate = defaults::DRAIN,
     }
 }
 

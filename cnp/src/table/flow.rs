@@ -108,9 +108,4 @@ impl Flow {
             places: Places::NOWHERE,
         }
     }
-
-    /// Returns true if the last CNP to the sender is at least `spacing` ago.
-    pub(crate) fn may_be_signalled(&self, now: Nanos, spacing: Nanos) -> bool {
-        self.cnps == 0 || now.since(self.last_cnp) >= spacing
-    }
 }

@@ -29,10 +29,10 @@ impl FlowTracker {
         })
     }
 
-    /// Records CNPs that would have been sent to a flow's sender just now. Nothing else takes them for sent.
-    pub(crate) fn record_would_send(&mut self, index: u32, cnps: usize, now: Nanos) {
+    /// Records a CNP that would have been sent to a flow's sender just now. Nothing else takes it for sent.
+    pub(crate) fn record_would_send(&mut self, index: u32, now: Nanos) {
         if let Some(flow) = self.flows.get_mut(index) {
-            flow.dry_run.cnps += cnps as u64;
+            flow.dry_run.cnps += 1;
             flow.dry_run.last = now;
             flow.refused = None;
         }

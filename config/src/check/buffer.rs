@@ -1,7 +1,7 @@
 //! Checks of the packet buffer: its size, and that of an mbuf.
 
 use super::Check;
-use crate::model::{MbufSize, Port};
+use crate::model::{Buffer, MbufSize, Port};
 use crate::resolved::Device;
 use crate::sizing::{LINK_HEADERS, MBUF_HEADROOM, PCI_ROOM, pci_room, smallest_data_room};
 use crate::tree::Path;
@@ -29,21 +29,21 @@ pub(super) fn check(check: &mut Check<'_>) {
     let pool = file.buffer.pool;
     if pool < least {
         let message = format!("a pool of {pool} is too small for these ports");
-        let hint = format!("{FRAMES} full frames a port need {least}; 64MB is usual");
+        let usual = Buffer::default().pool;
+        let hint = format!("{FRAMES} full frames a port need {least}; {usual} is usual");
         check.error(&path("pool"), message, hint);
     } else if pool > MAX_POOL {
         let message = format!("a pool of {pool} is more than {MAX_POOL}");
-        check.error(
-            &path("pool"),
-            message,
-            "64MB is usual; 100 km at 100G want 32MB",
-        );
+        let usual = Buffer::default().pool;
+        let hint = format!("{usual} is usual; 100 km at 100G want 32MB");
+        check.error(&path("pool"), message, hint);
     }
     let turn = file.buffer.loop_time;
     let (shortest, longest) = (Nanos::from_micros(1), Nanos::from_millis(100));
     if turn < shortest || turn > longest {
         let message = format!("a loop time of {turn} is out of range");
-        let hint = format!("write {shortest} to {longest}; 50us is usual on an isolated core");
+        let usual = Buffer::default().loop_time;
+        let hint = format!("write {shortest} to {longest}; {usual} is usual on an isolated core");
         check.error(&path("loop_time"), message, hint);
     }
     let alpha = file.buffer.alpha;

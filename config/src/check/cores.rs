@@ -3,8 +3,8 @@
 use npcc_pipeline::num::real;
 
 use super::{Check, port_path};
-use crate::model::{File, Idle};
-use crate::resolved::EffectiveQos;
+use crate::model::{ConfigFile, Idle};
+use crate::resolved::ResolvedQos;
 use crate::tree::Path;
 
 pub(super) fn check(check: &mut Check<'_>) {
@@ -59,7 +59,7 @@ fn idle(check: &mut Check<'_>) {
     let known = ["profile", "priorities"]
         .iter()
         .all(|key| check.certain(&qos.key(key)));
-    let lossless = EffectiveQos::new(&check.file.qos).lossless_mask();
+    let lossless = ResolvedQos::new(&check.file.qos).lossless_mask();
     if check.file.cores.idle != Idle::Adaptive || lossless == 0 || !known {
         return;
     }
@@ -76,7 +76,7 @@ fn idle(check: &mut Check<'_>) {
 const SHARED_TICK: f64 = 1e6;
 
 /// Returns the tick in ns of real time.
-fn real_tick(file: &File) -> f64 {
+fn real_tick(file: &ConfigFile) -> f64 {
     real(file.npcc.tick.0) * file.time_scale
 }
 

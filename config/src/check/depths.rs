@@ -2,8 +2,8 @@
 //! that may hold more than any sender waits for.
 
 use super::{Check, lossless, port_path};
-use crate::model::File;
-use crate::resolved::{EffectiveQos, ResolvedPriority};
+use crate::model::ConfigFile;
+use crate::resolved::{ResolvedPriority, ResolvedQos};
 use crate::sizing::LINK_HEADERS;
 use crate::tree::Path;
 use crate::units::{Bytes, Nanos, Threshold};
@@ -15,7 +15,7 @@ pub(super) fn check(check: &mut Check<'_>) {
     if !lossless::inputs_certain(check) {
         return;
     }
-    let effective = EffectiveQos::new(&check.file.qos);
+    let effective = ResolvedQos::new(&check.file.qos);
     let (room, _) = lossless::room(check, &effective);
     let deepest = room.deepest_lossy(check.file.buffer.alpha_256());
     if deepest == 0 {
@@ -43,7 +43,7 @@ pub(super) fn check(check: &mut Check<'_>) {
 }
 
 /// Returns the length of the longest frame of all ports.
-fn longest_frame(file: &File) -> u64 {
+fn longest_frame(file: &ConfigFile) -> u64 {
     let mtus = file.ports.iter().map(|port| u64::from(port.mtu.get()));
     mtus.max().unwrap_or(0) + LINK_HEADERS
 }
@@ -126,7 +126,7 @@ fn npcc(check: &mut Check<'_>, deepest: u64) {
 
 /// Warns once, at the slowest port, where a lossy queue that nothing but its limit bounds (no ECN, no WRED) may hold what it sends in more
 /// than [`LONGEST`].
-fn wait(check: &mut Check<'_>, effective: &EffectiveQos, deepest: u64) {
+fn wait(check: &mut Check<'_>, effective: &ResolvedQos, deepest: u64) {
     let lossy = (0u8..8).zip(&effective.priorities).filter(|(n, p)| {
         let used = effective.dscp.contains(n) || effective.pcp.contains(n);
         used && !p.lossless && !p.is_control() && p.wred.is_none() && p.ecn.is_none()

@@ -1,7 +1,7 @@
 //! Keys of NPCC that have no effect under the policies and modes in force: a warning where one is written with another value than its default.
 
 use super::{Check, port_path};
-use crate::model::{Cnp, EcnMode, Gate, Hosts, Npcc, PolicyName, PortNpcc, Unpaired, UpstreamCe};
+use crate::model::{Cnp, EcnMode, Gate, Hosts, Npcc, PolicyName, PortNpcc, UpstreamCe};
 use crate::tree::Path;
 
 pub(super) fn check(check: &mut Check<'_>) {
@@ -62,8 +62,7 @@ pub(super) fn check(check: &mut Check<'_>) {
             check.warn(&port_path(*i).key("npcc").key("shallow"), message, hint);
         }
     }
-    let is_used = npcc.ecn == EcnMode::Divert || npcc.unpaired == Unpaired::AllQps;
-    if !is_used && npcc.min_cnp_interval != Npcc::default().min_cnp_interval {
+    if npcc.ecn != EcnMode::Divert && npcc.min_cnp_interval != Npcc::default().min_cnp_interval {
         let message = "`min_cnp_interval` has no effect on policy `model` without `ecn: divert`";
         let hint = "leave it out: the model spaces CNPs by what they are expected to cut";
         check.warn(&root.key("min_cnp_interval"), message, hint);

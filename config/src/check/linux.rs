@@ -1,6 +1,7 @@
 //! Checks of the Linux integration: the namespace, the receive buffer and the interfaces' names.
 
 use super::Check;
+use crate::model::Linux;
 use crate::resolved::linux_link;
 use crate::tree::Path;
 use crate::units::Bytes;
@@ -60,7 +61,8 @@ pub(super) fn check(check: &mut Check<'_>) {
             "a receive buffer of {} is out of range",
             linux.receive_buffer
         );
-        let hint = format!("write {least} to {most}; 16MiB is usual");
+        let usual = Linux::default().receive_buffer;
+        let hint = format!("write {least} to {most}; {usual} is usual");
         check.error(&path("receive_buffer"), message, hint);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Check, port_path};
 use crate::model::{PfcBackend, PortPfc};
-use crate::resolved::EffectiveQos;
+use crate::resolved::ResolvedQos;
 use crate::sizing::{Link, Lossless, sends_pause};
 use crate::tree::Path;
 use crate::units::{Bytes, Nanos};
@@ -12,7 +12,7 @@ const FRAMES: u64 = 4;
 
 pub(super) fn check(check: &mut Check<'_>) {
     watchdog(check);
-    let effective = EffectiveQos::new(&check.file.qos);
+    let effective = ResolvedQos::new(&check.file.qos);
     let mask = effective.lossless_mask();
     if mask == 0 || !inputs_certain(check) {
         return;
@@ -28,7 +28,7 @@ pub(super) fn check(check: &mut Check<'_>) {
 }
 
 /// Divides the pool, and returns the link of each port that sends pause.
-pub(super) fn room(check: &Check<'_>, effective: &EffectiveQos) -> (Lossless, Vec<Option<Link>>) {
+pub(super) fn room(check: &Check<'_>, effective: &ResolvedQos) -> (Lossless, Vec<Option<Link>>) {
     let file = check.file;
     let links: Vec<Option<Link>> = file
         .ports
@@ -128,7 +128,7 @@ fn fits(check: &mut Check<'_>, room: &Lossless, links: &[Option<Link>]) -> bool 
 }
 
 /// Requires that a queue is marked before its senders are paused; otherwise congestion control never acts.
-fn marking_before_pause(check: &mut Check<'_>, effective: &EffectiveQos, room: &Lossless) {
+fn marking_before_pause(check: &mut Check<'_>, effective: &ResolvedQos, room: &Lossless) {
     if room.groups == 0 {
         return;
     }

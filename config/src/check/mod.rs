@@ -24,7 +24,7 @@ use std::cmp::Ordering;
 use std::fmt::Display;
 
 use crate::diag::Problem;
-use crate::model::File;
+use crate::model::ConfigFile;
 use crate::subnets::Subnets;
 use crate::suggest::nearest;
 use crate::tree::{Node, Path};
@@ -32,7 +32,7 @@ use crate::units::{BitRate, Threshold};
 
 /// Runs every check.
 pub(crate) fn run(
-    file: &File,
+    file: &ConfigFile,
     root: &Node,
     errors: &mut Vec<Problem>,
     warnings: &mut Vec<Problem>,
@@ -65,7 +65,7 @@ pub(crate) fn run(
 
 /// State of the checks: the model, the places of its values, and the findings.
 struct Check<'a> {
-    file: &'a File,
+    file: &'a ConfigFile,
     root: &'a Node,
     subnets: Subnets,
     errors: &'a mut Vec<Problem>,

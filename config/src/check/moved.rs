@@ -1,8 +1,8 @@
 //! Check of the queue of hosts that do not respond to CNPs: lossy, scheduled by weight, and used by nothing else.
 
 use super::Check;
-use crate::model::{File, PriorityId, Scheduler};
-use crate::resolved::EffectiveQos;
+use crate::model::{ConfigFile, PriorityId, Scheduler};
+use crate::resolved::ResolvedQos;
 use crate::tree::Path;
 
 /// Priorities in the order in which one is proposed.
@@ -36,8 +36,8 @@ pub(super) fn check(check: &mut Check<'_>) {
 }
 
 /// Returns the reason why moved hosts cannot have a queue.
-fn obstacle(file: &File, queue: PriorityId) -> Option<String> {
-    let qos = EffectiveQos::new(&file.qos);
+fn obstacle(file: &ConfigFile, queue: PriorityId) -> Option<String> {
+    let qos = ResolvedQos::new(&file.qos);
     let (at, byte) = (queue.index(), queue.byte());
     let resolved = &qos.priorities[at];
     let watching = file.ports.iter().find(|port| {

@@ -1,14 +1,13 @@
 //! Checks of proactive congestion notification: intervals, queues, the CNPs themselves.
 
+use npcc_cnp::defaults::{self, NIC_MIN_CNP_INTERVAL};
+
 use super::{Check, port_path};
 use crate::model::{Hosts, PortNpcc, Scheduler, Trust};
-use crate::resolved::{Device, EffectiveQos};
+use crate::resolved::{Device, ResolvedQos};
 use crate::suggest::nearest;
 use crate::tree::Path;
-use crate::units::{Nanos, Written};
-
-/// Minimum interval of CNPs: NICs ignore CNPs that arrive sooner.
-const LEAST_INTERVAL: Nanos = Nanos::from_micros(4);
+use crate::units::{Bytes, Nanos, Written};
 
 fn path(key: &str) -> Path {
     Path::root("npcc").key(key)
@@ -32,20 +31,21 @@ fn intervals(check: &mut Check<'_>) {
     let npcc = &check.file.npcc;
     if !(Nanos::from_micros(5)..=Nanos::from_millis(10)).contains(&npcc.tick) {
         let message = format!("a tick of {} is out of range", npcc.tick);
-        check.error(&path("tick"), message, "write 5us to 10ms; 20us is usual");
+        let hint = format!("write 5us to 10ms; {} is usual", defaults::TICK);
+        check.error(&path("tick"), message, hint);
     } else if npcc.recovery > Nanos::from_millis(1_000) {
         let message = format!("a recovery of {} is out of range", npcc.recovery);
-        check.error(
-            &path("recovery"),
-            message,
-            "write 1us to 1s; 300us is usual",
-        );
+        let hint = format!("write 1us to 1s; {} is usual", defaults::RECOVERY);
+        check.error(&path("recovery"), message, hint);
     } else if npcc.recovery < npcc.tick && check.certain(&path("tick")) {
         let message = format!(
             "recovery ({}) is shorter than a tick ({})",
             npcc.recovery, npcc.tick
         );
-        let hint = "set it to the NIC's rate-increase timer, usually 300us, above the tick";
+        let hint = format!(
+            "set it to the NIC's rate-increase timer, usually {}, above the tick",
+            defaults::RECOVERY
+        );
         let key = if check.written(&path("recovery")) {
             "recovery"
         } else {
@@ -53,21 +53,21 @@ fn intervals(check: &mut Check<'_>) {
         };
         check.error(&path(key), message, hint);
     }
-    if npcc.min_cnp_interval < LEAST_INTERVAL {
+    if npcc.min_cnp_interval < NIC_MIN_CNP_INTERVAL {
         let message = format!(
             "{} between CNPs to one flow is too little",
             npcc.min_cnp_interval
         );
-        let hint = "NICs ignore CNPs closer than 4us; 60us is usual";
+        let hint = format!(
+            "NICs ignore CNPs closer than {NIC_MIN_CNP_INTERVAL}; {} is usual",
+            defaults::MIN_CNP_INTERVAL
+        );
         check.error(&path("min_cnp_interval"), message, hint);
     }
     if npcc.feedback.0 == 0 || npcc.feedback > Nanos(1_000_000_000) {
         let message = format!("a feedback delay of {} cannot be", npcc.feedback);
-        check.error(
-            &path("feedback"),
-            message,
-            "write the near round trip, such as 20us",
-        );
+        let hint = format!("write the near round trip, such as {}", defaults::FEEDBACK);
+        check.error(&path("feedback"), message, hint);
     }
 }
 
@@ -76,7 +76,8 @@ fn sizes(check: &mut Check<'_>) {
     let flows = npcc.flows.0;
     if !(64..=16 << 20).contains(&flows) {
         let message = format!("a flow table of {flows} entries cannot be");
-        check.error(&path("flows"), message, "write 64 to 16M; 65536 is usual");
+        let hint = format!("write 64 to 16M; {} is usual", defaults::FLOWS);
+        check.error(&path("flows"), message, hint);
     }
 }
 
@@ -152,7 +153,8 @@ fn cnp(check: &mut Check<'_>) {
             "{} between two CNPs is more than most flows ever send",
             cnp.earned
         );
-        check.error(&at("earned"), message, "write 0 to 16MiB; 16KiB is usual");
+        let hint = format!("write 0 to 16MiB; {} is usual", Bytes(defaults::EARNED));
+        check.error(&at("earned"), message, hint);
     }
     let cap = cnp.cap.basis_points();
     if cap == 0 {
@@ -163,7 +165,7 @@ fn cnp(check: &mut Check<'_>) {
         let hint = "write tenths of a percent, such as 0.1% or 5%";
         check.error(&at("cap"), message, hint);
     }
-    let resolved = EffectiveQos::new(&check.file.qos).priorities[cnp.priority.index()];
+    let resolved = ResolvedQos::new(&check.file.qos).priorities[cnp.priority.index()];
     let enabled = check
         .file
         .ports
@@ -184,7 +186,7 @@ fn cnp(check: &mut Check<'_>) {
 
 /// Checks where the maps of this switch lead the DSCP of CNPs, by which those of hosts, and its own at the next switch, get their queue.
 fn cnp_dscp(check: &mut Check<'_>, at: &Path) {
-    let qos = EffectiveQos::new(&check.file.qos);
+    let qos = ResolvedQos::new(&check.file.qos);
     let inputs = [
         "trust",
         "profile",

@@ -1,7 +1,5 @@
 //! Checks of ports: names, devices, MAC addresses, VLANs, speeds.
 
-use std::collections::HashMap;
-
 use super::{Check, port_path};
 use crate::model::Port;
 use crate::resolved::{Device, RING_HEADER};
@@ -12,8 +10,7 @@ use crate::units::{BitRate, Mac, Threshold};
 pub(super) fn check(check: &mut Check<'_>) {
     names(check);
     devices(check);
-    interfaces(check);
-    one_mac_each(check);
+    duplicates(check);
     let file = check.file;
     for (i, port) in file.ports.iter().enumerate() {
         mac(check, i, port);
@@ -55,36 +52,21 @@ pub(super) fn plausible(check: &mut Check<'_>, path: &Path, rate: Option<BitRate
 
 fn names(check: &mut Check<'_>) {
     let file = check.file;
-    let mut first: HashMap<&str, usize> = HashMap::new();
     for (i, port) in file.ports.iter().enumerate() {
         let path = port_path(i).key("name");
-        if !check.certain(&path) {
-            continue;
-        }
         let name = port.name.as_str();
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
         if !(1..=15).contains(&name.len()) || !name.bytes().all(plain) {
             let hint = "1 to 15 characters of a-z, 0-9, _ and -, such as wan0";
             check.error(&path, format!("`{name}` cannot be a port's name"), hint);
         }
-        if let Some(&other) = first.get(name) {
-            let line = check.line(&port_path(other).key("name"));
-            let hint = format!("the port on line {line} has it already; choose another");
-            check.error(&path, format!("there are two ports `{name}`"), hint);
-        } else {
-            first.insert(name, i);
-        }
     }
 }
 
 fn devices(check: &mut Check<'_>) {
     let file = check.file;
-    let mut first: HashMap<String, usize> = HashMap::new();
     for (i, port) in file.ports.iter().enumerate() {
         let path = port_path(i).key("device");
-        if !check.certain(&path) {
-            continue;
-        }
         let Some(device) = Device::parse(&port.device) else {
             let text = &port.device;
             let message = format!("`{text}` is neither a PCI address nor a virtual device");
@@ -104,67 +86,61 @@ fn devices(check: &mut Check<'_>) {
                 hint,
             );
         }
-        if let Some(&other) = first.get(device.id()) {
-            let line = check.line(&port_path(other).key("device"));
-            let hint = match &device {
-                Device::Pci { .. } => format!("the port on line {line} uses it already"),
-                Device::Virtual { name, .. } => {
-                    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-                    format!("line {line} uses the name; number them, such as {stem}{i}")
-                }
-            };
-            check.error(
-                &path,
-                format!("device `{}` is used twice", device.id()),
-                hint,
-            );
-        } else {
-            first.insert(device.id().to_owned(), i);
-        }
     }
 }
 
-/// Refuses two ports on one kernel interface, of which each would receive what the other sends and all that arrives.
-fn interfaces(check: &mut Check<'_>) {
-    let file = check.file;
-    let mut first: HashMap<String, usize> = HashMap::new();
-    for (i, port) in file.ports.iter().enumerate() {
-        let path = port_path(i).key("device");
-        let Some(device) = Device::parse(&port.device).filter(|_| check.certain(&path)) else {
-            continue;
-        };
-        let Some(interface) = device.interface() else {
-            continue;
-        };
-        if let Some(&other) = first.get(interface) {
-            let line = check.line(&port_path(other).key("device"));
-            let message = format!("interface `{interface}` is used twice");
-            let hint = format!("the port on line {line} uses it already; choose another");
-            check.error(&path, message, hint);
+/// Refuses names, devices, kernel interfaces and MAC addresses of an earlier port. Of two ports on one interface each would receive what the other
+/// sends and all that arrives; with one MAC address on a common segment neither would get its frames.
+fn duplicates(check: &mut Check<'_>) {
+    let name = |port: &Port| Some(port.name.clone());
+    unique(check, "name", name, |name, line, _| {
+        let hint = format!("the port on line {line} has it already; choose another");
+        (format!("there are two ports `{name}`"), hint)
+    });
+    let device = |port: &Port| Some(Device::parse(&port.device)?.id().to_owned());
+    unique(check, "device", device, |id, line, i| {
+        let stem = id.trim_end_matches(|c: char| c.is_ascii_digit());
+        let hint = if id.starts_with("net_") {
+            format!("line {line} uses the name; number them, such as {stem}{i}")
         } else {
-            first.insert(interface.to_owned(), i);
-        }
-    }
-}
-
-/// Refuses two ports with one MAC address: on a common segment neither would get its frames.
-fn one_mac_each(check: &mut Check<'_>) {
-    let file = check.file;
-    for (i, port) in file.ports.iter().enumerate() {
-        let (Some(mac), path) = (port.mac, port_path(i).key("mac")) else {
-            continue;
+            format!("the port on line {line} uses it already")
         };
-        let same = |other: &Port| other.mac == Some(mac);
-        if mac == Mac::default() || mac.is_group() {
-            continue;
-        }
-        let Some(other) = file.ports[..i].iter().position(same) else {
-            continue;
-        };
-        let line = check.line(&port_path(other).key("mac"));
+        (format!("device `{id}` is used twice"), hint)
+    });
+    let interface = |port: &Port| Some(Device::parse(&port.device)?.interface()?.to_owned());
+    unique(check, "device", interface, |interface, line, _| {
+        let hint = format!("the port on line {line} uses it already; choose another");
+        (format!("interface `{interface}` is used twice"), hint)
+    });
+    let is_an_address = |mac: &Mac| *mac != Mac::default() && !mac.is_group();
+    let mac = |port: &Port| port.mac.filter(is_an_address);
+    unique(check, "mac", mac, |mac, line, _| {
         let hint =
             format!("the port on line {line} has it already; leave mac out for the device's");
-        check.error(&path, format!("`{mac}` is given twice"), hint);
+        (format!("`{mac}` is given twice"), hint)
+    });
+}
+
+/// Refuses a port's value under `key` that an earlier port has; `wrong` gives message and hint from the value, the other's line and the port's index.
+fn unique<T: PartialEq>(
+    check: &mut Check<'_>,
+    key: &str,
+    value_of: impl Fn(&Port) -> Option<T>,
+    wrong: impl Fn(&T, usize, usize) -> (String, String),
+) {
+    let ports = &check.file.ports;
+    for (i, port) in ports.iter().enumerate() {
+        let Some(value) = value_of(port) else {
+            continue;
+        };
+        let path = |port: usize| port_path(port).key(key);
+        let earlier = (0..i).zip(ports).find(|(other, port)| {
+            check.certain(&path(*other)) && value_of(port).as_ref() == Some(&value)
+        });
+        if let Some((other, _)) = earlier {
+            let (message, hint) = wrong(&value, check.line(&path(other)), i);
+            check.error(&path(i), message, hint);
+        }
     }
 }
 

@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 use super::ports::plausible;
 use super::{Check, compare};
 use crate::model::{EcnChoice, Priority, Scheduler, Trust};
-use crate::resolved::{EffectiveQos, ResolvedPriority};
+use crate::resolved::{ResolvedPriority, ResolvedQos};
 use crate::tree::Path;
 use crate::units::{Percent, Threshold};
 
 pub(super) fn check(check: &mut Check<'_>) {
     let file = check.file;
-    let effective = EffectiveQos::new(&file.qos);
+    let effective = ResolvedQos::new(&file.qos);
     for (n, own) in &file.qos.priorities {
         let path = Path::root("qos").key("priorities").key(n);
         priority(check, &path, own, &effective.priorities[n.index()]);
@@ -21,7 +21,7 @@ pub(super) fn check(check: &mut Check<'_>) {
 
 /// Refuses a PCP that leads to a lossless priority of another number: PFC names the priority of the frame's tag on the link, so a pause of
 /// the queue's number stops other frames of the sender (IEEE 802.1Q-2018, clause 36).
-fn pcp(check: &mut Check<'_>, effective: &EffectiveQos) {
+fn pcp(check: &mut Check<'_>, effective: &ResolvedQos) {
     let qos = Path::root("qos");
     let inputs = [
         "trust",

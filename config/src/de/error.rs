@@ -79,12 +79,6 @@ const LEFT_OUT: [(&str, &str); 5] = [
 const URPF: &str =
     "remove it: sources are not checked against routes; npcc.source_check is for what NPCC learns";
 
-/// Keys that have been renamed, and what to write instead.
-const RENAMED: [(&str, &str); 1] = [(
-    "prometheus",
-    "write http: 127.0.0.1:9464, which serves /metrics and a page",
-)];
-
 impl Fault {
     /// Returns the message and the hint.
     pub(crate) fn words(&self) -> (String, String) {
@@ -99,18 +93,13 @@ impl Fault {
                 }
                 .to_owned(),
             ),
-            Self::UnknownKey { key, known } => {
-                if let Some(hint) = hint(&RENAMED, key) {
-                    return (format!("`{key}` has another name"), hint.to_owned());
-                }
-                match left_out(key) {
-                    Some(hint) => (
-                        format!("`{key}` is left out of this version"),
-                        hint.to_owned(),
-                    ),
-                    None => (format!("unknown key `{key}`"), choice(key, known)),
-                }
-            }
+            Self::UnknownKey { key, known } => match left_out(key) {
+                Some(hint) => (
+                    format!("`{key}` is left out of this version"),
+                    hint.to_owned(),
+                ),
+                None => (format!("unknown key `{key}`"), choice(key, known)),
+            },
             Self::MissingKey { key } => (
                 format!("`{key}` is missing"),
                 format!("add `{key}:`, it has no default"),
@@ -122,11 +111,8 @@ impl Fault {
 
 /// Returns the hint for a feature that is left out.
 fn left_out(key: &str) -> Option<&'static str> {
-    hint(&LEFT_OUT, key.strip_suffix('s').unwrap_or(key))
-}
-
-fn hint(known: &[(&str, &'static str)], key: &str) -> Option<&'static str> {
-    let found = known.iter().find(|(name, _)| *name == key);
+    let key = key.strip_suffix('s').unwrap_or(key);
+    let found = LEFT_OUT.iter().find(|(name, _)| *name == key);
     found.map(|(_, hint)| *hint)
 }
 

@@ -27,8 +27,7 @@ pub use dpdk::{Dpdk, Hugepages};
 pub use linux::{FrameRate, Linux, Punt};
 pub use neighbors::Neighbor;
 pub use npcc::{
-    Action, Cnp, EcnMode, Evidence, Gate, Hosts, Npcc, PolicyName, SourceCheck, Unpaired,
-    UpstreamCe,
+    Action, Cnp, EcnMode, Evidence, Gate, Hosts, Npcc, PolicyName, SourceCheck, UpstreamCe,
 };
 pub use pfc::{Pfc, PfcBackend, Watchdog, WatchdogAction};
 pub use ports::{PeerResponse, Port, PortNpcc, PortPfc, Vlan};
@@ -36,7 +35,7 @@ pub use qos::{Ecn, EcnChoice, Priority, Profile, Qos, Scheduler, Trust, Wred};
 pub use routes::{Route, Via};
 pub use routing::{EcmpSeed, Routing};
 pub use sandbox::Sandbox;
-pub use telemetry::{Telemetry, read_only_beside};
+pub use telemetry::{DEFAULT_SOCKET, Telemetry, read_only_beside};
 pub use unresponsive::{MovedQueue, Unresponsive};
 
 use crate::units::Ranged;
@@ -57,7 +56,7 @@ npcc_pipeline::defaults! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     #[schemars(title = "npcc-switch")]
-    pub struct File {
+    pub struct ConfigFile {
         /// Version of the configuration format: 1.
         pub version: u32 = 1,
         /// Startup of DPDK's environment abstraction layer (EAL).

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 pub use npcc_cnp::action::Action;
-pub use npcc_cnp::admission::Unpaired;
 pub use npcc_cnp::control::settings::Gate;
+use npcc_cnp::defaults;
 use npcc_cnp::policy::PolicyInputs;
 pub use npcc_cnp::policy::PolicyName;
 pub use npcc_pipeline::egress::marking::{EcnMode, UpstreamCe};
@@ -21,33 +21,31 @@ npcc_pipeline::defaults! {
     #[serde(deny_unknown_fields, default)]
     pub struct Npcc {
         /// Interval at which watched queues are evaluated; 5us to 10ms.
-        pub tick: Nanos = Nanos::from_micros(20),
+        pub tick: Nanos = defaults::TICK,
         /// Transmission of CNPs by the whole switch; `ports[].npcc.action` and `hosts` can only restrict it further.
-        pub action: Action = Action::Send,
+        pub action: Action = Action::default(),
         /// Number of entries of the flow table.
-        pub flows: Count = Count(65_536),
-        /// Weakest evidence for the sender's queue pair on which a CNP is sent.
-        pub evidence: Evidence = Evidence::Port,
-        /// Treatment of flows whose evidence is weaker than `evidence`.
-        pub unpaired: Unpaired = Unpaired::Mark,
+        pub flows: Count = Count(defaults::FLOWS as u64),
+        /// Weakest evidence for the sender's queue pair on which a CNP is sent; flows below it keep ordinary ECN marking.
+        pub evidence: Evidence = defaults::EVIDENCE,
         /// Delivery of the ECN marks of watched queues: CE on the frame, a CNP to the sender, or neither.
-        pub ecn: EcnMode = EcnMode::Divert,
+        pub ecn: EcnMode = EcnMode::default(),
         /// Treatment of flows whose receiver is near, i.e. whose round trip on the far side is below four of those on the near side: `auto` leaves
         /// them to ECN while flows with far receivers have less than a sixteenth of their queue.
-        pub gate: Gate = Gate::Auto,
+        pub gate: Gate = Gate::default(),
         /// Queue depth from which policy `npcc` sends CNPs; without a pool policy `model` keeps the queue near four thirds of it.
-        pub shallow: Threshold = Threshold::from_micros(30),
+        pub shallow: Threshold = Threshold::Time(defaults::SHALLOW),
         /// Queue depth from which policy `npcc` signals many flows in a round.
-        pub deep: Threshold = Threshold::from_micros(120),
+        pub deep: Threshold = Threshold::Time(defaults::DEEP),
         /// Number of ticks that a rise in depth must last so as not to count as a microburst.
-        pub filter: Ranged<1, 1000> = Ranged::fixed(3),
+        pub filter: Ranged<1, 1000> = Ranged::fixed(defaults::FILTER),
         /// Rate-increase timer of the senders' NICs: minimum time between two rounds of few CNPs of policy `npcc`, time in which policy `model`
         /// corrects a depth off its set-point; up to 1s.
-        pub recovery: Nanos = Nanos::from_micros(300),
+        pub recovery: Nanos = defaults::RECOVERY,
         /// Minimum time between two CNPs for one flow in rounds of few of policy `npcc`; at least 4us, which NICs need.
-        pub min_cnp_interval: Nanos = Nanos::from_micros(60),
+        pub min_cnp_interval: Nanos = defaults::MIN_CNP_INTERVAL,
         /// Assumed delay from a CNP to its effect on the queue, used until it is measured.
-        pub feedback: Nanos = Nanos::from_micros(20),
+        pub feedback: Nanos = defaults::FEEDBACK,
         /// Ports from whose packets queue pairs may be learned; empty trusts all ports.
         pub trusted_ports: Vec<String> = Vec::new(),
         /// Check of a packet's source address against the routes before anything is learned from the packet.
@@ -113,16 +111,16 @@ npcc_pipeline::defaults! {
     #[serde(deny_unknown_fields, default)]
     pub struct Cnp {
         /// Priority of the egress queue that CNPs use.
-        pub priority: PriorityId = PriorityId::fixed(6),
+        pub priority: PriorityId = PriorityId::fixed(defaults::CNP_PRIORITY as u32),
         /// DSCP of the CNPs.
-        pub dscp: Dscp = Dscp::fixed(48),
+        pub dscp: Dscp = Dscp::fixed(defaults::CNP_DSCP as u32),
         /// Wire bytes that a flow must put into a queue between two CNPs to its sender, whether for marks or by a policy; 0 to 16 MiB.
-        pub earned: Bytes = Bytes(16 << 10),
+        pub earned: Bytes = Bytes(defaults::EARNED),
         /// Minimum time between two CNPs sent instead of marks, as the receiver's NIC keeps it; `hosts.cnp_intervals` has exceptions; 1us to 10ms.
-        pub interval: Nanos = Nanos::from_micros(4),
+        pub interval: Nanos = defaults::NIC_MIN_CNP_INTERVAL,
         /// Maximum share of a port's wire rate that CNPs may use.
-        pub cap: Percent = Percent::of_whole(5),
+        pub cap: Percent = Percent::of_thousandths(defaults::CAP),
         /// Maximum number of CNPs per second of all ports together.
-        pub per_second: Ranged<1, 1_000_000_000> = Ranged::fixed(1_000_000),
+        pub per_second: Ranged<1, 1_000_000_000> = Ranged::fixed(defaults::CAP_PER_SECOND),
     }
 }

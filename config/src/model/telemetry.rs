@@ -7,13 +7,16 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::units::UnitError;
 
+/// Management socket of a switch whose configuration names no other.
+pub const DEFAULT_SOCKET: &str = "/run/npcc-switch.sock";
+
 npcc_pipeline::defaults! {
     /// Management sockets, metrics and the web page.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, default)]
     pub struct Telemetry {
         /// Path of the Unix socket on which the switch accepts commands.
-        pub socket: String = "/run/npcc-switch.sock".to_owned(),
+        pub socket: String = DEFAULT_SOCKET.to_owned(),
         /// Group that may use the management socket.
         pub group: String = "npcc".to_owned(),
         /// Path of the read-only Unix socket, which answers `show` only; default: beside `socket`, with `-ro` before `.sock`.

@@ -11,7 +11,7 @@ mod routes;
 
 pub use npcc::Thresholds;
 pub use ports::{Device, Interface, Port, RING_HEADER, ResolvedPortNpcc, Vlan, linux_link};
-pub use qos::{EffectiveQos, ResolvedPriority};
+pub use qos::{ResolvedPriority, ResolvedQos};
 pub use routes::{Neighbor, NextHop, Route};
 
 use crate::model::{Buffer, Dpdk, Idle, Linux, Npcc, Pfc, Routing, Sandbox, Telemetry};
@@ -65,7 +65,7 @@ pub struct Config {
 impl Config {
     /// Returns classification and queues of the first port, for views that show one for all: the file configures every port alike.
     #[must_use]
-    pub fn common_qos(&self) -> Option<&EffectiveQos> {
+    pub fn common_qos(&self) -> Option<&ResolvedQos> {
         self.ports.first().map(|port| &port.qos)
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use ipnet::IpNet;
 
 use crate::model::{Action, PeerResponse, PolicyName, PortPfc, UpstreamCe};
-use crate::resolved::{EffectiveQos, Thresholds};
+use crate::resolved::{ResolvedQos, Thresholds};
 use crate::units::{BitRate, Length, Mac, Threshold};
 
 /// Port, resolved.
@@ -41,7 +41,7 @@ pub struct Port {
     /// Priority flow control.
     pub pfc: PortPfc,
     /// Classification of received packets, and the port's queues: profile and explicit keys merged.
-    pub qos: EffectiveQos,
+    pub qos: ResolvedQos,
     /// Proactive congestion notification, if it is enabled.
     pub npcc: Option<ResolvedPortNpcc>,
 }

@@ -10,7 +10,7 @@ const OTHER_WEIGHT: u8 = 1;
 
 /// Classification and queues of a port with nothing left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EffectiveQos {
+pub struct ResolvedQos {
     /// Profile from which the settings are derived.
     pub profile: Profile,
     /// Trust mode: the packet field that determines the priority.
@@ -70,7 +70,7 @@ impl ResolvedPriority {
     }
 }
 
-impl EffectiveQos {
+impl ResolvedQos {
     /// Lossless priorities; bit n: priority n.
     #[must_use]
     pub fn lossless_mask(&self) -> u8 {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn one_word_sets_all() {
-        let qos = EffectiveQos::new(&Qos::default());
+        let qos = ResolvedQos::new(&Qos::default());
         assert_eq!(
             (qos.dscp[26], qos.dscp[48], qos.dscp[0], qos.dscp[63]),
             (3, 6, 0, 0)
@@ -184,16 +184,16 @@ mod tests {
     #[test]
     fn lossy_profiles_keep_the_queues() {
         for profile in [Profile::Lossy, Profile::RoceSemiLossless] {
-            let qos = EffectiveQos::new(&Qos {
+            let qos = ResolvedQos::new(&Qos {
                 profile,
                 ..Qos::default()
             });
             assert_eq!(qos.lossless_mask(), 0);
-            let mut lossless = EffectiveQos::new(&Qos::default());
+            let mut lossless = ResolvedQos::new(&Qos::default());
             lossless.priorities[3].lossless = false;
             assert_eq!(
                 qos,
-                EffectiveQos {
+                ResolvedQos {
                     profile,
                     ..lossless
                 },
@@ -224,7 +224,7 @@ mod tests {
             ..Priority::default()
         };
         qos.priorities.insert(PriorityId::fixed(4), lossless);
-        let qos = EffectiveQos::new(&qos);
+        let qos = ResolvedQos::new(&qos);
         assert_eq!((qos.dscp[0], qos.dscp[1], qos.dscp[26]), (3, 0, 3));
         assert_eq!(qos.priorities[3].weight, 30);
         assert!(qos.priorities[3].lossless && qos.priorities[3].ecn.is_none());

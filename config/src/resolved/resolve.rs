@@ -6,16 +6,16 @@ use ipnet::IpNet;
 use npcc_cnp::policy::Parameter;
 
 use super::{
-    Config, Cores, Device, EffectiveQos, Neighbor, NextHop, Port, ResolvedPortNpcc, Route,
+    Config, Cores, Device, Neighbor, NextHop, Port, ResolvedPortNpcc, ResolvedQos, Route,
     Thresholds, Vlan,
 };
-use crate::model::{self, Action, File};
+use crate::model::{self, Action, ConfigFile};
 use crate::subnets::Subnets;
 use crate::units::Interface;
 
 impl Config {
     /// Resolves a model that the checks have passed.
-    pub(crate) fn resolve(file: File) -> Self {
+    pub(crate) fn resolve(file: ConfigFile) -> Self {
         let subnets = Subnets::new(&file);
         let port_index = |name: &str| file.ports.iter().position(|p| p.name == name);
         let trusted = file.npcc.trusted_ports.iter();
@@ -69,7 +69,7 @@ fn nets(addresses: &[Interface]) -> Vec<IpNet> {
     addresses.iter().map(|a| a.0).collect()
 }
 
-fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
+fn port(port: &model::Port, worker: usize, file: &ConfigFile) -> Option<Port> {
     let general = &file.npcc;
     let npcc = port
         .npcc
@@ -124,13 +124,13 @@ fn port(port: &model::Port, worker: usize, file: &File) -> Option<Port> {
         cable: port.cable,
         peer_response: port.peer_response,
         pfc: port.pfc,
-        qos: EffectiveQos::new(&file.qos),
+        qos: ResolvedQos::new(&file.qos),
         npcc,
     })
 }
 
 /// Returns the worker of each port: the configured one, or the one with the fewest ports so far, the first of equals.
-fn owners(file: &File) -> Vec<usize> {
+fn owners(file: &ConfigFile) -> Vec<usize> {
     let workers = &file.cores.workers;
     let mut load = vec![0usize; workers.len()];
     let named = |port: &model::Port| workers.iter().position(|core| Some(*core) == port.worker);
@@ -154,7 +154,7 @@ fn owners(file: &File) -> Vec<usize> {
 }
 
 /// Returns the routes by prefix; lines of the same prefix become equal-cost paths.
-fn routes(file: &File, subnets: &Subnets) -> Vec<Route> {
+fn routes(file: &ConfigFile, subnets: &Subnets) -> Vec<Route> {
     let mut order: Vec<IpNet> = Vec::new();
     let mut paths: BTreeMap<IpNet, Vec<NextHop>> = BTreeMap::new();
     for route in &file.routes {

@@ -86,7 +86,7 @@ impl Link {
 
     pub(crate) fn of_model(
         port: &model::Port,
-        qos: &resolved::EffectiveQos,
+        qos: &resolved::ResolvedQos,
         turn: Nanos,
         workers: usize,
     ) -> Self {

@@ -33,6 +33,12 @@ impl Percent {
         Self(percent * 100)
     }
 
+    /// Creates a share from a constant number of thousandths; panics at compile time above 1,000.
+    pub(crate) const fn of_thousandths(thousandths: u16) -> Self {
+        assert!(thousandths <= 1_000);
+        Self(thousandths * 10)
+    }
+
     /// Returns the share in basis points, 0 to 10000.
     #[must_use]
     pub const fn basis_points(self) -> u16 {

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 enum Instruction {
     Core(ControlCommand),
-    /// Pairs, all or none. The giver holds them too, so that they are not freed here.
+    /// Pairs. The giver holds them too, so that they are not freed here.
     Pairs(Arc<[ControlCommand]>),
     /// Reports of a peer.
     Reports(Arc<Reports>),
@@ -60,8 +60,7 @@ impl ControlCommands {
         self.instruct(Instruction::Core(command))
     }
 
-    /// Gives a list of pairs, of which all hold afterwards or none. If one is refused, those of the list that were known before are
-    /// forgotten with the others.
+    /// Gives a list of pairs. If one is refused, those before it are kept and those after it are not taken.
     ///
     /// # Errors
     /// Fails with [`ControlCommandError::TimedOut`], or the control core's reason to refuse one of them.
@@ -168,42 +167,25 @@ impl Answer {
     }
 }
 
-/// List of pairs that is being taken in, or taken back.
+/// List of pairs that is being taken in.
 #[derive(Debug)]
 struct List {
     pairs: Arc<[ControlCommand]>,
-    /// Number of pairs that are taken in, or still to be taken back.
-    held: usize,
-    /// Reason why a pair was refused; those before it are taken back.
-    refused: Option<Refused>,
+    next: usize,
     answer: SyncSender<Result<(), Refused>>,
 }
 
 impl List {
-    /// Takes in, or takes back, the next pairs; returns the answer once all is done.
+    /// Takes in the next pairs; returns the answer once all are, or one was refused.
     fn continue_list(&mut self, core: &mut ControlCore, now: Nanos) -> Option<Result<(), Refused>> {
         for _ in 0..PAIRS_PER_TICK {
-            if let Some(why) = self.refused {
-                let Some(last) = self.held.checked_sub(1) else {
-                    return Some(Err(why));
-                };
-                self.held = last;
-                if let Some(
-                    ControlCommand::AddPair { flow, .. } | ControlCommand::SuggestPair { flow, .. },
-                ) = self.pairs.get(last)
-                {
-                    // Another pair of the list, or a packet, may have ended it already.
-                    let _ = core.execute(&ControlCommand::DeletePair { flow: *flow }, now);
-                }
-                continue;
-            }
-            let Some(pair) = self.pairs.get(self.held) else {
+            let Some(pair) = self.pairs.get(self.next) else {
                 return Some(Ok(()));
             };
-            match core.execute(pair, now) {
-                Ok(()) => self.held += 1,
-                Err(why) => self.refused = Some(why),
+            if let Err(why) = core.execute(pair, now) {
+                return Some(Err(why));
             }
+            self.next += 1;
         }
         None
     }
@@ -290,8 +272,7 @@ impl Inbox {
             Instruction::Pairs(pairs) => {
                 self.work = Some(Work::Pairs(List {
                     pairs,
-                    held: 0,
-                    refused: None,
+                    next: 0,
                     answer: command.answer,
                 }));
                 self.go_on(core, now);
@@ -405,9 +386,9 @@ mod tests {
         listed.command(false).unwrap()
     }
 
-    /// A list once took a tick for each of its pairs, and half of it held if the table was full.
+    /// A list once took a tick for each of its pairs.
     #[test]
-    fn a_list_of_pairs_holds_wholly_or_not_at_all_and_takes_few_ticks() {
+    fn a_list_of_pairs_takes_few_ticks_and_ends_with_the_first_that_is_refused() {
         let (commands, mut inbox) = ring();
         let mut core = ControlCore::new(&ControlConfig {
             flows: 1_024,
@@ -441,8 +422,6 @@ mod tests {
         assert!(ticks <= 11, "{ticks}");
         let (done, _, first, last) = give(&mut inbox, 100_000);
         let full = ControlCommandError::Refused(Refused::Full);
-        assert_eq!((done, first, last), (Err(full), false, false));
-        // The refused list takes no room now.
-        assert_eq!(give(&mut inbox, 640).0, Ok(()));
+        assert_eq!((done, first, last), (Err(full), true, false));
     }
 }

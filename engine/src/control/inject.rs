@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use npcc_cnp::admission::{CnpRequest, Suppressed};
+use npcc_cnp::admission::Suppressed;
 use npcc_cnp::control::command::{NoPath, Refused};
 use npcc_pipeline::route::fib::FibReader;
 use npcc_pipeline::route::nexthop::{Adjacency, Kind, UNTAGGED};
@@ -93,9 +93,9 @@ impl Injector {
                 Ok(())
             }
             InjectorCommand::Send { hosts, queue_pair } => {
-                let path = self.path_to(hosts.src(), None);
-                let path = path.ok_or_else(|| Refused::NoPath(self.no_path(hosts.src())))?;
-                let sent = self.enqueue_by(&path, hosts, queue_pair, None);
+                let hop = self.next_hop(hosts.src(), None);
+                let hop = hop.ok_or_else(|| Refused::NoPath(self.no_path(hosts.src())))?;
+                let sent = self.enqueue(&hop, hosts, queue_pair, None);
                 sent.map_err(|_| Refused::RingFull)
             }
         }
@@ -106,48 +106,36 @@ impl Injector {
         self.fib.refresh();
     }
 
-    /// Hands one CNP to its worker; `answers` is the crossing it is the first to answer.
+    /// Builds a CNP to the source of `flow` and hands it to the worker of the next hop's port; `answers` is the crossing it is the first to answer.
     ///
     /// # Errors
-    /// Gives the reason why it was not sent.
+    /// Fails with [`Suppressed::RingFull`].
     pub fn enqueue(
         &mut self,
-        request: &CnpRequest,
-        answers: Option<ThresholdCrossing>,
-    ) -> Result<(), Suppressed> {
-        let path = self
-            .path_to(request.flow.src(), Some(request.ingress))
-            .ok_or(Suppressed::NoNeighbor)?;
-        self.enqueue_by(&path, request.flow, request.sender_qpn, answers)
-    }
-
-    /// Builds a CNP to the source of `flow` and hands it to the worker of the path's port.
-    fn enqueue_by(
-        &mut self,
-        path: &Adjacency,
+        hop: &Adjacency,
         flow: FlowKey,
         sender_qpn: Qpn,
         answers: Option<ThresholdCrossing>,
     ) -> Result<(), Suppressed> {
         let vlan = Vlan {
-            id: path.vlan,
+            id: hop.vlan,
             pcp: self.priority,
         };
         let spec = CnpSpec {
             flow,
             sender_qpn,
-            dst_mac: path.dst,
-            src_mac: path.src,
-            vlan: (path.vlan != UNTAGGED).then_some(vlan),
+            dst_mac: hop.dst,
+            src_mac: hop.src,
+            vlan: (hop.vlan != UNTAGGED).then_some(vlan),
             ip_id: 0,
             header: self.header,
         };
         let ring = self
             .owners
-            .get(path.port.index())
+            .get(hop.port.index())
             .and_then(|worker| self.rings.get_mut(*worker));
         let injection = Injection {
-            port: path.port,
+            port: hop.port,
             priority: self.priority,
             frame: spec.build(),
             answers,
@@ -156,17 +144,9 @@ impl Injector {
             .ok_or(Suppressed::RingFull)
     }
 
-    /// Returns the port by which a CNP to the sender of a flow from `ingress` leaves.
-    ///
-    /// # Errors
-    /// Fails with [`Suppressed::NoNeighbor`] if there is no path to the sender.
-    pub fn leaves_by(&self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
-        let path = self.path_to(sender, Some(ingress));
-        path.map(|path| path.port).ok_or(Suppressed::NoNeighbor)
-    }
-
-    /// Returns the path to the sender: by the flow's ingress port, if one is known and is among the equal ones.
-    fn path_to(&self, sender: IpAddr, ingress: Option<PortId>) -> Option<Adjacency> {
+    /// Returns the next hop to the sender: by the flow's ingress port, if one is known and is among the equal ones.
+    #[must_use]
+    pub fn next_hop(&self, sender: IpAddr, ingress: Option<PortId>) -> Option<Adjacency> {
         let mut paths = self
             .fib
             .paths(sender)
@@ -219,12 +199,13 @@ mod tests {
         let mut injector = Injector::new(fib, header, Priority::new(6), Vec::new(), Vec::new());
         injector.refresh();
         for ingress in [1, 2, 3].map(PortId) {
-            assert_eq!(injector.leaves_by(sender, ingress), Ok(ingress));
+            let hop = injector.next_hop(sender, Some(ingress));
+            assert_eq!(hop.map(|hop| hop.port), Some(ingress));
         }
-        let any = injector.leaves_by(sender, PortId(0)).unwrap();
-        assert!(paths.iter().any(|path| path.port == any));
-        let unknown = injector.leaves_by([10, 0, 1, 4].into(), PortId(1));
-        assert_eq!(unknown, Err(Suppressed::NoNeighbor));
+        let any = injector.next_hop(sender, Some(PortId(0))).unwrap();
+        assert!(paths.iter().any(|path| path.port == any.port));
+        let unknown = injector.next_hop([10, 0, 1, 4].into(), Some(PortId(1)));
+        assert!(unknown.is_none());
     }
 
     /// Law: an ordered CNP goes to the neighbor on the way to its host; where there is none, the order is refused and says why.

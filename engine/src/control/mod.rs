@@ -18,6 +18,7 @@ use npcc_cnp::control::queue_state::QueueState;
 use npcc_pipeline::counters;
 use npcc_pipeline::counters::{Counter, Counters};
 use npcc_pipeline::num::real;
+use npcc_pipeline::route::nexthop::Adjacency;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
 use crate::clock::{Clock, Now};
@@ -203,14 +204,23 @@ struct InjectorSink<'a> {
 }
 
 impl CnpSink for InjectorSink<'_> {
-    fn leaves_by(&mut self, sender: IpAddr, ingress: PortId) -> Result<PortId, Suppressed> {
-        self.injector.leaves_by(sender, ingress)
+    type NextHop = Adjacency;
+
+    fn resolve(
+        &mut self,
+        sender: IpAddr,
+        ingress: PortId,
+    ) -> Result<(PortId, Adjacency), Suppressed> {
+        let hop = self.injector.next_hop(sender, Some(ingress));
+        let hop = hop.ok_or(Suppressed::NoNeighbor)?;
+        Ok((hop.port, hop))
     }
 
-    fn hand_over(&mut self, request: CnpRequest) -> Result<(), Suppressed> {
+    fn hand_over(&mut self, request: CnpRequest, hop: Adjacency) -> Result<(), Suppressed> {
         let crossed = crossed(self.counters, request.egress, request.priority);
         let answers = self.crossings.crossing_answered_by(&request, crossed);
-        self.injector.enqueue(&request, answers)?;
+        self.injector
+            .enqueue(&hop, request.flow, request.sender_qpn, answers)?;
         // A CNP that was refused answers no crossing: the next one does.
         self.crossings.set_answered(&request, crossed);
         self.sent = true;
@@ -277,6 +287,7 @@ fn queue_state(
 
 #[cfg(test)]
 mod tests {
+    use npcc_pipeline::route::nexthop::Kind;
     use npcc_pipeline::route::writer::{RouteCapacity, RouteWriter};
     use npcc_roce::build::CnpHeader;
     use npcc_roce::key::{FlowKey, Qpn};
@@ -351,7 +362,8 @@ mod tests {
             counters: &counters,
             sent: false,
         };
-        assert_eq!(out.hand_over(request), Err(Suppressed::NoNeighbor));
+        let hop = Adjacency::unusable(Kind::Forward);
+        assert_eq!(out.hand_over(request, hop), Err(Suppressed::RingFull));
         assert!(!out.sent);
         let crossed = crossed(&counters, request.egress, request.priority);
         let left = crossings

@@ -54,11 +54,11 @@ impl Cnps {
         }
     }
 
-    /// Returns thresholds for the volley: one of 35 KB passes the first `hard` at once; one that rises to 28 KB stays below the second `deep`.
+    /// Returns thresholds for the volley: one of 35 KB passes the first `hard` (twice `deep`) at once; one that rises to 28 KB stays below the second `deep`.
     const fn thresholds(self) -> &'static str {
         match self {
-            Cnps::Hard => "shallow: 8KB, deep: 12KB, hard: 20KB",
-            Cnps::Shallow => "shallow: 8KB, deep: 40KB, hard: 80KB",
+            Cnps::Hard => "shallow: 8KB, deep: 12KB",
+            Cnps::Shallow => "shallow: 8KB, deep: 40KB",
         }
     }
 }

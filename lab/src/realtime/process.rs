@@ -109,12 +109,11 @@ routes:{routes}
 neighbors:{neighbors}
 qos: {{ profile: roce-semi-lossless, priorities: {{ {DATA}: {{ ecn: {ecn} }} }} }}
 buffer: {{ pool: 256MB, lossless_min_frame: 4096 }}
-npcc: {{ ecn: {marks}, shallow: {}, deep: {}, hard: {}, evidence: {evidence} }}
+npcc: {{ ecn: {marks}, shallow: {}, deep: {}, evidence: {evidence} }}
 ",
         socket.display(),
         limits.shallow,
-        limits.deep,
-        limits.hard
+        limits.deep
     )
 }
 

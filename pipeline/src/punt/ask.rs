@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use rtrb::Producer;
 
-use super::bucket::Bucket;
+use crate::token_bucket::TokenBucket;
 use crate::units::{Nanos, PortId};
 
 /// Request to resolve the next hop of a packet, which has no MAC address.
@@ -46,17 +46,22 @@ pub(super) const RING: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Asker {
     ring: Producer<Ask>,
-    bucket: Bucket,
+    bucket: TokenBucket,
     /// Recent requests, by some bits of the destination: the last destination requested there, and the time until which it is
     /// not requested again.
     known: Box<[(u128, Nanos)]>,
+}
+
+/// Returns the largest burst in frames that is saved up at `rate` frames a second: a twentieth of a second's, and at least 32.
+pub(super) fn burst(rate: u32) -> u64 {
+    u64::from(rate / 20).max(32)
 }
 
 impl Asker {
     pub(super) fn new(ring: Producer<Ask>, rate: u32) -> Asker {
         Asker {
             ring,
-            bucket: Bucket::new(rate),
+            bucket: TokenBucket::new(rate.into(), burst(rate)),
             known: vec![(0, Nanos::ZERO); KNOWN].into_boxed_slice(),
         }
     }
@@ -73,7 +78,7 @@ impl Asker {
         if known.0 == word && now < known.1 {
             return AskOutcome::Lately;
         }
-        if !self.bucket.take(now) {
+        if !self.bucket.take(now, 1) {
             return AskOutcome::OverRate;
         }
         if self.ring.push(ask).is_err() {

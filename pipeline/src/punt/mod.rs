@@ -8,7 +8,6 @@
 //! it.
 
 pub mod ask;
-pub mod bucket;
 pub mod class;
 pub mod classify;
 pub mod icmp;

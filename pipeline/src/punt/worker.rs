@@ -6,7 +6,6 @@ use arrayvec::ArrayVec;
 use rtrb::{Consumer, RingBuffer};
 
 use super::ask::{self, Ask, AskOutcome, Asker};
-use super::bucket::burst;
 use super::class::PuntClass;
 use super::classify::ForLinux;
 use super::icmp::IcmpError;
@@ -88,7 +87,7 @@ impl<B> Punt<B> {
     pub fn new(config: PuntConfig, seed: u64) -> (Punt<B>, PuntHost) {
         let (ring, asks) = RingBuffer::new(ask::RING);
         let ports = config.ports.len();
-        let shares = |rate: u32| Shares::new(rate.into(), burst(rate.into()), ports, seed);
+        let shares = |rate: u32| Shares::new(rate.into(), ask::burst(rate), ports, seed);
         let mut receivers = ArrayVec::<FrameReceiver, { PuntClass::COUNT }>::new();
         let classes = PuntClass::ALL.map(|class| {
             let (queue, receiver) = ring::ring(class.room());

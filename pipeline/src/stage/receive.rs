@@ -93,7 +93,7 @@ pub fn run<B: FrameBuf>(
         }
     }
     let mut hops = Hops::new(fib, mtus);
-    let (left, keys) = hops.send_on(port, &kinds, frames, records);
+    let (left, keys) = hops.forward_burst(port, &kinds, frames, records);
     let mut received = Received {
         bytes,
         gone: Places::NONE,
@@ -161,7 +161,7 @@ impl<'a> Hops<'a> {
     /// Routes and rewrites the packets that were read and keep the length of their header. Returns the set of frames that are
     /// left, and the queue keys of the others.
     #[inline]
-    fn send_on<B: FrameBuf>(
+    fn forward_burst<B: FrameBuf>(
         &mut self,
         port: &IngressPort,
         kinds: &Kinds,
@@ -186,10 +186,10 @@ impl<'a> Hops<'a> {
             };
             let sums = (&mut left, &mut keys);
             match kind {
-                FrameKind::V4 => self.send::<false, false, B>(&mut stretch, sums),
-                FrameKind::TaggedV4 => self.send::<true, false, B>(&mut stretch, sums),
-                FrameKind::V6 => self.send::<false, true, B>(&mut stretch, sums),
-                FrameKind::TaggedV6 => self.send::<true, true, B>(&mut stretch, sums),
+                FrameKind::V4 => self.forward_stretch::<false, false, B>(&mut stretch, sums),
+                FrameKind::TaggedV4 => self.forward_stretch::<true, false, B>(&mut stretch, sums),
+                FrameKind::V6 => self.forward_stretch::<false, true, B>(&mut stretch, sums),
+                FrameKind::TaggedV6 => self.forward_stretch::<true, true, B>(&mut stretch, sums),
             }
         }
         (left, keys)
@@ -197,7 +197,7 @@ impl<'a> Hops<'a> {
 
     /// Routes and rewrites the packets of a stretch; adds those that are left to the set, and the keys of the others.
     #[inline(never)]
-    fn send<const TAGGED: bool, const V6: bool, B: FrameBuf>(
+    fn forward_stretch<const TAGGED: bool, const V6: bool, B: FrameBuf>(
         &mut self,
         stretch: &mut Stretch<'_, B>,
         (left, keys): (&mut Places, &mut Octets),
@@ -207,11 +207,11 @@ impl<'a> Hops<'a> {
             // A tag's PCP may decide too.
             Some(tos) if !TAGGED => {
                 let one = port.priority(None, tos);
-                self.send_with::<TAGGED, V6, true, B>(move |_, _| one, stretch, (left, keys));
+                self.forward_uniform::<TAGGED, V6, true, B>(move |_, _| one, stretch, (left, keys));
             }
             _ => {
                 let of_each = |tci, tos| port.priority(tci, tos);
-                self.send_with::<TAGGED, V6, false, B>(of_each, stretch, (left, keys));
+                self.forward_uniform::<TAGGED, V6, false, B>(of_each, stretch, (left, keys));
             }
         }
     }
@@ -219,7 +219,7 @@ impl<'a> Hops<'a> {
     /// Does so, where `priority` returns that of a packet by the tag control word of its tag, if it has one, and its TOS. `ONE`: all
     /// have the same.
     #[inline(always)]
-    fn send_with<const TAGGED: bool, const V6: bool, const ONE: bool, B: FrameBuf>(
+    fn forward_uniform<const TAGGED: bool, const V6: bool, const ONE: bool, B: FrameBuf>(
         &mut self,
         priority: impl Fn(Option<u16>, u8) -> Priority + Copy,
         stretch: &mut Stretch<'_, B>,
@@ -231,34 +231,40 @@ impl<'a> Hops<'a> {
             let mut half = self.half;
             let group = group_of::<TAGGED, V6>((self.fib, self.v4), &mut half, buf.data(), record);
             let all = (&mut *stretch, done, &mut *keys);
-            let sent = match self.fib.choice(group) {
+            let rewritten = match self.fib.choice(group) {
                 Some(choice) => {
                     let by = ByFlow { group, choice };
-                    self.send_by::<TAGGED, V6, ONE, _, B>((by, priority), all)
+                    self.rewrite_prefix::<TAGGED, V6, ONE, _, B>((by, priority), all)
                 }
                 None if by_one => {
                     let by = ByOne(*self.known.of(HopKey::of_group(group)));
-                    self.send_by::<TAGGED, V6, ONE, _, B>((by, priority), all)
+                    self.rewrite_prefix::<TAGGED, V6, ONE, _, B>((by, priority), all)
                 }
-                None => self.send_by::<TAGGED, V6, ONE, _, B>((ByGroup, priority), all),
+                None => self.rewrite_prefix::<TAGGED, V6, ONE, _, B>((ByGroup, priority), all),
             };
-            by_one = sent >= FEW;
-            if sent == 0 {
+            by_one = rewritten >= FEW;
+            if rewritten == 0 {
                 left.add(stretch.first + done);
             }
-            done += sent.max(1);
+            done += rewritten.max(1);
         }
     }
 
     /// Rewrites packets of a stretch from `done` on, up to the first for which `by` finds no next hop or whose header does not keep
     /// its length; returns their number. `ONE`: all have one priority. A loop of its own, so that its variables stay in registers.
     #[inline(never)]
-    fn send_by<const TAGGED: bool, const V6: bool, const ONE: bool, H: FindHop, B: FrameBuf>(
+    fn rewrite_prefix<
+        const TAGGED: bool,
+        const V6: bool,
+        const ONE: bool,
+        H: FindHop,
+        B: FrameBuf,
+    >(
         &mut self,
         (by, priority): (H, impl Fn(Option<u16>, u8) -> Priority),
         (stretch, done, keys): (&mut Stretch<'_, B>, usize, &mut Octets),
     ) -> usize {
-        let (mut sent, mut all, mut half) = (0, *keys, self.half);
+        let (mut rewritten, mut all, mut half) = (0, *keys, self.half);
         let (fib, v4, known) = (self.fib, self.v4, &mut self.known);
         let seed = fib.seed();
         for (buf, record) in stretch.rest(done) {
@@ -279,15 +285,15 @@ impl<'a> Hops<'a> {
             if !(H::IS_ONE && ONE) {
                 all.add(record.queue.0);
             }
-            sent += 1;
+            rewritten += 1;
         }
-        if sent > 0
+        if rewritten > 0
             && let Some(first) = stretch.records.get(done)
         {
             all.add(first.queue.0);
         }
         (*keys, self.half) = (all, half);
-        sent
+        rewritten
     }
 
     /// Handles the frames that are left, of any kind.

@@ -423,7 +423,7 @@ fn all_kinds_are_read_and_sent_on_in_the_short_loops() {
     assert!(kinds.unread.is_empty());
     let mtus = mtus();
     let mut hops = Hops::new(&fib, &mtus);
-    let (left, keys) = hops.send_on(&port, &kinds, &mut frames, &mut records);
+    let (left, keys) = hops.forward_burst(&port, &kinds, &mut frames, &mut records);
     assert!(left.is_empty());
     assert_eq!((keys.all & 7, keys.any & 7), (3, 3));
     assert_eq!(

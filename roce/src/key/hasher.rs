@@ -3,8 +3,9 @@
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::FixedState;
+use npcc_pipeline::units::PortId;
 
-use super::is_v4;
+use super::{FlowKey, is_v4, low32};
 
 /// Hasher used throughout the crate: foldhash, seeded by its owner.
 #[derive(Debug, Clone)]
@@ -26,6 +27,11 @@ impl KeyHasher {
     #[inline]
     pub fn hash<T: Hash>(&self, value: &T) -> u64 {
         self.fold.hash_one(value)
+    }
+
+    /// Place of a key's source at a port among `of` places; sources that hash to one place share it.
+    pub(crate) fn source(&self, key: &FlowKey, ingress: PortId, of: usize) -> usize {
+        low32(self.hash(&(key.src, ingress.0))) as usize % of
     }
 
     /// Hash of a queue flow's words, in two multiplications if the addresses are IPv4 and four if not. The high
@@ -88,10 +94,10 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     use npcc_pipeline::parse::digest::AddressDigest;
-    use npcc_pipeline::units::{PortId, Priority};
+    use npcc_pipeline::units::Priority;
 
     use super::*;
-    use crate::key::{FlowKey, Qpn, QueueFlow};
+    use crate::key::{Qpn, QueueFlow};
 
     /// Makes an address of either family with these last 32 bits.
     fn host(v6: bool, last: u32) -> IpAddr {

@@ -318,20 +318,6 @@ impl ConnectionTable {
         self.endpoints.key(endpoint.0)
     }
 
-    /// Endpoints that packets of the other direction name, newest first, at most 64: one of them is this endpoint's partner.
-    pub fn candidates(&self, endpoint: EndpointId) -> ArrayVec<EndpointId, 64> {
-        let mut all = ArrayVec::new();
-        let opposite = self.endpoints.opposite_side(endpoint.0);
-        let mut at = opposite.map_or(NONE, |side| side.head);
-        while let Some(state) = self.endpoints.endpoint(at) {
-            if all.try_push(EndpointId(at)).is_err() {
-                break;
-            }
-            at = state.side.next;
-        }
-        all
-    }
-
     /// Returns an endpoint that is in the table.
     pub fn endpoint(&self, endpoint: EndpointId) -> Option<&Endpoint> {
         self.endpoints.endpoint(endpoint.0)

@@ -2,7 +2,6 @@
 
 use crate::fixed_map::MapKey;
 use crate::key::FlowKey;
-use crate::links::List;
 
 /// Key of an address pair: two addresses, in one order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -104,9 +103,9 @@ impl Score {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PairState {
-    /// Endpoints of each direction, the latest first.
-    up: List,
-    down: List,
+    /// Number of endpoints of each direction.
+    up: u32,
+    down: u32,
     /// Endpoints that follow the hash and that do not, by own ends alone.
     pub(crate) own: Score,
     /// The same by own ends and reported ones together.
@@ -120,27 +119,30 @@ pub(crate) struct PairState {
 }
 
 impl PairState {
-    pub(crate) fn side(&self, direction: Direction) -> &List {
+    /// Returns the number of endpoints of a direction.
+    pub(crate) const fn endpoints(&self, direction: Direction) -> u32 {
         match direction {
-            Direction::Up => &self.up,
-            Direction::Down => &self.down,
+            Direction::Up => self.up,
+            Direction::Down => self.down,
         }
     }
 
-    pub(crate) fn side_mut(&mut self, direction: Direction) -> &mut List {
-        match direction {
+    /// Adds one to the number of endpoints of a direction if `more`, else takes one off.
+    pub(crate) const fn count(&mut self, direction: Direction, more: bool) {
+        let count = match direction {
             Direction::Up => &mut self.up,
             Direction::Down => &mut self.down,
-        }
+        };
+        *count = count.saturating_add_signed(if more { 1 } else { -1 });
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.up.len == 0 && self.down.len == 0
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.up == 0 && self.down == 0
     }
 
     /// Returns true if two endpoints of opposite directions with the same UDP source port can only belong to one connection (see [`super::port`]).
     pub(crate) fn ports_match(&self) -> bool {
-        let single = self.up.len == 1 && self.down.len == 1;
+        let single = self.up == 1 && self.down == 1;
         single || self.common == 0 && self.lonely.saturating_mul(2) < self.ports
     }
 }

@@ -126,10 +126,7 @@ impl Endpoints {
         };
         let (_, direction) = PairKey::of(&key);
         let bucket = PsnBucket::of(state.pair, direction.back(), psn);
-        let allowed = self
-            .opposite_side(endpoint)
-            .map_or(0, |side| side.len / CROWD)
-            + 1;
+        let allowed = self.opposite_endpoints(endpoint).unwrap_or(0) / CROWD + 1;
         let (mut looked, mut near, mut found) = (0, 0, Senders::Nobody);
         for further in [0, 1, u8::MAX] {
             let bucket = bucket.further(further);

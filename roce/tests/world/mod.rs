@@ -631,7 +631,7 @@ impl<D: Dice> World<D> {
             return Ok(());
         }
         Err(format!(
-            "at {} us {signalled} is told by {evidence:?} for {one:?}",
+            "at {} us {signalled} is signalled by {evidence:?} for {one:?}",
             self.now.0 / 1_000
         ))
     }

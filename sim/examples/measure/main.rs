@@ -27,6 +27,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use clap::{Parser, ValueEnum};
 use npcc_sim::acceptance::{self, Row};
 use npcc_sim::covering;
 use npcc_sim::matrix::run::{self, Series};
@@ -34,20 +35,39 @@ use npcc_sim::matrix::{Cell, Half};
 use npcc_sim::measure::{self, Verdict};
 use npcc_sim::results::{self, Results};
 
-#[derive(Debug)]
+/// Options of a run; the top of this file explains them.
+#[derive(Debug, Parser)]
 struct Request {
-    command: String,
+    command: Command,
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
+    #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    #[arg(long)]
     results: Option<String>,
+    #[arg(long)]
     law: Option<String>,
+    #[arg(long)]
     before: Option<String>,
+    #[arg(long, default_value = "before")]
     before_law: String,
+    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, Into::into))]
     jobs: usize,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Command {
+    Acceptance,
+    Judge,
+    Tune,
+    Figures,
+    Before,
+    List,
+    Print,
+}
+
 fn main() -> ExitCode {
-    match request().and_then(|request| work(&request)) {
+    match work(&Request::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
@@ -55,43 +75,6 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-fn request() -> Result<Request, String> {
-    let mut words = std::env::args().skip(1);
-    let mut request = Request {
-        command: words.next().unwrap_or_default(),
-        seeds: 8,
-        only: Vec::new(),
-        results: None,
-        law: None,
-        before: None,
-        before_law: "before".to_owned(),
-        jobs: std::thread::available_parallelism().map_or(1, Into::into),
-    };
-    while let Some(word) = words.next() {
-        let value = words.next();
-        let value = value.ok_or_else(|| format!("{word} needs a value"))?;
-        let number = || {
-            let number: Result<u64, _> = value.parse();
-            number.map_err(|_| format!("{word} {value}: write a number"))
-        };
-        match word.as_str() {
-            "--seeds" => request.seeds = number()?,
-            "--jobs" => request.jobs = usize::try_from(number()?).unwrap_or(1),
-            "--only" => request.only = value.split(',').map(str::to_owned).collect(),
-            "--results" => request.results = Some(value),
-            "--law" => request.law = Some(value),
-            "--before" => request.before = Some(value),
-            "--before-law" => request.before_law = value,
-            other => {
-                return Err(format!(
-                    "`{other}` is no option; see the top of sim/examples/measure/main.rs"
-                ));
-            }
-        }
-    }
-    Ok(request)
 }
 
 /// Returns the rows with the cells that were chosen.
@@ -118,29 +101,25 @@ fn open(path: Option<&String>) -> Result<Results, String> {
 
 fn work(request: &Request) -> Result<bool, String> {
     let rows = chosen(request);
-    if request.seeds == 0 {
-        return Err("--seeds 0: write at least 1".to_owned());
-    }
-    match request.command.as_str() {
-        "list" | "print" => {
+    match request.command {
+        Command::List | Command::Print => {
             let rows = rows.into_iter().flat_map(|row| row.cases);
             let points = covering::points().into_iter().map(|point| point.cell());
             let points = points.filter(|cell| is_named(request, &cell.name));
             for cell in rows.map(|(cell, _)| cell).chain(points) {
-                let is_list = request.command == "list";
+                let is_list = request.command == Command::List;
                 println!("{}", if is_list { &cell.name } else { &cell.text });
             }
             Ok(true)
         }
-        "before" => before(request, rows),
-        "figures" => figures(request),
-        "acceptance" if rows.is_empty() => Err("no cell is left; `list` names them".to_owned()),
-        "acceptance" => accept(request, &rows),
-        "judge" => judge(request, Half::Even),
-        "tune" => judge(request, Half::Odd),
-        other => Err(format!(
-            "`{other}`: write acceptance, judge, tune, figures, before, list or print"
-        )),
+        Command::Before => before(request, rows),
+        Command::Figures => figures(request),
+        Command::Acceptance if rows.is_empty() => {
+            Err("no cell is left; `list` names them".to_owned())
+        }
+        Command::Acceptance => accept(request, &rows),
+        Command::Judge => judge(request, Half::Even),
+        Command::Tune => judge(request, Half::Odd),
     }
 }
 
@@ -171,7 +150,7 @@ fn judge(request: &Request, half: Half) -> Result<bool, String> {
     print!("{}", covering::table(&judged));
     eprintln!("{} s", began.elapsed().as_secs());
     let default = acceptance::policies().first().map(ToString::to_string);
-    let is_worse = |one: &covering::Judged| {
+    let is_worse = |one: &covering::ComparedCell| {
         let hardest = one.hardest().map(|finding| finding.verdict);
         one.counts && Some(&one.scheme) == default.as_ref() && hardest == Some(Verdict::Worse)
     };

@@ -30,13 +30,15 @@ use npcc_sim::matrix::{self, Cell, Half};
 use npcc_sim::results::{self, Results};
 use npcc_sim::scenario::Scheme;
 
-use self::request::{Request, request};
+use clap::Parser;
+
+use self::request::Request;
 
 /// Offset of the seeds of the second ECN series, which ECN is compared with in `--calibrate`.
 const OTHERS: u64 = 100;
 
 fn main() -> ExitCode {
-    match request().and_then(|request| work(&request)) {
+    match work(&Request::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
@@ -47,12 +49,16 @@ fn main() -> ExitCode {
 }
 
 fn is_chosen(request: &Request, cell: &Cell) -> bool {
-    let has = |word: &String| cell.name.split(' ').any(|part| part == word);
+    let has = |word: &str| cell.name.split(' ').any(|part| part == word);
     let is_short = matrix::SHORT.contains(&cell.name.as_str());
     (is_short || !request.short)
-        && request.half.is_none_or(|half| cell.half() == half)
+        && request.half().is_none_or(|half| cell.half() == half)
         && cell.is_in_sample(request.every)
-        && (request.only.is_empty() || request.only.iter().any(|words| words.iter().all(has)))
+        && (request.only.is_empty()
+            || request
+                .only
+                .iter()
+                .any(|words| words.split_whitespace().all(has)))
 }
 
 /// Runs the request; returns true if nothing was worse.
@@ -72,7 +78,7 @@ fn work(request: &Request) -> Result<bool, String> {
         }
         return Ok(true);
     }
-    if cells.is_empty() || request.seeds == 0 {
+    if cells.is_empty() {
         return Err("no cell is left; --list names them".to_owned());
     }
     let series = series(request)?;
@@ -171,7 +177,7 @@ fn series(request: &Request) -> Result<Vec<Series>, String> {
     let label =
         |given: &Option<String>| results::law(given.as_deref()).map_err(|error| error.to_string());
     let (law, ecn_law) = (label(&request.law)?, label(&request.ecn_law)?);
-    let default = request.half.map_or(0, Half::first_seed);
+    let default = request.half().map_or(0, Half::first_seed);
     // Seeds are offsets from the scenarios' own, which is 1.
     let from = request.from.map_or(default, |seed| seed.saturating_sub(1));
     let of = |scheme: Scheme, from: u64, law: &String| Series {

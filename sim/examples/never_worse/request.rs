@@ -2,104 +2,70 @@
 
 use std::path::PathBuf;
 
+use clap::{Parser, ValueEnum};
 use npcc_sim::matrix::Half;
 use npcc_sim::scenario::Scheme;
 
-/// Options of a run, as given on the command line.
-#[derive(Debug)]
+/// Half of the matrix.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OneHalf {
+    Odd,
+    Even,
+}
+
+/// Options of a run; the top of main.rs explains them.
+#[derive(Debug, Parser)]
 pub(super) struct Request {
-    pub(super) half: Option<Half>,
+    #[arg(long)]
+    half: Option<OneHalf>,
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) seeds: u64,
+    #[arg(long)]
     pub(super) from: Option<u64>,
-    pub(super) only: Vec<Vec<String>>,
+    /// Lists of words; a cell's name must have all words of one
+    #[arg(long, value_delimiter = ',')]
+    pub(super) only: Vec<String>,
+    #[arg(long, default_value_t = 1)]
     pub(super) every: u64,
+    #[arg(long, value_delimiter = ',', default_value = "npcc,model")]
     pub(super) schemes: Vec<Scheme>,
+    #[arg(long)]
     pub(super) results: Option<PathBuf>,
+    #[arg(long, value_parser = label)]
     pub(super) law: Option<String>,
+    #[arg(long, value_parser = label)]
     pub(super) ecn_law: Option<String>,
+    #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, Into::into))]
     pub(super) jobs: usize,
+    #[arg(long)]
     pub(super) short: bool,
+    #[arg(long)]
     pub(super) calibrate: bool,
+    #[arg(long)]
     pub(super) fixture: Option<PathBuf>,
+    #[arg(long)]
     pub(super) all: bool,
+    #[arg(long)]
     pub(super) figures: bool,
+    #[arg(long)]
     pub(super) list: bool,
+    #[arg(long)]
     pub(super) print: bool,
 }
 
-/// Reads the command line.
-pub(super) fn request() -> Result<Request, String> {
-    let mut request = Request {
-        half: None,
-        seeds: 8,
-        from: None,
-        only: Vec::new(),
-        every: 1,
-        schemes: schemes("npcc,model")?,
-        results: None,
-        law: None,
-        ecn_law: None,
-        jobs: std::thread::available_parallelism().map_or(1, Into::into),
-        short: false,
-        calibrate: false,
-        fixture: None,
-        all: false,
-        figures: false,
-        list: false,
-        print: false,
-    };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-        match word.as_str() {
-            "--half" => {
-                request.half = Some(match value()?.as_str() {
-                    "odd" => Half::Odd,
-                    "even" => Half::Even,
-                    other => return Err(format!("--half {other}: write odd or even")),
-                });
-            }
-            "--seeds" => request.seeds = number(&value()?)?,
-            "--from" => request.from = Some(number(&value()?)?),
-            "--only" => {
-                let value = value()?;
-                let split = |cell: &str| cell.split_whitespace().map(str::to_owned).collect();
-                request.only = value.split(',').map(split).collect();
-            }
-            "--every" => request.every = number(&value()?)?,
-            "--schemes" => request.schemes = schemes(&value()?)?,
-            "--results" => request.results = Some(value()?.into()),
-            "--law" => request.law = Some(label(value()?)?),
-            "--ecn-law" => request.ecn_law = Some(label(value()?)?),
-            "--jobs" => request.jobs = number(&value()?)?,
-            "--short" => request.short = true,
-            "--calibrate" => request.calibrate = true,
-            "--fixture" => request.fixture = Some(value()?.into()),
-            "--all" => request.all = true,
-            "--figures" => request.figures = true,
-            "--list" => request.list = true,
-            "--print" => request.print = true,
-            other => {
-                return Err(format!(
-                    "`{other}` is no option; see the top of sim/examples/never_worse/main.rs"
-                ));
-            }
-        }
+impl Request {
+    /// Returns the half of the matrix to which the run is limited.
+    pub(super) fn half(&self) -> Option<Half> {
+        self.half.map(|half| match half {
+            OneHalf::Odd => Half::Odd,
+            OneHalf::Even => Half::Even,
+        })
     }
-    Ok(request)
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number"))
-}
-
-fn label(text: String) -> Result<String, String> {
+fn label(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(char::is_whitespace) {
-        return Err(format!("`{text}`: a label is one word"));
+        return Err("a label is one word".to_owned());
     }
-    Ok(text)
-}
-
-fn schemes(names: &str) -> Result<Vec<Scheme>, String> {
-    names.split(',').map(str::parse).collect()
+    Ok(text.to_owned())
 }

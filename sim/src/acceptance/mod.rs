@@ -18,7 +18,7 @@ mod text;
 pub use check::Check;
 pub use rows::{policies, rows};
 pub use rule::{Rule, Runs, halvings};
-pub use table::{Judged, judge, summary, table};
+pub use table::{CheckedCell, judge, summary, table};
 pub use text::{Text, unkind, window};
 
 use crate::matrix::Cell;

@@ -13,7 +13,7 @@ use crate::results::Results;
 
 /// A policy's checks in a cell.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct CheckedCell {
     /// Name of the cell.
     pub cell: String,
     /// Name of the policy.
@@ -26,7 +26,7 @@ pub struct Judged {
     pub checks: Vec<Check>,
 }
 
-impl Judged {
+impl CheckedCell {
     /// Returns true if no check is missed.
     #[must_use]
     pub fn is_met(&self) -> bool {
@@ -45,7 +45,7 @@ pub fn judge(
     before: Option<(&Results, &str)>,
     jobs: usize,
     done: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Vec<Judged>, MatrixError> {
+) -> Result<Vec<CheckedCell>, MatrixError> {
     let policies = policies();
     let schemes = [row.baselines.as_slice(), &policies].concat();
     let series = Series::of(&schemes, &(0..seeds), law);
@@ -68,7 +68,7 @@ pub fn judge(
                 let of = |seed| results.get(&cell.key(*policy, seed, law)).cloned();
                 (0..seeds).filter_map(of).collect()
             });
-            judged.push(Judged {
+            judged.push(CheckedCell {
                 cell: cell.name.clone(),
                 decides: row.both || place == 0,
                 counts,
@@ -83,7 +83,7 @@ pub fn judge(
 /// Returns the table of a row: its target, a line for each check, and how many cells meet it. A cell that no baseline makes congested is in
 /// brackets.
 #[must_use]
-pub fn table(row: &Row, judged: &[Judged]) -> String {
+pub fn table(row: &Row, judged: &[CheckedCell]) -> String {
     let mut text = format!("\n{}: {}\n", row.name, row.wanted);
     let _ = writeln!(
         text,
@@ -126,8 +126,8 @@ pub fn table(row: &Row, judged: &[Judged]) -> String {
 
 /// Returns how many cells of a row meet its target, as a line.
 #[must_use]
-pub fn summary(row: &Row, judged: &[Judged]) -> String {
-    let deciding: Vec<&Judged> = judged.iter().filter(|one| one.decides).collect();
+pub fn summary(row: &Row, judged: &[CheckedCell]) -> String {
+    let deciding: Vec<&CheckedCell> = judged.iter().filter(|one| one.decides).collect();
     let met = deciding.iter().filter(|one| one.is_met()).count();
     let counting = deciding.iter().filter(|one| one.counts).count();
     let enough = if counting * 3 < deciding.len() * 2 {

@@ -13,7 +13,7 @@ use crate::scenario::Scheme;
 
 /// Findings on a policy in a cell.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct ComparedCell {
     /// Name of the cell.
     pub cell: String,
     /// Name of the policy.
@@ -24,7 +24,7 @@ pub struct Judged {
     pub findings: Vec<Finding>,
 }
 
-impl Judged {
+impl ComparedCell {
     /// Returns the finding beside the baseline that is hardest to beat: the first that is worse, or else a tie.
     #[must_use]
     pub fn hardest(&self) -> Option<&Finding> {
@@ -51,7 +51,7 @@ pub fn judge(
     results: &mut Results,
     jobs: usize,
     done: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Vec<Judged>, MatrixError> {
+) -> Result<Vec<ComparedCell>, MatrixError> {
     let cells = half(of).into_iter().map(|point| point.cell());
     let cells: Vec<Cell> = cells.filter(|cell| is_chosen(&cell.name)).collect();
     let (baselines, policies) = (baselines(), policies());
@@ -65,7 +65,7 @@ pub fn judge(
         let counts = beside.iter().any(|runs| measure::is_congested(runs));
         for (policy, runs) in policies.iter().zip(with) {
             let compare = |baseline: &Vec<_>| measure::compare(baseline, runs);
-            judged.push(Judged {
+            judged.push(ComparedCell {
                 cell: cell.name.clone(),
                 scheme: policy.to_string(),
                 counts,
@@ -99,7 +99,7 @@ fn count(counts: &mut Count, verdict: Verdict) {
 /// Returns the table: a line for each cell and policy with its verdicts and the finding that is hardest to beat; then how many are better,
 /// equal and worse beside each baseline, and beside all of them by value of each axis. Cells that do not count are in brackets, and in no number.
 #[must_use]
-pub fn table(judged: &[Judged]) -> String {
+pub fn table(judged: &[ComparedCell]) -> String {
     let names: Vec<String> = baselines().iter().map(Scheme::to_string).collect();
     let mut text = format!("verdicts beside {}\n", names.join(", "));
     let mut by_baseline: BTreeMap<(String, usize), Count> = BTreeMap::new();

@@ -16,7 +16,7 @@ mod judge;
 mod scenario;
 
 pub use axes::{Buffer, CARDS, Cards, Distance, Load, QUEUE_PAIRS};
-pub use judge::{Judged, baselines, judge, table};
+pub use judge::{ComparedCell, baselines, judge, table};
 
 use crate::matrix::Half;
 

@@ -101,7 +101,7 @@ fn the_table_counts_verdicts_beside_the_hardest_baseline() {
             worst: 0.6,
         },
     };
-    let judged = |cell: &str, counts: bool, verdicts: &[Verdict]| Judged {
+    let judged = |cell: &str, counts: bool, verdicts: &[Verdict]| ComparedCell {
         cell: cell.to_owned(),
         scheme: "model".to_owned(),
         counts,

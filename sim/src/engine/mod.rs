@@ -41,7 +41,7 @@ pub use record::Sample;
 use switch::Switch;
 
 /// Priority of acknowledgements and CNPs.
-const CONTROL: u8 = 6;
+const CONTROL: u8 = npcc_cnp::defaults::CNP_PRIORITY;
 /// Interval at which retransmission timeouts are checked.
 const EXPIRE: Nanos = Nanos::from_millis(1);
 

@@ -11,7 +11,6 @@ pub mod params;
 pub mod pause;
 pub mod rc;
 pub mod swift;
-pub mod timely;
 pub mod vendor;
 
 use npcc_pipeline::units::Nanos;

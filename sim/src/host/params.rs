@@ -5,7 +5,6 @@ use serde::Deserialize;
 
 use super::paper::{Paper, PaperParams};
 use super::swift::Swift;
-use super::timely::Timely;
 use super::vendor::{Vendor, VendorParams};
 use super::{Gbps, RateControl};
 
@@ -35,12 +34,9 @@ pub enum Sender {
     /// DCQCN+: the CNP carries the receiver's period; timers and steps follow.
     #[serde(rename = "dcqcn+")]
     DcqcnPlus,
-    /// TIMELY: follows the RTT gradient (SIGCOMM'15), for comparison.
-    Timely,
     /// Swift: follows a delay target (SIGCOMM'20), for comparison: a card that uses round-trip times and ignores CNPs.
     Swift,
     /// No rate control: always at line rate, ignores CNPs.
-    #[serde(alias = "deaf")]
     Uncontrolled,
 }
 
@@ -57,7 +53,6 @@ impl Sender {
             Sender::MlxReset => "mlx-reset",
             Sender::MlxBytes => "mlx-bytes",
             Sender::DcqcnPlus => "dcqcn+",
-            Sender::Timely => "timely",
             Sender::Swift => "swift",
             Sender::Uncontrolled => "uncontrolled",
         }
@@ -123,7 +118,6 @@ impl Sender {
                 adaptive: true,
                 ..PaperParams::published(line)
             })),
-            Sender::Timely => Box::new(Timely::new(line)),
             Sender::Swift => Box::new(Swift::new(line)),
             Sender::Uncontrolled => Box::new(Uncontrolled(line)),
         }

@@ -36,7 +36,7 @@ pub(super) const ALL: [Fleet; 11] = [
     all("mlx"),
     all("mlx-reset"),
     mix("mixed", "hpcc-vendor", "mlx", 2),
-    mix("some-deaf", "hpcc-vendor", "deaf", 4),
+    mix("some-deaf", "hpcc-vendor", "uncontrolled", 4),
     mix("some-rtt", "hpcc-reset", "swift", 4),
     mix("half-rtt", "hpcc-reset", "swift", 2),
     // Receivers with both CNP intervals: 4 us, and 50 us as in the DCQCN paper.

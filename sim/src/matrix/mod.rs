@@ -288,7 +288,7 @@ fn cell(pattern: Pattern, fleet: Fleet, rate: u32, overload: (u32, u32), length:
     let second = hosts.checked_div(fleet.second_in);
     let second = second.map_or(0, |hosts| hosts.max(1));
     // A sender that ignores every signal must leave half of the link to the others, or pausing would be the only remedy.
-    let second_line = if fleet.senders[1] == "deaf" {
+    let second_line = if fleet.senders[1] == "uncontrolled" {
         line.min(rate * 500 / second.max(1))
     } else {
         line

@@ -191,7 +191,7 @@ fn deaf_host(load: Load) -> String {
         "switches: [edge, far]
 hosts:
   - {{ name: listening, count: {listening}, switch: edge, rate: {line}M, sender: {sender} }}
-  - {{ name: deaf, count: 1, switch: edge, rate: {line}M, sender: deaf }}
+  - {{ name: deaf, count: 1, switch: edge, rate: {line}M, sender: uncontrolled }}
   - {{ name: to-listening, count: {listening}, switch: far, rate: {RATE}G }}
   - {{ name: to-deaf, count: 1, switch: far, rate: {RATE}G }}
 links: [{{ name: dci, from: edge, to: far, rate: {RATE}G, length: {length} }}]

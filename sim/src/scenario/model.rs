@@ -1,5 +1,6 @@
 //! Parts of a scenario: hosts, links, traffic, failures, thresholds.
 
+use npcc_config::model::{Ecn, Npcc};
 use npcc_config::units::{BitRate, Bytes, Length, Nanos, Percent, Threshold};
 use npcc_pipeline::units::Priority;
 use serde::Deserialize;
@@ -142,13 +143,15 @@ pub struct Thresholds {
 
 impl Default for Thresholds {
     fn default() -> Thresholds {
+        let Ecn { kmin, kmax, pmax } = Ecn::default();
+        let Npcc { shallow, deep, .. } = Npcc::default();
         Thresholds {
-            kmin: Threshold::from_micros(60),
-            kmax: Threshold::from_micros(480),
-            pmax: Percent::new(10).unwrap_or(Percent::FULL),
-            shallow: Threshold::from_micros(30),
-            deep: Threshold::from_micros(120),
-            hard: Threshold::from_micros(240),
+            kmin,
+            kmax,
+            pmax,
+            shallow,
+            deep,
+            hard: deep.doubled(),
         }
     }
 }

@@ -6,7 +6,6 @@
 //! | `ecn` | yes | none: the far receiver answers marks |
 //! | `ecn-nvidia`, `ecn-hpcc`, `ecn-tuned` | yes, by a curve of their own: [`Curve`] | none |
 //! | a policy's name, such as `npcc` | sent as near CNPs where that is possible, with those of switches upstream | that policy's, and those for marks |
-//! | `npcc/low-latency` | same | Huawei's other mode |
 //! | `npcc+leave` | the same, but marks of switches upstream go on to the receiver | the same |
 //! | `npcc+near` | the same at any distance (gate off) | the same |
 //! | `npcc+mark`, `npcc+off` | always CE, never | that policy's alone |
@@ -26,8 +25,6 @@ use super::Curve;
 pub struct Scheme {
     /// NPCC's policy, if any.
     pub policy: Option<PolicyName>,
-    /// True for Huawei's low-latency mode.
-    pub low_latency: bool,
     /// ECN marking mode.
     pub ecn: EcnMode,
     /// True if marks of switches upstream are left as they are.
@@ -44,7 +41,6 @@ impl Scheme {
     /// No congestion signal at all.
     pub const PFC: Scheme = Scheme {
         policy: None,
-        low_latency: false,
         ecn: EcnMode::Off,
         leave: false,
         near: false,
@@ -85,28 +81,14 @@ impl Scheme {
         }
     }
 
-    /// Returns the policy, if any, with its parameters for a pool of so many bytes. In Huawei's low-latency mode few are 20 % of the contributors.
+    /// Returns the policy, if any, with its parameters for a pool of so many bytes.
     #[must_use]
     pub fn policy_kind(&self, pool: Option<u64>) -> Option<PolicyKind> {
         let settings = PolicyInputs {
             pool,
             ..PolicyInputs::default()
         };
-        let mut kind = self.policy?.new_policy(&settings);
-        if self.low_latency {
-            let _ = kind.set("few", 200);
-        }
-        Some(kind)
-    }
-
-    /// Returns the depth of a zone in bytes: half of it in Huawei's low-latency mode, and there not below four frames of `mtu` bytes.
-    #[must_use]
-    pub fn zone(&self, depth: u64, mtu: u64) -> u64 {
-        if self.low_latency {
-            (depth / 2).max(depth.min(mtu.saturating_mul(4)))
-        } else {
-            depth
-        }
+        Some(self.policy?.new_policy(&settings))
     }
 }
 
@@ -118,7 +100,6 @@ impl fmt::Display for Scheme {
             None if self.ecn == EcnMode::Off => "pfc",
             None => self.curve.name(),
         };
-        let mode = if self.low_latency { "/low-latency" } else { "" };
         let ecn = match (self.policy, self.ecn) {
             (Some(_), EcnMode::Off) => "+off",
             (Some(_), EcnMode::Mark) => "+mark",
@@ -126,7 +107,7 @@ impl fmt::Display for Scheme {
             _ if self.near => "+near",
             _ => "",
         };
-        out.pad(&format!("{name}{mode}{ecn}"))
+        out.pad(&format!("{name}{ecn}"))
     }
 }
 
@@ -142,7 +123,7 @@ impl FromStr for Scheme {
         if let Some(curve) = Curve::ALL.into_iter().find(|curve| curve.name() == text) {
             return Ok(Scheme::marking(curve));
         }
-        let (rest, suffix) = text.split_once('+').unwrap_or((text, ""));
+        let (name, suffix) = text.split_once('+').unwrap_or((text, ""));
         let ecn = match suffix {
             "" | "leave" | "near" => EcnMode::Divert,
             "mark" => EcnMode::Mark,
@@ -151,13 +132,6 @@ impl FromStr for Scheme {
                 return Err(format!(
                     "`+{other}` is not known; write +leave, +near, +mark or +off"
                 ));
-            }
-        };
-        let (name, low_latency) = match rest.split_once('/') {
-            None => (rest, false),
-            Some((name, "low-latency")) => (name, true),
-            Some((_, other)) => {
-                return Err(format!("mode `{other}` is not known; write low-latency"));
             }
         };
         let policy = PolicyName::named(name).ok_or_else(|| {
@@ -169,7 +143,6 @@ impl FromStr for Scheme {
         })?;
         Ok(Scheme {
             policy: Some(policy),
-            low_latency,
             ecn,
             leave: suffix == "leave",
             near: suffix == "near",
@@ -206,8 +179,6 @@ mod tests {
             "model+near",
             "model",
             "model+off",
-            "npcc/low-latency",
-            "npcc/low-latency+off",
         ] {
             assert_eq!(name.parse::<Scheme>().unwrap().to_string(), name);
         }

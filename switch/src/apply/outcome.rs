@@ -17,7 +17,7 @@ pub struct Outcome {
     /// Keys that `set` has changed and that stay so: the file's value, and the set one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Difference>,
-    /// Warnings about keys of the file that have no effect, or less than their names say, and about retired values.
+    /// Warnings about keys of the file that have no effect, or less than their names say.
     pub warnings: Vec<String>,
     /// Seconds until it is rolled back unless committed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

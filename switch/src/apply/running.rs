@@ -9,11 +9,11 @@
 
 use std::path::PathBuf;
 
-use npcc_config::model::File;
+use npcc_config::model::ConfigFile;
 use npcc_config::{Config, Loaded, Overrides, differences};
 
-use super::derived::{DerivedState, ObservedLink};
-use super::effective::EffectiveConfig;
+use super::desired::{DesiredState, ObservedLink};
+use super::in_force::ConfigInForce;
 use super::outcome::{ApplyError, Outcome};
 
 /// Targets of a change, in the order in which they change.
@@ -32,7 +32,7 @@ impl Target {
 }
 
 /// Configuration and the desired state derived from it.
-pub type SwitchState<'a> = (&'a Config, &'a DerivedState);
+pub type SwitchState<'a> = (&'a Config, &'a DesiredState);
 
 /// Operations that change a target from one state to another.
 pub trait Targets {
@@ -48,29 +48,29 @@ pub trait Targets {
     ) -> Result<(), String>;
 }
 
-/// Running configuration and its origin.
+/// Configuration in force and its origin, and the state that follows from it.
 #[derive(Debug)]
-pub struct RunningConfig {
+pub struct RunningState {
     /// Configuration file, which a reload reads again.
     path: PathBuf,
     /// File as it was when the switch started, the reference for keys that need a restart.
-    started: File,
-    effective: EffectiveConfig,
-    current: DerivedState,
+    started: ConfigFile,
+    in_force: ConfigInForce,
+    current: DesiredState,
     /// True if the control core timed out at the last change of a link.
     control_behind: bool,
     /// Configuration before a reload that waits for its commit.
-    rollback_to: Option<EffectiveConfig>,
+    rollback_to: Option<ConfigInForce>,
 }
 
-impl RunningConfig {
+impl RunningState {
     /// Starts with the file that was loaded and the desired state that runs.
     #[must_use]
-    pub fn new(path: PathBuf, loaded: &Loaded, now: DerivedState) -> RunningConfig {
-        RunningConfig {
+    pub fn new(path: PathBuf, loaded: &Loaded, now: DesiredState) -> RunningState {
+        RunningState {
             path,
             started: loaded.file.clone(),
-            effective: EffectiveConfig::of(&loaded.file, &loaded.config),
+            in_force: ConfigInForce::of(&loaded.file, &loaded.config),
             current: now,
             control_behind: false,
             rollback_to: None,
@@ -79,13 +79,13 @@ impl RunningConfig {
 
     /// Returns the running configuration.
     #[must_use]
-    pub const fn effective(&self) -> &EffectiveConfig {
-        &self.effective
+    pub const fn in_force(&self) -> &ConfigInForce {
+        &self.in_force
     }
 
     /// Returns the state that workers and control core hold.
     #[must_use]
-    pub const fn current(&self) -> &DerivedState {
+    pub const fn current(&self) -> &DesiredState {
         &self.current
     }
 
@@ -105,16 +105,14 @@ impl RunningConfig {
         links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Result<Outcome, ApplyError> {
-        let overrides = self.effective.with(key, value, &self.current.control)?;
-        let effective = self.combine(self.effective.last_read.clone(), overrides)?;
-        let outcome = Outcome {
+        let overrides = self.in_force.with(key, value, &self.current.control)?;
+        let outcome = self.override_with(overrides, links, targets)?;
+        Ok(Outcome {
             // Only what this key changed; what waits for a restart, and what was set before, is as it was.
             restart: Vec::new(),
             kept: Vec::new(),
-            ..self.outcome(&effective)
-        };
-        self.switch_to(effective, links, targets)?;
-        Ok(outcome)
+            ..outcome
+        })
     }
 
     /// Resets a key, or all that was set, to the file's value.
@@ -127,10 +125,20 @@ impl RunningConfig {
         links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Result<Outcome, ApplyError> {
-        let overrides = self.effective.without(key)?;
-        let effective = self.combine(self.effective.last_read.clone(), overrides)?;
-        let outcome = self.outcome(&effective);
-        self.switch_to(effective, links, targets)?;
+        let overrides = self.in_force.without(key)?;
+        self.override_with(overrides, links, targets)
+    }
+
+    /// Applies other overrides to the file that was last read.
+    fn override_with(
+        &mut self,
+        overrides: Overrides,
+        links: &[ObservedLink],
+        targets: &mut impl Targets,
+    ) -> Result<Outcome, ApplyError> {
+        let to = self.combine(self.in_force.last_read.clone(), overrides)?;
+        let outcome = self.outcome(&to);
+        self.switch_to(to, links, targets)?;
         Ok(outcome)
     }
 
@@ -138,14 +146,14 @@ impl RunningConfig {
     ///
     /// # Errors
     /// Says what is wrong with the values set over the file, or with the file without a restart.
-    pub fn plan_reload(&self, loaded: Loaded) -> Result<(EffectiveConfig, Outcome), ApplyError> {
-        let overrides = self.effective.overrides_kept(&loaded.file);
-        let effective = self.combine(loaded.file, overrides)?;
+    pub fn plan_reload(&self, loaded: Loaded) -> Result<(ConfigInForce, Outcome), ApplyError> {
+        let overrides = self.in_force.overrides_kept(&loaded.file);
+        let config = self.combine(loaded.file, overrides)?;
         let outcome = Outcome {
             warnings: loaded.warnings.iter().map(ToString::to_string).collect(),
-            ..self.outcome(&effective)
+            ..self.outcome(&config)
         };
-        Ok((effective, outcome))
+        Ok((config, outcome))
     }
 
     /// Applies a file that was read; if `pending`, the reload then waits for `commit`, and can be rolled back until that.
@@ -154,13 +162,13 @@ impl RunningConfig {
     /// Fails if a target refused, and all is as before, unless the error asks for a restart.
     pub fn reload(
         &mut self,
-        effective: EffectiveConfig,
+        to: ConfigInForce,
         pending: bool,
         links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Result<(), ApplyError> {
-        let old = self.effective.clone();
-        self.switch_to(effective, links, targets)?;
+        let old = self.in_force.clone();
+        self.switch_to(to, links, targets)?;
         if pending {
             self.rollback_to.get_or_insert(old);
         }
@@ -200,8 +208,8 @@ impl RunningConfig {
         links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Result<(), String> {
-        let mut to = DerivedState::new(&self.effective.config, links);
-        let state = |derived| (&self.effective.config, derived);
+        let mut to = DesiredState::new(&self.in_force.config, links);
+        let state = |desired| (&self.in_force.config, desired);
         targets.apply_to(Target::Workers, state(&self.current), state(&to))?;
         // Forwarding goes on where NPCC is stopping: the control core then keeps its previous settings.
         self.control_behind = targets
@@ -237,21 +245,21 @@ impl RunningConfig {
         self.control_behind
     }
 
-    fn combine(&self, read: File, overrides: Overrides) -> Result<EffectiveConfig, ApplyError> {
+    fn combine(&self, read: ConfigFile, overrides: Overrides) -> Result<ConfigInForce, ApplyError> {
         let name = self.path.display().to_string();
-        EffectiveConfig::new(&name, &self.started, read, overrides)
+        ConfigInForce::new(&name, &self.started, read, overrides)
     }
 
     /// Returns the outcome of a change from the running state.
-    fn outcome(&self, to: &EffectiveConfig) -> Outcome {
-        let applied = differences(&self.effective.in_force, &to.in_force);
+    fn outcome(&self, to: &ConfigInForce) -> Outcome {
+        let applied = differences(&self.in_force.file, &to.file);
         let is_shown = |path: &str| {
             applied
                 .iter()
                 .any(|one| npcc_config::is_within(path, &one.key))
         };
         let set = |path: &str| to.overrides.iter().any(|(other, _)| other == path);
-        let old = self.effective.overrides.iter();
+        let old = self.in_force.overrides.iter();
         let reset = old.filter(|(path, _)| !set(path) && !is_shown(path));
         let reset = reset.map(|(path, _)| path.to_owned()).collect();
         Outcome {
@@ -266,14 +274,14 @@ impl RunningConfig {
 
     fn switch_to(
         &mut self,
-        effective: EffectiveConfig,
+        to: ConfigInForce,
         links: &[ObservedLink],
         targets: &mut impl Targets,
     ) -> Result<(), ApplyError> {
-        let to = DerivedState::new(&effective.config, links);
-        let from = (&self.effective.config, &self.current);
-        apply_all(from, (&effective.config, &to), targets)?;
-        (self.effective, self.current) = (effective, to);
+        let desired = DesiredState::new(&to.config, links);
+        let from = (&self.in_force.config, &self.current);
+        apply_all(from, (&to.config, &desired), targets)?;
+        (self.in_force, self.current) = (to, desired);
         self.control_behind = false;
         Ok(())
     }

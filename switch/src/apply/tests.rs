@@ -10,10 +10,10 @@ use npcc_pipeline::egress::port::{EcnConfig, EgressQueueConfig};
 use npcc_pipeline::units::{BitRate, Mac};
 use proptest::prelude::*;
 
-use super::derived::{DerivedState, ObservedLink};
-use super::effective::{EffectiveConfig, take_live_keys};
+use super::desired::{DesiredState, ObservedLink};
+use super::in_force::{ConfigInForce, take_live_keys};
 use super::outcome::ApplyError;
-use super::running::{RunningConfig, SwitchState, Target, Targets};
+use super::running::{RunningState, SwitchState, Target, Targets};
 use crate::wiring::backend::{Backend, BackendChoice};
 use crate::wiring::pfc::PfcState;
 use npcc_engine::worker::command::WorkerCommand;
@@ -118,8 +118,8 @@ struct Fakes {
 
 impl Fakes {
     /// Returns the targets as after a start.
-    fn started(config: &Config, desired: &DerivedState) -> Fakes {
-        let port = |port: &super::derived::PortState| Port {
+    fn started(config: &Config, desired: &DesiredState) -> Fakes {
+        let port = |port: &super::desired::PortState| Port {
             up: port.up,
             admin_up: port.admin_up,
             rate: port.config.egress.rate,
@@ -202,14 +202,7 @@ fn links() -> Vec<ObservedLink> {
         up: true,
         admin_up: true,
         mbps: None,
-        pfc: PfcState::of(
-            BackendChoice {
-                backend: Backend::None,
-                why: String::new(),
-                suspected: false,
-            },
-            (0, 0),
-        ),
+        pfc: PfcState::of(BackendChoice::of(Backend::None, ""), (0, 0)),
     };
     vec![link(0), link(1)]
 }
@@ -219,7 +212,7 @@ type Model = BTreeMap<&'static str, &'static str>;
 
 struct Case {
     path: std::path::PathBuf,
-    running: RunningConfig,
+    running: RunningState,
     fakes: Fakes,
     links: Vec<ObservedLink>,
     /// File that was last accepted, and the values set over it.
@@ -239,9 +232,9 @@ impl Case {
         let path = folder.join("switch.yaml");
         let loaded = parse("switch.yaml", BASE).unwrap();
         let links = links();
-        let desired = DerivedState::new(&loaded.config, &links);
+        let desired = DesiredState::new(&loaded.config, &links);
         let fakes = Fakes::started(&loaded.config, &desired);
-        let running = RunningConfig::new(path.clone(), &loaded, desired);
+        let running = RunningState::new(path.clone(), &loaded, desired);
         Case {
             path,
             running,
@@ -325,7 +318,7 @@ impl Case {
 
     /// Checks the law after a step.
     fn holds(&mut self, step: &Step) {
-        let effective = self.running.effective();
+        let effective = self.running.in_force();
         let read = parse("t.yaml", &file(self.now.0)).unwrap().file;
         assert_eq!(effective.last_read, read, "{step:?}");
         let config = &parse("t.yaml", BASE).unwrap().config;
@@ -339,10 +332,10 @@ impl Case {
         let model = model.map(|(key, value)| (super::keys::path(key, config).unwrap(), *value));
         assert_eq!(set, model.collect(), "{step:?}");
         let started =
-            EffectiveConfig::new("t.yaml", &read, read.clone(), effective.overrides.clone());
+            ConfigInForce::new("t.yaml", &read, read.clone(), effective.overrides.clone());
         let started = started.unwrap().config;
         assert_eq!(effective.config, started, "{step:?}");
-        let desired = DerivedState::new(&started, &self.links);
+        let desired = DesiredState::new(&started, &self.links);
         let fresh = Fakes::started(&started, &desired);
         // A core that did not take the settings of a link gets them at the next poll of the links.
         if self.running.is_control_behind() {
@@ -412,7 +405,7 @@ fn parameters_that_were_set_go_with_their_policy() {
             .reload(effective, false, &case.links, &mut case.fakes)
     };
     let has_few = |case: &Case| {
-        let mut all = case.running.effective().overrides.iter();
+        let mut all = case.running.in_force().overrides.iter();
         all.any(|(path, _)| path.ends_with(".parameters.4.few"))
     };
     reload(&mut case, "npcc").unwrap();
@@ -705,7 +698,7 @@ fn case_and_slower_link() -> (tempfile::TempDir, Case, Vec<ObservedLink>) {
 fn a_control_core_that_missed_a_links_change_gets_it_once_it_has_ticked() {
     let (_folder, mut case, links) = case_and_slower_link();
     let (running, mut tried) = (&mut case.running, 7);
-    let wanted = DerivedState::new(&running.effective().config, &links).control;
+    let wanted = DesiredState::new(&running.in_force().config, &links).control;
     let before = format!("{:?}", case.fakes.control);
     assert_ne!(
         before,

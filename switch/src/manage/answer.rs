@@ -235,7 +235,6 @@ fn carried_out(request: &Request, management: &Management, user: u32) -> Reply {
             Reply::Done
         }
         Request::Stop => done(signal_hook::low_level::raise(SIGTERM)),
-        Request::Pairs { pairs, suggested } => done(management.npcc_pairs(pairs, *suggested)),
         Request::Npcc(request) => done(management.pair_request(request)),
         Request::SendCnps(order) => done(management.send_cnps(order)),
     }

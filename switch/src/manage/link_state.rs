@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use npcc_pipeline::units::{BitRate, Mac};
 
-use crate::apply::derived::ObservedLink;
+use crate::apply::desired::ObservedLink;
 use crate::wiring::kernel::LinuxLink;
 use crate::wiring::pfc::PfcState;
 use crate::wiring::speeds::Speeds;

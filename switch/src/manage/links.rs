@@ -17,7 +17,7 @@ use npcc_pipeline::units::{BitRate, PortId};
 
 use super::link_state::{DownReason, LinkReport, LinkState};
 use super::management::{Live, Management};
-use crate::apply::running::RunningConfig;
+use crate::apply::running::RunningState;
 use crate::report::events::Kind;
 use crate::wiring::pfc::{PfcState, marks_in_time};
 use crate::wiring::speeds::{self, Speeds};
@@ -30,7 +30,7 @@ impl Management {
         }
     }
 
-    /// Gives the control core what it did not take of a link's change, once it has ticked again; see [`RunningConfig::catch_up`].
+    /// Gives the control core what it did not take of a link's change, once it has ticked again; see [`RunningState::catch_up`].
     pub fn catch_up(&self, tried: &mut u64) {
         // A change that is under way gives it that too.
         let Ok(mut live) = self.live.try_lock() else {
@@ -108,7 +108,7 @@ impl Management {
             link.up = reported.up;
             link.mbps = reported.mbps.or_else(|| link.mbps.filter(|_| !reported.up));
         }
-        let config = &running.effective().config;
+        let config = &running.in_force().config;
         let plans = config.ports.get(index).zip(links.get(index));
         let Some(speeds) = plans.map(|(resolved, link)| speeds::of(resolved, link.mbps)) else {
             return;
@@ -136,7 +136,7 @@ impl Management {
         index: usize,
         reported: LinkReport,
         before: &LinkState,
-        running: &RunningConfig,
+        running: &RunningState,
     ) -> Vec<(Kind, u64)> {
         let now = running.current();
         if reported.up {
@@ -155,7 +155,7 @@ impl Management {
             return std::iter::once((Kind::LinkDown, 0)).chain(gone).collect();
         }
         let speeds: Vec<Speeds> = now.ports.iter().map(|port| port.speeds).collect();
-        came_up(&running.effective().config, &speeds, &now.pfc, index)
+        came_up(&running.in_force().config, &speeds, &now.pfc, index)
     }
 
     /// Takes a port up or down for the operator. The device's link follows where the driver can, so that the peer sees it.

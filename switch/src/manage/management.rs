@@ -13,9 +13,9 @@ use npcc_pipeline::units::PortId;
 use super::capture::Captures;
 use super::targets::{LiveTargets, Routes};
 use super::view::View;
-use crate::apply::derived::ObservedLink;
+use crate::apply::desired::ObservedLink;
 use crate::apply::outcome::{ApplyError, Outcome};
-use crate::apply::running::RunningConfig;
+use crate::apply::running::RunningState;
 use crate::wiring::kernel::Kernel;
 use npcc_engine::control::commands::ControlCommands;
 use npcc_engine::control::order::{self, CnpOrder};
@@ -26,7 +26,7 @@ use npcc_engine::worker::command::{Unresponsive, WorkerCommand, WorkerCommands};
 #[derive(Debug)]
 pub struct Live {
     /// The configuration.
-    pub running: RunningConfig,
+    pub running: RunningState,
     /// Routes of that configuration.
     pub routes: Routes,
 }
@@ -91,7 +91,7 @@ impl Management {
     pub(super) fn with_running<T>(
         &self,
         change: impl FnOnce(
-            &mut RunningConfig,
+            &mut RunningState,
             &[ObservedLink],
             &mut LiveTargets<'_>,
         ) -> Result<T, ApplyError>,
@@ -102,7 +102,7 @@ impl Management {
         let Live { running, routes } = &mut *live;
         let mut targets = self.targets(routes);
         let changed = change(running, &self.links(), &mut targets)?;
-        *self.view.config() = running.effective().clone();
+        *self.view.config() = running.in_force().clone();
         Ok(changed)
     }
 
@@ -144,16 +144,14 @@ impl Management {
         });
     }
 
-    /// Has the control core take a list of pairs, all or none.
+    /// Suggests pairs to the control core, which packets must confirm. Those before one that is refused are kept.
     ///
     /// # Errors
     /// Says what is wrong with one of them, or that the control core does not listen.
-    pub fn npcc_pairs(&self, pairs: &[ListedPair], suggested: bool) -> Result<(), String> {
-        let commands = pairs.iter().map(|pair| pair.command(suggested));
-        let commands: Result<Arc<[ControlCommand]>, ControlCommandError> = commands.collect();
-        let commands = commands.map_err(|error| error.to_string())?;
-        let given = self.npcc.send_pairs_and_wait(&commands);
-        given.map_err(|error| format!("{error}: none of the list holds"))
+    pub fn suggest_pairs(&self, pairs: &[ListedPair]) -> Result<(), ControlCommandError> {
+        let commands = pairs.iter().map(|pair| pair.command(true));
+        let commands: Arc<[ControlCommand]> = commands.collect::<Result<_, _>>()?;
+        self.npcc.send_pairs_and_wait(&commands)
     }
 
     /// Has the control core add or forget a pair.

@@ -26,6 +26,3 @@ pub mod tables;
 pub mod targets;
 pub mod thread_limit;
 pub mod view;
-
-/// Default path of the management socket.
-pub const DEFAULT_SOCKET: &str = "/run/npcc-switch.sock";

@@ -12,7 +12,7 @@ use super::query::Query;
 use crate::apply::outcome::Outcome;
 use crate::report::model::Snapshot;
 use npcc_engine::control::order::CnpOrder;
-use npcc_engine::control::pairs::{ListedPair, PairRequest};
+use npcc_engine::control::pairs::PairRequest;
 
 /// Request: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,13 +104,6 @@ pub enum Request {
     Distrust(PeerName),
     /// Believe a distrusted peer again.
     Trust(PeerName),
-    /// Take a list of pairs, all or none.
-    Pairs {
-        /// The pairs.
-        pairs: Vec<ListedPair>,
-        /// True if packets must confirm each.
-        suggested: bool,
-    },
 }
 
 impl Request {
@@ -134,7 +127,7 @@ impl Request {
         matches!(self, Request::Suggest(_) | Request::SuggestAll(_))
     }
 
-    /// Returns its name for the log of changes. Pairs are not listed: they come by the thousand.
+    /// Returns its name for the log of changes.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -171,7 +164,6 @@ impl Request {
             Request::Drain { on: true } => "drain".to_owned(),
             Request::Drain { on: false } => "undrain".to_owned(),
             Request::Stop => "stop".to_owned(),
-            Request::Pairs { .. } => "pair import".to_owned(),
             Request::SendCnps(order) => order.name(),
             Request::Npcc(request) => match request {
                 PairRequest::AddPair(_) => "pair add".to_owned(),

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use super::management::Management;
 use super::pending::{Pending, seconds};
 use super::targets::LiveTargets;
-use crate::apply::derived::ObservedLink;
+use crate::apply::desired::ObservedLink;
 use crate::apply::outcome::{ApplyError, Outcome};
-use crate::apply::running::RunningConfig;
+use crate::apply::running::RunningState;
 use npcc_engine::fault;
 
 /// Longest time to confirm.
@@ -119,7 +119,7 @@ impl Management {
 
     fn rollback_pending(
         &self,
-        running: &mut RunningConfig,
+        running: &mut RunningState,
         links: &[ObservedLink],
         targets: &mut LiveTargets<'_>,
     ) -> Result<Option<Outcome>, ApplyError> {

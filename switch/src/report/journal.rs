@@ -3,8 +3,7 @@
 //! `show log` and `show audit` are filters of it. It keeps the newest [`KEPT`] events and as many changes: neither displaces the other.
 //! Changes outlive the process if they are also written into a ring of records.
 //!
-//! Law: a change that one process makes again and again, as `pair import` does, is one entry with a count, and so are counts of one kind
-//! and port within a second.
+//! Law: a change that one process makes again and again is one entry with a count, and so are counts of one kind and port within a second.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;

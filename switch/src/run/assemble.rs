@@ -17,8 +17,8 @@ use super::linux::LinuxSide;
 use super::routes::routes;
 use super::source::{Options, Source};
 use super::workers::{Shared, parts, workers};
-use crate::apply::derived::{DerivedState, ObservedLink};
-use crate::apply::running::RunningConfig;
+use crate::apply::desired::{DesiredState, ObservedLink};
+use crate::apply::running::RunningState;
 use crate::manage::capture::Captures;
 use crate::manage::carrier::Carrier;
 use crate::manage::ends::names::PeerNames;
@@ -110,7 +110,7 @@ pub(super) fn assemble<P: Probe>(
     let kernel = routes.kernel.as_ref();
     let linux = linux_io(peers.linux, kernel, (&owners, sleepers.wakers))?;
 
-    let running = RunningConfig::new(source.path.clone(), &source.loaded, derived);
+    let running = RunningState::new(source.path.clone(), &source.loaded, derived);
     let control_peers = ControlPeers {
         counters: peers.published.counters.clone(),
         injections: peers.injections,
@@ -141,7 +141,7 @@ pub(super) fn assemble<P: Probe>(
         peaks: Mutex::default(),
         neighbor_events: Mutex::default(),
         timings: Mutex::new(Timings::new(peers.times)?),
-        operators: Operators::new(running.effective().clone(), source.path.clone()),
+        operators: Operators::new(running.in_force().clone(), source.path.clone()),
         saved,
     };
     Ok(Assembly {
@@ -172,7 +172,7 @@ fn linux_io(
 }
 
 /// Returns the running configuration and its routes, as started.
-fn live(running: RunningConfig, table: Option<LiveRoutes>, options: &Options) -> Live {
+fn live(running: RunningState, table: Option<LiveRoutes>, options: &Options) -> Live {
     let prefixes = options.prefixes.clone();
     Live {
         running,
@@ -206,13 +206,13 @@ fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Optio
 }
 
 /// Returns the derived state at the start.
-fn derived(config: &Config, ports: &[OpenPort], links: &Links) -> DerivedState {
+fn derived(config: &Config, ports: &[OpenPort], links: &Links) -> DesiredState {
     let macs = ports.iter().map(|port| port.mac);
     let links: Vec<ObservedLink> = macs
         .zip(links.all())
         .map(|(mac, state)| state.link(mac))
         .collect();
-    DerivedState::new(config, &links)
+    DesiredState::new(config, &links)
 }
 
 /// Returns an unpredictable 64-bit number: the standard library takes the keys of its maps from the system. An attacker who knew the seed

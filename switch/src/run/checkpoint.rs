@@ -44,23 +44,22 @@ pub(super) fn run(management: &Management, ready: &AtomicBool, heartbeat: &Heart
 /// Gives the control core the pairs that the previous process knew; packets have to confirm each.
 fn suggest(management: &Management, heartbeat: &Heartbeat) {
     let pairs = management.view.saved.take_pairs();
-    let mut given = 0;
     for some in pairs.chunks(AT_ONCE) {
         if !heartbeat.goes_on() {
             return;
         }
-        if let Err(why) = management.npcc_pairs(some, true) {
+        if let Err(why) = management.suggest_pairs(some) {
             note(&format!(
-                "note: of {} pairs that were known before the start {given} wait for packets that confirm them, the others are forgotten: {why}",
+                "note: some of the {} pairs that were known before the start are forgotten: {why}",
                 pairs.len()
             ));
             return;
         }
-        given += some.len();
     }
-    if given > 0 {
+    if !pairs.is_empty() {
         note(&format!(
-            "{given} pairs were known before the start; packets have to confirm each"
+            "{} pairs were known before the start; packets have to confirm each",
+            pairs.len()
         ));
     }
 }

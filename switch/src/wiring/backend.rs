@@ -76,6 +76,18 @@ pub struct BackendChoice {
     pub suspected: bool,
 }
 
+impl BackendChoice {
+    /// Returns the choice of a back end whose pause is not in doubt.
+    #[must_use]
+    pub fn of(backend: Backend, why: &str) -> BackendChoice {
+        BackendChoice {
+            backend,
+            why: why.to_owned(),
+            suspected: false,
+        }
+    }
+}
+
 /// Returns the row of a port's card, by its driver and its folder in sysfs: a virtual function has the driver of the physical one with some
 /// cards.
 #[must_use]
@@ -116,9 +128,8 @@ pub fn decide(request: PfcRequest, ability: &Ability) -> Result<BackendChoice, S
     let card = ability.card;
     let choice = |backend, why: &str| {
         Ok(BackendChoice {
-            backend,
-            why: why.to_owned(),
             suspected: backend == Backend::Software && card.is_suspected(request.port),
+            ..BackendChoice::of(backend, why)
         })
     };
     match (request.backend, request.port) {

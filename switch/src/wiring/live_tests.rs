@@ -15,11 +15,7 @@ pub(crate) fn config(text: &str) -> npcc_config::Config {
 }
 
 pub(crate) fn paused() -> PfcState {
-    let software = BackendChoice {
-        backend: Backend::Software,
-        why: String::new(),
-        suspected: false,
-    };
+    let software = BackendChoice::of(Backend::Software, "");
     PfcState {
         tells_fill: true,
         ..PfcState::of(software, (1 << 3, 1 << 3))

@@ -48,7 +48,7 @@ pub fn control_config(config: &Config, settings: Settings, hash_seed: u64) -> Co
     }
 }
 
-/// Returns the settings that may change at run time (`apply::effective` says for each key whether it may); `rates` are the shaper rates of the
+/// Returns the settings that may change at run time (`apply::in_force` says for each key whether it may); `rates` are the shaper rates of the
 /// ports' egress sides.
 #[must_use]
 pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
@@ -68,7 +68,6 @@ pub fn settings(config: &Config, rates: &[Option<BitRate>]) -> Settings {
         cap: thousandths(npcc.cnp.cap),
         cap_per_second: u64::from(npcc.cnp.per_second.get()),
         evidence: npcc.evidence,
-        unpaired: npcc.unpaired,
         ecn: npcc.ecn,
         earned: npcc.cnp.earned.0,
         cnp_interval: npcc.cnp.interval,

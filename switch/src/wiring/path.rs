@@ -1,7 +1,7 @@
 //! Conversion of the configuration to the pipeline's settings.
 
 use npcc_config::model::{Action, Scheduler};
-use npcc_config::resolved::{EffectiveQos, ResolvedPriority};
+use npcc_config::resolved::{ResolvedPriority, ResolvedQos};
 use npcc_config::sizing::ControlSizing;
 use npcc_config::units::Threshold;
 use npcc_config::{Config, resolved};
@@ -99,7 +99,7 @@ fn give_marks(queues: &mut [EgressQueueConfig], watched: u8, moved: Priority) {
 
 /// Returns the priorities of a port's control frames: the CNPs', and those of strict queues that are not lossless, as a mask.
 #[must_use]
-pub fn control_priorities(config: &Config, qos: &EffectiveQos) -> u8 {
+pub fn control_priorities(config: &Config, qos: &ResolvedQos) -> u8 {
     let qos = Priority::all().zip(&qos.priorities);
     let cnp = Priority::new(config.npcc.cnp.priority.byte());
     let own = qos.filter(|(priority, resolved)| {
@@ -142,7 +142,7 @@ fn queue(resolved: &ResolvedPriority, rate: Option<BitRate>, mtu: u16) -> Egress
     }
 }
 
-fn classifier(qos: &EffectiveQos) -> Classifier {
+fn classifier(qos: &ResolvedQos) -> Classifier {
     Classifier {
         trust: qos.trust,
         default: Priority::new(qos.default_priority),

@@ -256,11 +256,7 @@ mod tests {
     }
 
     fn state(send: u8, honour: u8, tx_answers: bool) -> PfcState {
-        let none = BackendChoice {
-            backend: Backend::None,
-            why: String::new(),
-            suspected: false,
-        };
+        let none = BackendChoice::of(Backend::None, "");
         PfcState {
             tx_answers,
             ..PfcState::of(none, (send, honour))

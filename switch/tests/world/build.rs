@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use npcc_appliance::apply::derived::{DerivedState, ObservedLink};
-use npcc_appliance::apply::running::RunningConfig;
+use npcc_appliance::apply::desired::{DesiredState, ObservedLink};
+use npcc_appliance::apply::running::RunningState;
 use npcc_appliance::wiring::assembly::{self, ControlPeers, WorkerParts};
 use npcc_appliance::wiring::backend::{Backend, BackendChoice};
 use npcc_appliance::wiring::live_routes::LiveRoutes;
@@ -50,7 +50,7 @@ pub(super) struct Made {
     pub npcc: Arc<ControlCommands>,
     pub routes: LiveRoutes,
     pub down: Arc<DownPorts>,
-    pub running: RunningConfig,
+    pub running: RunningState,
     pub links: Vec<ObservedLink>,
 }
 
@@ -90,7 +90,7 @@ impl Made {
                 pfc: pfc.clone(),
             })
             .collect();
-        let derived = DerivedState::new(config, &links);
+        let derived = DesiredState::new(config, &links);
         let readers = routes::readers(config, &macs).unwrap();
         let down = readers.writer.down_ports();
         let ids = found.cards.iter().zip((0..).map(PortId));
@@ -162,7 +162,7 @@ impl Made {
             npcc: Arc::new(npcc),
             routes,
             down,
-            running: RunningConfig::new(PathBuf::from("world.yaml"), loaded, derived),
+            running: RunningState::new(PathBuf::from("world.yaml"), loaded, derived),
             links,
         }
     }
@@ -273,11 +273,7 @@ fn mac((port, number): (&Port, u8)) -> Mac {
 
 /// Flow control of a port that sends and obeys pauses by the switch's software.
 fn flow_control(config: &Config, port: &Port, workers: usize) -> PfcState {
-    let software = BackendChoice {
-        backend: Backend::Software,
-        why: "as every card of the world".to_owned(),
-        suspected: false,
-    };
+    let software = BackendChoice::of(Backend::Software, "as every card of the world");
     let masks = pfc::masks(config, port, Backend::Software);
     PfcState {
         receivers: workers as u64,
@@ -293,7 +289,7 @@ fn queues(
     config: &Config,
     (me, workers): (usize, usize),
     cards: &[Shared],
-    derived: &DerivedState,
+    derived: &DesiredState,
 ) -> (Vec<PortQueues<Memory>>, Vec<RemoteQueue<Memory>>) {
     let (mut own, mut remotes) = (Vec::new(), Vec::new());
     for ((port, card), id) in config.ports.iter().zip(cards).zip((0..).map(PortId)) {

@@ -61,8 +61,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use npcc_appliance::apply::derived::ObservedLink;
-use npcc_appliance::apply::running::RunningConfig;
+use npcc_appliance::apply::desired::ObservedLink;
+use npcc_appliance::apply::running::RunningState;
 use npcc_appliance::wiring::live_routes::LiveRoutes;
 use npcc_engine::control::commands::ControlCommands;
 use npcc_engine::control::{ControlLoop, Turn};
@@ -155,7 +155,7 @@ pub struct World {
     npcc: Arc<ControlCommands>,
     routes: Option<LiveRoutes>,
     down: Arc<DownPorts>,
-    running: Option<RunningConfig>,
+    running: Option<RunningState>,
     /// Faults that came while a change was under way, in their order.
     deferred: Vec<plan::Fault>,
     links: Vec<ObservedLink>,

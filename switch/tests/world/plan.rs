@@ -1,7 +1,7 @@
 //! Plan of a run's faults, made from its seed: each kind is left out of half of the plans, so that some runs see one kind alone and others
 //! many together.
 
-use npcc_appliance::apply::running::RunningConfig;
+use npcc_appliance::apply::running::RunningState;
 
 use super::packets::{self, WRITE_ONLY};
 use super::{MS, Traffic, US, World, config, sometimes};
@@ -210,7 +210,7 @@ impl World {
     }
 
     /// Ends a change of the configuration or a restart; those that came meanwhile follow in their order.
-    pub(super) fn resume(&mut self, running: RunningConfig) {
+    pub(super) fn resume(&mut self, running: RunningState) {
         self.running = Some(running);
         for fault in std::mem::take(&mut self.deferred) {
             self.plan(self.now, super::Event::Fault(fault));

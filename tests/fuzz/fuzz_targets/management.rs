@@ -28,11 +28,6 @@ fuzz_target!(|line: &[u8]| {
         }
         Request::Capture(wanted) => drop(Filter::parse(&wanted.filter)),
         Request::Npcc(pair) => drop(pair.command()),
-        Request::Pairs { pairs, suggested } => {
-            for pair in pairs {
-                let _ = pair.command(*suggested);
-            }
-        }
         Request::Suggest(of_peer) => rows(of_peer),
         Request::SuggestAll(all) => all.iter().for_each(rows),
         _ => {}

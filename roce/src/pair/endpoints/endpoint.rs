@@ -65,16 +65,12 @@ pub struct Endpoint {
     /// Sequence numbers of requests to the endpoint.
     pub(in crate::pair) sent: SentPsns,
 
-    /// Neighbours among the endpoints of the same direction between these addresses.
-    pub(in crate::pair) side: Links,
     /// Neighbours in the endpoint's group.
     pub(in crate::pair) grouped: Links,
     /// Time at which a CNP to this queue pair passed through.
     pub cnp_passed: Option<Nanos>,
     /// Time at which we last signalled the *sender of this endpoint's flow*.
     pub signalled: Option<Nanos>,
-    /// Time at which this endpoint's queue pair was last signalled as one of all of its host's.
-    pub signalled_as_candidate: Option<Nanos>,
 
     /// Holder of the entry while it is not paired.
     pub(in crate::pair) holder: Holder,
@@ -151,7 +147,6 @@ impl Endpoint {
             pair,
             group: NONE,
             grouped: Links::NONE,
-            side: Links::NONE,
             sent: SentPsns::new(),
             psn: PsnState::new(),
             labelled: false,
@@ -163,7 +158,6 @@ impl Endpoint {
             flow: NONE,
             cnp_passed: None,
             signalled: None,
-            signalled_as_candidate: None,
             majority: PortMajority::of(Nanos::ZERO),
             misfit: Nanos::ZERO,
             exported: None,

@@ -22,9 +22,7 @@ use super::transport::Transport;
 use crate::fixed_map::{FixedMap, Hints, NONE, TOGETHER};
 use crate::holdings::{Holder, Holdings};
 use crate::key::{FlowKey, low32};
-use crate::links::List;
-pub(crate) use endpoint::Activity;
-pub use endpoint::Endpoint;
+pub(crate) use endpoint::{Activity, Endpoint};
 pub(crate) use group::Group;
 use psns::{Fingerprint, PsnIndex};
 
@@ -247,8 +245,7 @@ impl Endpoints {
         self.entered += 1;
         let state = self.pairs.get_mut(pair)?;
         state.common += u32::from(common);
-        let side = state.side_mut(direction);
-        side.push_front(&mut self.entries, |it| &mut it.side, endpoint);
+        state.count(direction, true);
         self.update_shared_with(key, now);
         Some(endpoint)
     }
@@ -273,8 +270,7 @@ impl Endpoints {
         };
         let (_, direction) = PairKey::of(&key);
         if let Some(pair) = self.pairs.get_mut(of) {
-            let side = pair.side_mut(direction);
-            side.remove(&mut self.entries, |it| &mut it.side, endpoint);
+            pair.count(direction, false);
         }
         self.set_list(endpoint, replacement::PAIRED);
         self.entries.remove(endpoint);
@@ -352,11 +348,11 @@ impl Endpoints {
         }
     }
 
-    /// Endpoints of the other direction between the same addresses.
-    pub(super) fn opposite_side(&self, endpoint: u32) -> Option<&List> {
+    /// Number of endpoints of the other direction between the same addresses.
+    pub(super) fn opposite_endpoints(&self, endpoint: u32) -> Option<u32> {
         let pair = self.pairs.get(self.entries.get(endpoint)?.pair)?;
         let (_, direction) = PairKey::of(&self.entries.key(endpoint)?);
-        Some(pair.side(direction.back()))
+        Some(pair.endpoints(direction.back()))
     }
 
     /// Returns true if packets of this endpoint's direction have no answer at all.
@@ -369,7 +365,7 @@ impl Endpoints {
             return true;
         };
         let (_, direction) = PairKey::of(&key);
-        pair.side(direction.back()).len == 0
+        pair.endpoints(direction.back()) == 0
             || (pair.own.holds() && self.opposite(endpoint).is_none())
     }
 }

@@ -44,8 +44,8 @@ impl Endpoints {
                 is_idle(endpoint)
                     || holds_more
                         && self
-                            .opposite_side(*endpoint)
-                            .is_none_or(|side| side.len == 0)
+                            .opposite_endpoints(*endpoint)
+                            .is_none_or(|others| others == 0)
             });
         // Paired endpoints outlive their traffic, however many newcomers there are: beyond a share of the table newcomers push out each other.
         let few_loose = self.entries.len_of(UNPAIRED) < self.entries.len() / UNPAIRED_SHARE;

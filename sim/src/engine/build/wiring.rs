@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::config::{ControlConfig, Gate, Settings, WatchedQueueConfig as Watched};
+use npcc_cnp::defaults;
 use npcc_cnp::detector::DetectorConfig;
 use npcc_cnp::flow_cache::FlowCache;
 use npcc_cnp::host_rules::{HostRules, Unresponsive};
@@ -225,7 +226,7 @@ fn port_config(
     for class in wire::DATA {
         dscp[usize::from(class.dscp)] = Priority::new(class.priority);
     }
-    dscp[48] = Priority::new(CONTROL);
+    dscp[usize::from(defaults::CNP_DSCP)] = Priority::new(CONTROL);
     let mtu = u16::try_from(OVERHEAD + 16 - 14).unwrap_or(u16::MAX) + scenario.mtu;
     PortConfig {
         intake: IngressConfig {
@@ -278,14 +279,13 @@ fn control(
         let rate: BitRate = plan.rate;
         let bytes =
             |threshold: npcc_config::units::Threshold| threshold.bytes_floored(rate, scenario.mtu);
-        let zone = |depth| case.scheme.zone(bytes(depth), scenario.mtu.into());
         let policy = case.scheme.policy_kind(scenario.pool.map(|pool| pool.0))?;
         let detector = DetectorConfig {
-            shallow: zone(thresholds.shallow),
-            deep: zone(thresholds.deep),
+            shallow: bytes(thresholds.shallow),
+            deep: bytes(thresholds.deep),
             hard: bytes(thresholds.hard),
-            filter: 3,
-            tick: Nanos::from_micros(20),
+            filter: defaults::FILTER,
+            tick: defaults::TICK,
             drain: rate,
             mtu: u64::from(wire_len(OVERHEAD + 16 + usize::from(scenario.mtu))),
         };

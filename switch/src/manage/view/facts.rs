@@ -12,7 +12,7 @@ use npcc_pipeline::counters::Counters;
 use npcc_pipeline::punt::PuntRates;
 use npcc_pipeline::units::{Mac, Nanos};
 
-use crate::apply::effective::EffectiveConfig;
+use crate::apply::in_force::ConfigInForce;
 use crate::manage::carrier::Carrier;
 use crate::manage::pending::Pending;
 use crate::wiring;
@@ -92,7 +92,7 @@ pub struct Operators {
     /// Rules about hosts that are in force.
     pub(super) hosts: Mutex<HostRules>,
     /// Running configuration, and the values that `set` has changed.
-    pub(super) config: Mutex<EffectiveConfig>,
+    pub(super) config: Mutex<ConfigInForce>,
     /// Path of the configuration file.
     pub(super) path: PathBuf,
     /// Lock that a reload holds while it reads the file and applies it.
@@ -102,7 +102,7 @@ pub struct Operators {
 impl Operators {
     /// Starts with this configuration, before any change.
     #[must_use]
-    pub fn new(started: EffectiveConfig, path: PathBuf) -> Operators {
+    pub fn new(started: ConfigInForce, path: PathBuf) -> Operators {
         let hosts = wiring::npcc::host_rules(&started.config.npcc.hosts);
         Operators {
             pending: Mutex::default(),

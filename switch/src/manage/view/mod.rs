@@ -31,7 +31,7 @@ use super::ends::names::PeerNames;
 use super::link_state::Links;
 use super::pending::Pending;
 use super::ready::Readiness;
-use crate::apply::effective::EffectiveConfig;
+use crate::apply::in_force::ConfigInForce;
 use crate::report::events::{Event, Kind, Watch};
 use crate::report::journal::Journal;
 use crate::report::lossless::Buffer;
@@ -178,7 +178,7 @@ impl View {
     }
 
     /// Locks the running configuration, and the values that `set` has changed.
-    pub(super) fn config(&self) -> MutexGuard<'_, EffectiveConfig> {
+    pub(super) fn config(&self) -> MutexGuard<'_, ConfigInForce> {
         lock(&self.operators.config)
     }
 

@@ -42,7 +42,7 @@ pub struct PortState {
 
 /// Desired state of the switch.
 #[derive(Debug, Clone)]
-pub struct DerivedState {
+pub struct DesiredState {
     /// Settings of each port.
     pub ports: Vec<PortState>,
     /// Flow control of each port, with the values that follow from the speeds.
@@ -55,10 +55,10 @@ pub struct DerivedState {
     pub cnp_header: (CnpHeader, Priority),
 }
 
-impl DerivedState {
+impl DesiredState {
     /// Derives the desired state from a configuration and the present links.
     #[must_use]
-    pub fn new(config: &Config, links: &[ObservedLink]) -> DerivedState {
+    pub fn new(config: &Config, links: &[ObservedLink]) -> DesiredState {
         let port = |(resolved, link): (&npcc_config::resolved::Port, &ObservedLink)| {
             let speeds = speeds::of(resolved, link.mbps);
             PortState {
@@ -73,7 +73,7 @@ impl DerivedState {
         let speeds: Vec<BitRate> = ports.iter().map(|port| port.speeds.link).collect();
         let buffer = wiring::pfc::buffer(config, &speeds, &mut pfc);
         let shapers: Vec<_> = ports.iter().map(|port| port.speeds.shaper).collect();
-        DerivedState {
+        DesiredState {
             control: wiring::npcc::settings(config, &shapers),
             cnp_header: wiring::npcc::cnp_header(config),
             ports,
@@ -90,7 +90,7 @@ impl DerivedState {
 
     /// Returns the commands that bring the workers from `self` to `to`. A port whose link is down gets a changed speed when the link comes up.
     #[must_use]
-    pub fn commands(&self, to: &DerivedState) -> Vec<WorkerCommand> {
+    pub fn commands(&self, to: &DesiredState) -> Vec<WorkerCommand> {
         let mut all = Vec::new();
         let ids = (0..).map(PortId);
         for (id, (from, port)) in ids.zip(self.ports.iter().zip(&to.ports)) {

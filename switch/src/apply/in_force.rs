@@ -8,7 +8,7 @@
 //! | all else | at a restart |
 
 use npcc_cnp::control::settings::Settings;
-use npcc_config::model::{File, Npcc, PortNpcc};
+use npcc_config::model::{ConfigFile, Npcc, PortNpcc};
 use npcc_config::{Config, Difference, Overrides, differences, is_within, patched};
 use serde_yaml::Value;
 
@@ -19,28 +19,28 @@ use super::outcome::ApplyError;
 
 /// Configuration in force, resolved.
 #[derive(Debug, Clone)]
-pub struct EffectiveConfig {
+pub struct ConfigInForce {
     /// File as it was last read.
-    pub last_read: File,
+    pub last_read: ConfigFile,
     /// Values that `set` has changed.
     pub overrides: Overrides,
     /// File with overrides, as far as a running switch can take them.
-    pub in_force: File,
-    /// Resolved configuration of `in_force`.
+    pub file: ConfigFile,
+    /// Resolved configuration of `file`.
     pub config: Config,
 }
 
 /// Text in whose lines mistakes have their places: the configuration with all defaults, and not the file.
 const WRITTEN_OUT: &str = "npcc-switch show config";
 
-impl EffectiveConfig {
+impl ConfigInForce {
     /// Returns the configuration in force at a start: that of the file, without overrides.
     #[must_use]
-    pub fn of(file: &File, config: &Config) -> EffectiveConfig {
-        EffectiveConfig {
+    pub fn of(file: &ConfigFile, config: &Config) -> ConfigInForce {
+        ConfigInForce {
             last_read: file.clone(),
             overrides: Overrides::default(),
-            in_force: file.clone(),
+            file: file.clone(),
             config: config.clone(),
         }
     }
@@ -51,10 +51,10 @@ impl EffectiveConfig {
     /// Says what is wrong with an override, or that the rest does not fit without the keys that need a restart.
     pub fn new(
         name: &str,
-        started: &File,
-        read: File,
+        started: &ConfigFile,
+        read: ConfigFile,
         overrides: Overrides,
-    ) -> Result<EffectiveConfig, ApplyError> {
+    ) -> Result<ConfigInForce, ApplyError> {
         // The file as far as it needs no restart; the overrides are checked on top of it.
         let base = take_live_keys(started, &read);
         let restart = differences(&base, &read);
@@ -80,10 +80,10 @@ impl EffectiveConfig {
                 one.key
             )));
         }
-        Ok(EffectiveConfig {
+        Ok(ConfigInForce {
             last_read: read,
             overrides,
-            in_force: loaded.file,
+            file: loaded.file,
             config: loaded.config,
         })
     }
@@ -92,7 +92,7 @@ impl EffectiveConfig {
     ///
     /// # Errors
     /// Fails if a short key names a port that does not exist, or a queue that NPCC does not watch. All other mistakes in key or value are
-    /// found by [`EffectiveConfig::new`].
+    /// found by [`ConfigInForce::new`].
     pub fn with(
         &self,
         key: &str,
@@ -136,7 +136,7 @@ impl EffectiveConfig {
     /// Returns the overrides that stay in force with a new file: those whose keys have the same value in the old file and the new.
     /// Parameters go with their policy.
     #[must_use]
-    pub fn overrides_kept(&self, new: &File) -> Overrides {
+    pub fn overrides_kept(&self, new: &ConfigFile) -> Overrides {
         let changed = differences(&self.last_read, new);
         let is_changed = |path: &str| {
             let mut keys = changed.iter().map(|one| one.key.as_str());
@@ -167,7 +167,7 @@ impl EffectiveConfig {
     pub fn against_file(&self, path: &Path) -> Result<String, ApplyError> {
         let loaded = npcc_config::load(path);
         let loaded = loaded.map_err(|report| ApplyError::Invalid(report.to_string()))?;
-        let all = differences(&loaded.file, &self.in_force).into_iter();
+        let all = differences(&loaded.file, &self.file).into_iter();
         let lines: String = all.map(|one| format!("{one}\n")).collect();
         Ok(if lines.is_empty() {
             format!("what runs is as in {}\n", path.display())
@@ -178,25 +178,25 @@ impl EffectiveConfig {
 
     /// Returns the values that were set: the file's value, and the one in force.
     #[must_use]
-    pub fn still_set(&self, started: &File) -> Vec<Difference> {
-        differences(&take_live_keys(started, &self.last_read), &self.in_force)
+    pub fn still_set(&self, started: &ConfigFile) -> Vec<Difference> {
+        differences(&take_live_keys(started, &self.last_read), &self.file)
     }
 
     /// Returns the differences of the file that wait for a restart.
     #[must_use]
-    pub fn needs_restart(&self, started: &File) -> Vec<Difference> {
+    pub fn needs_restart(&self, started: &ConfigFile) -> Vec<Difference> {
         differences(&take_live_keys(started, &self.last_read), &self.last_read)
     }
 }
 
 /// Formats the configuration in force as YAML, with every default filled in, and with the overrides listed above it.
-impl std::fmt::Display for EffectiveConfig {
+impl std::fmt::Display for ConfigInForce {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (path, value) in self.overrides.iter() {
             writeln!(out, "# set {path} {value}")?;
         }
         // A model always encodes.
-        let mut all = serde_yaml::to_value(&self.in_force).unwrap_or_default();
+        let mut all = serde_yaml::to_value(&self.file).unwrap_or_default();
         drop_unwritten(&mut all);
         out.write_str(&serde_yaml::to_string(&all).unwrap_or_default())
     }
@@ -215,7 +215,7 @@ fn drop_unwritten(value: &mut Value) {
 }
 
 /// Returns the file of the start, with all that can change at run time taken from the new file.
-pub(super) fn take_live_keys(started: &File, new: &File) -> File {
+pub(super) fn take_live_keys(started: &ConfigFile, new: &ConfigFile) -> ConfigFile {
     let mut file = started.clone();
     file.routes.clone_from(&new.routes);
     file.neighbors.clone_from(&new.neighbors);
@@ -226,7 +226,6 @@ pub(super) fn take_live_keys(started: &File, new: &File) -> File {
         action: npcc.action,
         flows: _,
         evidence: npcc.evidence,
-        unpaired: npcc.unpaired,
         ecn: npcc.ecn,
         gate: npcc.gate,
         shallow: npcc.shallow,
@@ -240,8 +239,8 @@ pub(super) fn take_live_keys(started: &File, new: &File) -> File {
         hosts: npcc.hosts,
         cnp: npcc.cnp,
     } = new.npcc.clone();
-    let lossless = |file: &File| {
-        let qos = npcc_config::resolved::EffectiveQos::new(&file.qos);
+    let lossless = |file: &ConfigFile| {
+        let qos = npcc_config::resolved::ResolvedQos::new(&file.qos);
         (qos.profile, qos.lossless_mask())
     };
     if lossless(started) == lossless(new) {
