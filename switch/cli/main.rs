@@ -18,6 +18,7 @@ mod export;
 mod gen_pcap;
 mod generate;
 mod manual;
+mod output;
 mod pair;
 mod pairs_file;
 mod port;
