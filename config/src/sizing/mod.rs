@@ -54,8 +54,6 @@ const QUEUE_SLOT: u64 = 16;
 /// Memory of one flow, at most: its entry and index slots, the ends of both directions, a peer's end, and its share of a worker's cache. It is
 /// the difference in `VmSize` between switches with 65,536 and 1,048,576 flows.
 const FLOW_ENTRY: u64 = 2_700;
-/// Part of [`FLOW_ENTRY`] that is resident from the start.
-const FLOW_RESIDENT: u64 = 800;
 /// Memory of one flow in each further worker's cache.
 const CACHE_ENTRY: u64 = 144;
 /// Memory of one route in the RIB and in both images of the lookup structure.
@@ -165,10 +163,12 @@ impl Sizing {
         self.hugepage_bytes().div_ceil(HUGEPAGE)
     }
 
-    /// Returns the bytes that tables and queues have in memory from the start, whatever the traffic; without packet memory.
+    /// Returns the bytes of queues and of full tables: all memory but that of packets.
     #[must_use]
-    pub fn resident_bytes(&self) -> u64 {
-        self.flow_bytes / FLOW_ENTRY * FLOW_RESIDENT + self.queue_bytes
+    pub fn table_bytes(&self) -> u64 {
+        [self.queue_bytes, self.fib_bytes, self.flow_bytes]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 
     /// Returns the bytes of ordinary pages that a start without hugepages needs for packets and DPDK.
@@ -181,14 +181,7 @@ impl Sizing {
     /// Returns the total of all memory.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
-        [
-            self.mempool_bytes,
-            self.queue_bytes,
-            self.fib_bytes,
-            self.flow_bytes,
-        ]
-        .into_iter()
-        .fold(0, u64::saturating_add)
+        self.mempool_bytes.saturating_add(self.table_bytes())
     }
 }
 
