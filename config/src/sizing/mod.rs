@@ -209,6 +209,8 @@ const LEAST_BUFFER: u64 = 1646;
 /// Unit in which PCI drivers count the room for a frame, that of ixgbe. They ignore the rest of the room, and a longer frame comes in pieces.
 /// DPDK's e1000 counts in powers of two; the receive queue joins its pieces.
 pub const PCI_ROOM: u64 = 1024;
+/// Smallest chunk of an AF_XDP socket (`XDP_UMEM_MIN_CHUNK_SIZE`): net_af_xdp makes one of each whole object of the pool.
+const XDP_CHUNK: u64 = 2048;
 /// FCS of a frame, for which some PCI drivers want room in the buffer.
 const FCS: u64 = 4;
 
@@ -231,7 +233,13 @@ fn data_room(config: &Config) -> u64 {
             } else {
                 0
             };
-            let room = smallest_data_room(config.max_mtu()).max(ring.max(driver));
+            let mut ids = config.ports.iter().map(|port| port.device.id());
+            let xdp = if ids.any(|id| id.starts_with("net_af_xdp")) {
+                XDP_CHUNK - MBUF_STRUCT - MEMPOOL_HEADER
+            } else {
+                0
+            };
+            let room = smallest_data_room(config.max_mtu()).max(ring.max(driver).max(xdp));
             if pci {
                 MBUF_HEADROOM + (room - MBUF_HEADROOM).next_multiple_of(PCI_ROOM)
             } else {
@@ -307,6 +315,19 @@ mod tests {
         assert_eq!(room("net_null0", "net_null1"), smallest_data_room(9_100));
         let ring = "net_af_packet0,iface=veth0,framesz=16384,blocksz=65536";
         assert_eq!(room("0000:01:00.0", ring), MBUF_HEADROOM + 16_384);
+    }
+
+    /// With an MTU of 1,500 the kernel refused the packet memory of net_af_xdp: its buffers were shorter than an AF_XDP chunk.
+    #[test]
+    fn a_buffer_for_net_af_xdp_is_a_chunk_of_its_socket() {
+        for (device, least) in [("net_af_xdp0,iface=a", XDP_CHUNK), ("net_null0", 0)] {
+            let text = format!(
+                "ports: [{{ name: a, device: \"{device}\", mtu: 1500 }}]\nqos: {{ profile: lossy }}\n"
+            );
+            let room = Sizing::of(&config(&text)).mbuf_data_room;
+            let object = room + MBUF_STRUCT + MEMPOOL_HEADER;
+            assert_eq!(object >= XDP_CHUNK, least > 0, "{device}: {room}");
+        }
     }
 
     /// At 100G with 50 us away and frames of 1,024 bytes 597 frames arrive in an iteration: a ring holds two of them.
