@@ -2,10 +2,15 @@
 //! thread shares with a wide tick. Floods into a full channel are laws of `switch/tests/world_handoff.rs`, pauses across workers of
 //! `switch/tests/world_pauses.rs`.
 
+use std::time::{Duration, Instant};
+
 use crate::common::switch::Switch;
-use crate::common::{Lab, alone, root};
+use crate::common::{Lab, alone, root, seconds};
 use npcc_appliance::report::model::Snapshot;
-use npcc_testkit::capture;
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::drop::DropReason;
+use npcc_pipeline::units::Mac;
+use npcc_testkit::capture::{self, Captured};
 
 const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");
 const RECEIVER: (&str, &str) = ("10.0.1.2", "02:00:00:00:01:02");
@@ -189,4 +194,80 @@ fn a_port_with_two_queues_is_shared() {
         "all that core 1 receives leaves by core 0's port"
     );
     assert_eq!(snapshot.ports[1].tx.packets, 2 * each);
+}
+
+/// Guards a long overload of the channels, both ways and in a lossless and a lossy class, for a second or `NPCC_SECONDS`: nobody panics, the switch
+/// answers, and the account closes. Earlier defect: a worker that found the channel full panicked within six seconds.
+#[test]
+fn two_workers_go_on_under_full_channels() {
+    let _alone = alone();
+    let lab = Lab::with(&format!(
+        "version: 1
+dpdk: {{ eal_args: [\"--no-pci\", \"--in-memory\"] }}
+cores: {TWO}
+ports:
+  - {{ name: dc0, device: \"net_pcap0,rx_pcap=dc-in.pcap,infinite_rx=1\", mac: \"02:00:00:00:01:01\", speed: 400G, addresses: [10.0.1.1/24] }}
+  - {{ name: wan0, device: \"net_pcap1,rx_pcap=wan-in.pcap,infinite_rx=1\", mac: \"02:00:00:00:02:01\", speed: 400G, addresses: [10.0.2.1/24] }}
+neighbors:
+  - {{ address: 10.0.1.3, port: dc0, mac: \"02:00:00:00:01:03\" }}
+  - {{ address: 10.0.2.3, port: wan0, mac: \"02:00:00:00:02:03\" }}
+npcc: {{ tick: 2ms, recovery: 4ms, action: observe }}
+"
+    ));
+    for (name, from, to) in [("dc-in.pcap", 1, 2), ("wan-in.pcap", 2, 1)] {
+        let [src, dst] = [from, to].map(|net| [10, 0, net, 3].into());
+        let frame = |dscp: u8| Craft {
+            dst_mac: Mac([2, 0, 0, 0, from, 1]),
+            tos: dscp << 2,
+            ..Craft::roce(src, dst, 0x0a, 0x11, 64)
+        };
+        // Runs of some length of the lossless class, of a lossy one, and of both by turns.
+        let dscps = [[26; 16], [0; 16]].concat();
+        let dscps = dscps.into_iter().chain([26, 0].repeat(8));
+        let captured = |dscp| Captured {
+            time: 0,
+            frame: frame(dscp).frame(),
+        };
+        let all: Vec<Captured> = dscps.map(captured).collect();
+        capture::write(&lab.path(name), all.iter(), 1).unwrap();
+    }
+    let mut switch = Switch::start(lab);
+    let full = |snapshot: &Snapshot| {
+        let workers = snapshot.workers.iter();
+        let stalls: u64 = workers.map(|worker| worker.handoff.stalls).sum();
+        let ports = snapshot.ports.iter();
+        let lost: u64 = ports
+            .map(|port| port.counts.drops[DropReason::XringFull.index()])
+            .sum();
+        (stalls, lost)
+    };
+    switch.until("both classes find the channels full", || {
+        let (stalls, lost) = full(&switch.snapshot());
+        stalls > 0 && lost > 0
+    });
+    // The length of the overload is the stimulus.
+    let until = Instant::now() + Duration::from_secs(seconds(1));
+    while Instant::now() < until {
+        let before = switch.snapshot().conservation.rx.packets;
+        switch.until("frames are received", || {
+            switch.snapshot().conservation.rx.packets > before
+        });
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let snapshot = switch.stop();
+    let (stalls, lost) = full(&snapshot);
+    println!(
+        "{:?}, {stalls} stalls, {lost} dropped as xring_full",
+        snapshot.conservation
+    );
+    let handoff = snapshot.workers.iter().map(|worker| &worker.handoff);
+    let [given, taken] = handoff.fold([0; 2], |[given, taken], one| {
+        [given + one.handed_over, taken + one.taken_over]
+    });
+    // At the stop, what is in a channel is dropped.
+    assert!(
+        given >= taken && taken > 0,
+        "{given} handed over, {taken} taken over"
+    );
+    assert_eq!(snapshot.conservation.held.packets, 0);
 }

@@ -46,7 +46,7 @@ pub mod units;
 pub use diag::{Diagnostic, Report, Severity};
 pub use difference::{Difference, differences};
 pub use ipnet;
-pub use load::{Loaded, load, parse, patched};
+pub use load::{Loaded, load, parse, patched, unchecked};
 pub use npcc_pipeline::named;
 pub use patch::{Overrides, is_within};
 pub use printable::printable;

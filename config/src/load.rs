@@ -119,6 +119,18 @@ pub fn patched(name: &str, file: &ConfigFile, overrides: &Overrides) -> Result<L
     parse_with(name, &text, overrides)
 }
 
+/// Returns a file with the values of `overrides` at their paths, whatever [`patched`] finds wrong with it; `None` if a value or path is none at
+/// all.
+#[must_use]
+pub fn unchecked(file: &ConfigFile, overrides: &Overrides) -> Option<ConfigFile> {
+    let text = serde_yaml::to_string(file).unwrap_or_default();
+    let mut errors = Vec::new();
+    let mut root = tree::build(&text, &mut errors).ok()??;
+    overrides.patch(&mut root, &mut errors);
+    let file = de::read(&mut root, &mut errors)?;
+    errors.is_empty().then_some(file)
+}
+
 fn parse_with(name: &str, text: &str, overrides: &Overrides) -> Result<Loaded, Report> {
     let place = |severity, lines: &[&str], p: Problem| match overrides.at_line(p.span.line) {
         Some((path, value)) => {

@@ -17,6 +17,7 @@ fn message(host: &str, queue_pair: u32) -> Vec<u8> {
         from: Some([10, 0, 2, 2].into()),
         queue_pair,
         remote_queue_pair: 0x18,
+        udp_port: None,
     };
     LeaseMessage::new(host.parse().unwrap(), EXPIRES, vec![lease]).encode()
 }

@@ -91,6 +91,7 @@ fn leases_have_the_published_form() {
         from: None,
         queue_pair: 7,
         remote_queue_pair: 24,
+        udp_port: None,
     };
     let message = LeaseMessage::new("gpu-1".parse().unwrap(), 1, vec![lease]).encode();
     let message: Value = serde_json::from_slice(&message).unwrap();

@@ -104,7 +104,7 @@ crate::punt_classes! { reasons {
     Congestion QueueFull = "queue_full",
     /// Early drop of a lossy Not-ECT frame.
     Other Wred = "wred",
-    /// The crossing ring to another worker is full (lossy traffic only).
+    /// The crossing ring to another worker has no room, or this priority of the ingress port has its share of the ring already (lossy traffic only).
     Congestion XringFull = "xring_full",
     /// Still queued when the switch stopped.
     Other Shutdown = "shutdown",

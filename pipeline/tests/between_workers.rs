@@ -142,6 +142,49 @@ fn a_full_ring_holds_lossless_and_drops_lossy() {
     several.assert_conserved();
 }
 
+/// Frames of a port that wait in its receive queue while a run of it is held are counted: the burst of the iteration in which the hold ends, and
+/// those after it until one is not full.
+#[test]
+fn frames_behind_a_held_run_are_counted() {
+    let setup = Setup {
+        ports: 4,
+        ..Setup::default()
+    };
+    let mut several = Several::new(&setup, assignment(&[0, 1, 0, 1], &[1; 4], 2 * BURST));
+    let held_back = |several: &Several| several.paths[0].counters().handoff.held_back.get();
+    let burst = |several: &mut Several, priority, count| {
+        several.refresh(0);
+        several.receive(0, (0, 1, priority), LEN, count)
+    };
+    for _ in 0..2 {
+        for _ in 0..2 {
+            assert_eq!(burst(&mut several, 3, BURST), BURST);
+        }
+        for _ in 0..3 {
+            assert_eq!(burst(&mut several, 0, 5), 0, "a run is held");
+            let other = several.receive(0, (2, 1, 6), LEN, 1);
+            assert_eq!(other, 1, "another port is polled");
+        }
+        let before = held_back(&several);
+        while several.turn(1) > 0 {}
+        while !several.pull(1).is_empty() {}
+        // A lossy class that waited, in three bursts; then one that did not wait.
+        for (count, counted) in [(BURST, BURST), (BURST, BURST), (9, 9), (9, 0), (BURST, 0)] {
+            let before = held_back(&several);
+            assert_eq!(burst(&mut several, 6, count), count);
+            assert_eq!(held_back(&several) - before, counted as u64);
+            // Another port of the same iteration.
+            assert_eq!(several.receive(0, (2, 1, 6), LEN, 1), 1);
+            several.turn(1);
+            several.pull(1);
+        }
+        assert_eq!(held_back(&several) - before, 2 * BURST as u64 + 9);
+        while several.turn(1) > 0 {}
+        while !several.pull(1).is_empty() {}
+    }
+    several.assert_conserved();
+}
+
 /// A pause received on any queue of a port stops the egress side of its owner.
 #[test]
 fn a_pause_goes_to_the_owner() {

@@ -10,12 +10,15 @@ use std::time::SystemTime;
 use anyhow::{Context, anyhow};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use npcc_config::regular;
+use npcc_config::{printable, regular};
 
 /// Bytes of a part at most, so that no log makes the archive too large to send.
 const LONGEST: usize = 32 << 20;
 /// Bytes of a file at most that is no text: a core.
 const LONGEST_FILE: u64 = 256 << 20;
+
+/// Characters of a reason at most.
+const LONGEST_REASON: usize = 1_000;
 
 /// An archive that is being written, and what is in it.
 pub(super) struct Bundle {
@@ -88,7 +91,8 @@ impl Bundle {
                 )
             }
             Err(why) => {
-                let _ = writeln!(self.manifest, "{name}: absent: {}", why.trim());
+                let why = printable(why.trim(), LONGEST_REASON);
+                let _ = writeln!(self.manifest, "{name}: absent: {why}");
                 Ok(())
             }
         }

@@ -13,7 +13,7 @@ use npcc_pipeline::frame::wire_len;
 use npcc_pipeline::units::Mac;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 
-use super::{Failure, say};
+use super::{Failure, output, say};
 use npcc_lab::traffic::{Operation, Traffic, Way};
 
 /// Captures with more frames are refused: pktgen and TRex hold all of them in memory.
@@ -194,9 +194,9 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn create(path: &Path) -> Result<Output<'_>, Failure> {
-        let context = || format!("cannot write {}", path.display());
-        let file = File::create(path).with_context(context)?;
-        let writer = PcapWriter::new(BufWriter::new(file)).with_context(context)?;
+        let file = output::create(path, true)?;
+        let writer = PcapWriter::new(BufWriter::new(file))
+            .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Output {
             path,
             writer,

@@ -17,6 +17,7 @@ mod ends;
 mod gen_pcap;
 mod generate;
 mod manual;
+mod output;
 mod pair;
 mod port;
 mod recorder;

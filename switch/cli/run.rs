@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::{Failure, RunArgs, load, reports};
+use super::{Failure, RunArgs, load, output, reports};
 use npcc_appliance::report::model::Snapshot;
 use npcc_appliance::report::ports_table;
 use npcc_appliance::run::{Options, Source, run as run_switch};
@@ -62,9 +62,7 @@ pub(super) fn run(args: &RunArgs, handed: Vec<(String, OwnedFd)>) -> Result<(), 
 /// Creates the file of the totals: whether that is possible is found out before the run.
 fn create(path: &Path) -> Result<File, Failure> {
     // The totals of the last run stay until there are new ones.
-    let mut options = File::options();
-    let file = options.write(true).create(true).truncate(false).open(path);
-    Ok(file.with_context(|| format!("cannot write --stats-json {}", path.display()))?)
+    Ok(output::create(path, false).context("--stats-json")?)
 }
 
 fn write_json(mut file: File, path: &Path, snapshot: &Snapshot) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! `sim`: a scenario in simulated time, or (`--live`) in real time around a switch process; table to stdout, pictures to files.
 
-use std::fs;
+use std::io::Write;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use npcc_sim::report;
 use npcc_sim::scenario::{Case, Scenario, ScenarioError};
 use npcc_sim::sweep;
 
-use super::{Failure, say, say_error};
+use super::{Failure, output, say, say_error};
 
 #[derive(Debug, Args)]
 pub(super) struct SimArgs {
@@ -102,7 +102,7 @@ fn live(args: &SimArgs, scenario: &Scenario) -> Result<(), Failure> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let written = fs::write(path, text);
+    let written = output::create(path, true)?.write_all(text.as_bytes());
     written
         .with_context(|| format!("cannot write {}", path.display()))
         .map_err(Failure::from)

@@ -37,6 +37,7 @@ fn flooded(seed: u64, lossless: bool) -> World {
             until,
             managed: false,
             answers: false,
+            ..Traffic::default()
         });
     }
     for _ in 0..6 {
@@ -84,6 +85,103 @@ fn a_flood_into_a_full_channel_is_held_or_counted() {
             world.rest(10 * MS);
             assert!(world.flows[flow].sent > 500);
             assert_eq!(world.flows[flow].sent, world.flows[flow].received);
+        }
+    }
+}
+
+/// Bystanders of a flood that crosses from worker 0 to worker 1, from port 0 to port 1: ports of sender and receiver, priority, worker that
+/// receives them, and ns from one frame to the next.
+const BYSTANDERS: [(usize, usize, u8, usize, u64); 8] = [
+    // Through the same channel, from another port.
+    (2, 1, 1, 0, 8_000),
+    (2, 3, 1, 0, 8_000),
+    (2, 3, 3, 0, 8_000),
+    // Through the same channel, from the same port in another class.
+    (0, 3, 2, 0, 8_000),
+    // Received by the flooded worker.
+    (3, 0, 1, 1, 2_500),
+    (1, 2, 3, 1, 8_000),
+    // By another way than the channel.
+    (2, 0, 1, 0, 8_000),
+    (2, 0, 3, 0, 8_000),
+];
+
+/// Flood of short frames from port 0 to port 1: its priority, and whether its host obeys pauses.
+#[derive(Debug, Clone, Copy)]
+struct Flood {
+    priority: u8,
+    obeys: bool,
+}
+
+/// Frames that each bystander sent and received beside a flood that worker 0 can read and worker 1, which is slow, cannot.
+fn beside(seed: u64, flood: Option<Flood>) -> (Vec<[u32; 2]>, World) {
+    let switch = Switch {
+        npcc: "action: observe, ",
+        ..Switch::default()
+    };
+    let classes = "dscp_to_priority: { 8: 1, 16: 2 }";
+    let text = switch.text();
+    let text = text.replace(
+        "profile: roce-lossless",
+        &format!("profile: roce-lossless, {classes}"),
+    );
+    let mut world = World::new(&text, seed);
+    world.settings.workers[1].frame = 200 + world.chance(100);
+    let until = world.now + 16 * MS;
+    let traffic = |(from, to, priority, by, gap)| Traffic {
+        from,
+        to,
+        len: 64,
+        gap,
+        until,
+        managed: false,
+        answers: false,
+        priority,
+        by: Some(by),
+    };
+    for bystander in BYSTANDERS {
+        world.connect(traffic(bystander));
+    }
+    let gap = 240 + world.chance(60);
+    if let Some(Flood { priority, obeys }) = flood {
+        world.hosts[0].obeys = obeys;
+        world.connect(traffic((0, 1, priority, 0, gap)));
+    }
+    // What still waits at the end has no part in the rate.
+    world.run_to(until);
+    let flows = world.flows.iter().take(BYSTANDERS.len());
+    let counts = flows.map(|flow| [flow.sent, flow.received]).collect();
+    world.rest(20 * MS);
+    laws::always(&mut world);
+    (counts, world)
+}
+
+/// Guards those that share a channel with a flood: flows received on other ports, and lossy classes of the flood's port, keep 0.95 of what they
+/// get without it. Only a host that ignores pauses takes something from the other classes of its own port: its frames fill the card's ring.
+#[test]
+fn bystanders_of_a_flood_through_a_full_channel_keep_their_rate() {
+    let floods = [(0, true), (3, true), (3, false)];
+    for seed in seeds::first(6) {
+        let (alone, _) = beside(seed, None);
+        for (priority, obeys) in floods {
+            let flood = Flood { priority, obeys };
+            let (with, world) = beside(seed, Some(flood));
+            let kept = |n: usize| f64::from(with[n][1]) / f64::from(alone[n][1]);
+            let kept: Vec<f64> = (0..with.len()).map(kept).collect();
+            println!(
+                "seed {seed}, {flood:?}: kept {kept:.2?}; {:?} frames crossed, {} without room, {} missed by cards",
+                crossed(&world),
+                world.dropped(DropReason::XringFull),
+                world.missed()
+            );
+            for (bystander, kept) in BYSTANDERS.iter().zip(kept) {
+                let ignores = bystander.0 == 0 && !obeys;
+                let replay = world.replay();
+                assert!(
+                    ignores || kept >= 0.95,
+                    "{bystander:?} beside {flood:?} kept {kept}\n{replay}"
+                );
+            }
         }
     }
 }

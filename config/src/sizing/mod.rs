@@ -54,8 +54,6 @@ const QUEUE_SLOT: u64 = 16;
 /// Memory of one flow, at most: its entry and index slots, the ends of both directions, a peer's end, and its share of a worker's cache. It is
 /// the difference in `VmSize` between switches with 65,536 and 1,048,576 flows.
 const FLOW_ENTRY: u64 = 2_700;
-/// Part of [`FLOW_ENTRY`] that is resident from the start.
-const FLOW_RESIDENT: u64 = 800;
 /// Memory of one flow in each further worker's cache.
 const CACHE_ENTRY: u64 = 144;
 /// Memory of one route in the RIB and in both images of the lookup structure.
@@ -165,10 +163,12 @@ impl Sizing {
         self.hugepage_bytes().div_ceil(HUGEPAGE)
     }
 
-    /// Returns the bytes that tables and queues have in memory from the start, whatever the traffic; without packet memory.
+    /// Returns the bytes of queues and of full tables: all memory but that of packets.
     #[must_use]
-    pub fn resident_bytes(&self) -> u64 {
-        self.flow_bytes / FLOW_ENTRY * FLOW_RESIDENT + self.queue_bytes
+    pub fn table_bytes(&self) -> u64 {
+        [self.queue_bytes, self.fib_bytes, self.flow_bytes]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 
     /// Returns the bytes of ordinary pages that a start without hugepages needs for packets and DPDK.
@@ -181,14 +181,7 @@ impl Sizing {
     /// Returns the total of all memory.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
-        [
-            self.mempool_bytes,
-            self.queue_bytes,
-            self.fib_bytes,
-            self.flow_bytes,
-        ]
-        .into_iter()
-        .fold(0, u64::saturating_add)
+        self.mempool_bytes.saturating_add(self.table_bytes())
     }
 }
 
@@ -216,6 +209,8 @@ const LEAST_BUFFER: u64 = 1646;
 /// Unit in which PCI drivers count the room for a frame, that of ixgbe. They ignore the rest of the room, and a longer frame comes in pieces.
 /// DPDK's e1000 counts in powers of two; the receive queue joins its pieces.
 pub const PCI_ROOM: u64 = 1024;
+/// Smallest chunk of an AF_XDP socket (`XDP_UMEM_MIN_CHUNK_SIZE`): net_af_xdp makes one of each whole object of the pool.
+const XDP_CHUNK: u64 = 2048;
 /// FCS of a frame, for which some PCI drivers want room in the buffer.
 const FCS: u64 = 4;
 
@@ -238,7 +233,13 @@ fn data_room(config: &Config) -> u64 {
             } else {
                 0
             };
-            let room = smallest_data_room(config.max_mtu()).max(ring.max(driver));
+            let mut ids = config.ports.iter().map(|port| port.device.id());
+            let xdp = if ids.any(|id| id.starts_with("net_af_xdp")) {
+                XDP_CHUNK - MBUF_STRUCT - MEMPOOL_HEADER
+            } else {
+                0
+            };
+            let room = smallest_data_room(config.max_mtu()).max(ring.max(driver).max(xdp));
             if pci {
                 MBUF_HEADROOM + (room - MBUF_HEADROOM).next_multiple_of(PCI_ROOM)
             } else {
@@ -314,6 +315,19 @@ mod tests {
         assert_eq!(room("net_null0", "net_null1"), smallest_data_room(9_100));
         let ring = "net_af_packet0,iface=veth0,framesz=16384,blocksz=65536";
         assert_eq!(room("0000:01:00.0", ring), MBUF_HEADROOM + 16_384);
+    }
+
+    /// With an MTU of 1,500 the kernel refused the packet memory of net_af_xdp: its buffers were shorter than an AF_XDP chunk.
+    #[test]
+    fn a_buffer_for_net_af_xdp_is_a_chunk_of_its_socket() {
+        for (device, least) in [("net_af_xdp0,iface=a", XDP_CHUNK), ("net_null0", 0)] {
+            let text = format!(
+                "ports: [{{ name: a, device: \"{device}\", mtu: 1500 }}]\nqos: {{ profile: lossy }}\n"
+            );
+            let room = Sizing::of(&config(&text)).mbuf_data_room;
+            let object = room + MBUF_STRUCT + MEMPOOL_HEADER;
+            assert_eq!(object >= XDP_CHUNK, least > 0, "{device}: {room}");
+        }
     }
 
     /// At 100G with 50 us away and frames of 1,024 bytes 597 frames arrive in an iteration: a ring holds two of them.

@@ -43,7 +43,8 @@ use crate::sleep::{Rest, WorkerSleeper};
 const LINGER: Nanos = Nanos::from_millis(200);
 
 /// Maximum number of rounds per turn, in each of which up to a burst is taken over from every other worker and sent. One round is not
-/// enough where another worker receives a burst from each of several ports.
+/// enough where another worker receives a burst from each of several ports. It is the only one in a turn in which a receive queue of this
+/// worker gave a full burst: what others hand over never takes more of a worker than what it receives itself.
 const ROUNDS: usize = 8;
 
 /// Worker and all it owns.
@@ -111,19 +112,22 @@ impl<P: Probe, I: Io> Worker<P, I> {
     pub fn iterate(&mut self, now: Nanos) -> usize {
         self.probe.turn_begins();
         self.path.refresh();
-        let mut received = 0;
+        let (mut received, mut largest) = (0, 0);
         for port in &mut self.ports {
             let most = self.probe.rx_limit(port.id, now);
-            received += port.poll(&mut self.path, most, now, &mut self.probe);
+            let burst = port.poll(&mut self.path, most, now, &mut self.probe);
+            (received, largest) = (received + burst, largest.max(burst));
             port.control(&mut self.path, &self.mempool, now);
         }
         for remote in &mut self.remotes {
-            received += remote.poll(&mut self.path, now, &mut self.probe);
+            let burst = remote.poll(&mut self.path, now, &mut self.probe);
+            (received, largest) = (received + burst, largest.max(burst));
         }
         let mut moved = received;
         self.execute_commands(now);
         moved += self.inject(now) + self.take_from_linux(now);
-        for _ in 0..ROUNDS {
+        let rounds = if largest == BURST { 1 } else { ROUNDS };
+        for _ in 0..rounds {
             let came = self.path.take_over(now);
             self.probe.stage_ends(Stage::Other);
             moved += came + self.send(now);

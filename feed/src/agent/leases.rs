@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -26,6 +27,9 @@ pub struct Lease {
     pub queue_pair: u32,
     /// Queue pair of the partner.
     pub remote_queue_pair: u32,
+    /// UDP source port of their packets, 1 to 65,535, if the host knows it; without it, the hash of both queue pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp_port: Option<NonZeroU16>,
 }
 
 /// Returns the leases of a device: with the addresses that the connection manager names, else with each address of the device.
@@ -37,6 +41,7 @@ pub(super) fn of_device(pairs: &[QueuePair], ids: &[CmId], addresses: &[IpAddr])
             from,
             queue_pair: pair.local,
             remote_queue_pair: pair.remote,
+            udp_port: None,
         };
         match ids.get(&pair.local) {
             Some(id) => vec![lease(id.source, Some(id.destination))],
@@ -120,6 +125,7 @@ mod tests {
             from: from.map(address),
             queue_pair,
             remote_queue_pair,
+            udp_port: None,
         };
         assert_eq!(
             leases,
@@ -139,6 +145,7 @@ mod tests {
             from: None,
             queue_pair: 7,
             remote_queue_pair: 8,
+            udp_port: None,
         };
         let other = Lease {
             queue_pair: 9,
@@ -164,6 +171,7 @@ mod tests {
             from: None,
             queue_pair,
             remote_queue_pair: 8,
+            udp_port: None,
         };
         let mut sizes = Vec::new();
         let mut last = BTreeMap::new();

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::leases::Lease;
 use crate::name::Name;
+use crate::sync::LONGEST;
 
 /// Version of the messages.
 const VERSION: u8 = 1;
@@ -45,11 +46,41 @@ impl LeaseMessage {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Decodes a message published by the host `from`; `None` if it is malformed or names another host.
+    /// Decodes a message published by the host `from`; `None` if it is longer than 64 KiB, which is not even read, or malformed, or names
+    /// another host.
     #[must_use]
     pub fn decode(bytes: &[u8], from: &Name) -> Option<Self> {
+        if bytes.len() > LONGEST {
+            return None;
+        }
         let message: Self = serde_json::from_slice(bytes).ok()?;
         let valid = message.v == VERSION && message.host == *from && message.leases.len() <= MOST;
         valid.then_some(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_message_of_a_host_is_read_and_no_longer_one() {
+        let host: Name = "h".repeat(32).parse().unwrap();
+        let longest = [0xfd00; 8].into();
+        let lease = Lease {
+            to: longest,
+            from: Some(longest),
+            queue_pair: u32::MAX,
+            remote_queue_pair: u32::MAX,
+            udp_port: u16::MAX.try_into().ok(),
+        };
+        let message = LeaseMessage::new(host.clone(), u64::MAX, vec![lease; MOST]);
+        let mut bytes = message.encode();
+        assert_eq!(LeaseMessage::decode(&bytes, &host), Some(message.clone()));
+        // White space is no part of a value: only the length refuses it.
+        bytes.resize(LONGEST, b' ');
+        assert_eq!(LeaseMessage::decode(&bytes, &host), Some(message));
+        bytes.push(b' ');
+        assert_eq!(LeaseMessage::decode(&bytes, &host), None);
     }
 }

@@ -138,6 +138,8 @@ pub async fn run(
             () = link.reconnected() => leases.forget(),
             _ = polls.tick() => {
                 let present = host.leases().map_err(AgentError::Kernel)?;
+                let udp_port = settings.udp_port;
+                let present = present.into_iter().map(|lease| Lease { udp_port, ..lease });
                 let due = leases.update(started.elapsed(), present);
                 publish(settings, &link, &due).await;
             }

@@ -1,5 +1,6 @@
 //! `agent.yaml`: the settings of `npcc-agent`.
 
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ pub struct AgentSettings {
     /// Time for which a lease lasts unless it is renewed, 1s to 60s.
     #[serde(default = "three_s")]
     pub lease: Nanos,
+    /// UDP source port of all queue pairs of the host, 1 to 65535, where they have one; unset: the hash of both queue pairs.
+    #[serde(default)]
+    pub udp_port: Option<NonZeroU16>,
 }
 
 const fn hundred_ms() -> Nanos {
@@ -110,6 +114,7 @@ mod tests {
         assert!(said.contains("less than six polls"), "{said}");
         let text = text.replace("5s", "6s");
         let read = document::parse("agent.yaml", &text, check).unwrap().model;
+        assert_eq!(read.udp_port, None);
         assert_eq!(read.subject(), "npcc.dc1.host.gpu-7.leases");
         assert_eq!(read.lease_time(), Duration::from_secs(6));
     }

@@ -17,6 +17,7 @@ fn lease(queue_pair: u32) -> Lease {
         from: None,
         queue_pair,
         remote_queue_pair: 17,
+        udp_port: None,
     }
 }
 

@@ -34,6 +34,7 @@ fn requests_are_as_the_switch_reads_them() {
         from,
         queue_pair,
         remote_queue_pair: queue_pair - 7,
+        udp_port: None,
     };
     let ends = 1_800_000_003_000_000;
     let of = |host, rows| HostLeases {

@@ -267,6 +267,8 @@ counters! {
         taken_over: Counter => metric("npcc_worker_taken_over_frames").column("TAKEN OVER"),
         /// Turns in which a receive queue was not polled, as a full ring to another worker held frames back.
         stalls: Counter => metric("npcc_worker_stalls").column("STALLS"),
+        /// Frames received that had waited in a receive queue behind lossless frames held for a full ring to another worker.
+        held_back: Counter => metric("npcc_worker_held_back_frames").column("HELD BACK"),
     }
 }
 

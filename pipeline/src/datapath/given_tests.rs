@@ -159,6 +159,14 @@ fn each_frame_for_linux_has_its_class() {
             ),
             Dhcp,
         ),
+        (
+            "DHCP to the broadcast address of a subnet",
+            ip(
+                ALL_HOSTS,
+                &packet(("10.0.1.3", "10.0.1.255"), (17, 64), &[], &ports(67, 67)),
+            ),
+            Dhcp,
+        ),
         ("DHCP to a relay", to_us(ports(67, 67), 17, 64), Dhcp),
         (
             "DHCPv6",

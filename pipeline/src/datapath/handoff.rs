@@ -79,6 +79,9 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
 
     /// Starts an iteration among several workers: exchanges holdings, releases, pressure and storms with the others.
     pub(super) fn sync_with_workers(&mut self) {
+        if let Some(channels) = self.channels.as_deref_mut() {
+            channels.begin_turn();
+        }
         self.egress_side.buffer.refresh();
         self.egress_side.buffer.publish_all(self.counters.ports());
         for (port, pause) in self.pause.iter_mut() {
@@ -108,6 +111,16 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
     pub(super) fn refresh_pool_view(&mut self) {
         if self.channels.is_some() && !std::mem::take(&mut self.is_pool_view_fresh) {
             self.egress_side.buffer.refresh_pool();
+        }
+    }
+
+    /// Counts a burst that waited in its receive queue behind a held run.
+    #[inline]
+    pub(super) fn count_held_back(&mut self, port: PortId, frames: usize) {
+        if let Some(channels) = self.channels.as_deref_mut()
+            && channels.has_waited(port, frames)
+        {
+            self.counters.handoff.held_back.add(frames as u64);
         }
     }
 

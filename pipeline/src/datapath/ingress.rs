@@ -44,6 +44,7 @@ impl<B: FrameBuf, T: FlowTap> Datapath<B, T> {
             return self.drop_received(port, frames, now);
         }
         self.refresh_pool_view();
+        self.count_held_back(port, frames.len());
         self.pause[port].burst(frames.len(), BURST);
         self.resolve_burst(port, frames, now);
         let storm = if self.egress_side.owns(port) {

@@ -70,6 +70,7 @@ fn frame(name: &str) -> Vec<u8> {
         "IPv4 to 255.255.255.255, UDP 69" => to_all(("10.0.1.3", "255.255.255.255"), 69),
         "DHCP of a host without an address" => to_all(("0.0.0.0", "255.255.255.255"), 67),
         "IPv4 to the broadcast address of a subnet" => to_all(("10.0.1.3", "10.0.1.255"), 69),
+        "DHCP to the broadcast address of a subnet" => to_all(("10.0.1.3", "10.0.1.255"), 67),
         "PTP to 224.0.1.129, UDP 319" => to_group(("10.0.1.3", "224.0.1.129"), 319),
         "mDNS to 224.0.0.251" => to_group(("10.0.1.3", "224.0.0.251"), 5353),
         "IPv4 multicast to 239.1.1.1" => to_group(("10.0.1.3", "239.1.1.1"), 5004),

@@ -4,8 +4,8 @@
 //! over.
 
 use super::Relay;
-use super::ring::chunks::ChunkError;
 use super::ring::{Consumer, Producer, RingBuffer};
+use super::shares::Shares;
 use crate::burst::{QueueKey, Record, Run, RunHead};
 use crate::frame::{FlowSlot, MetaFlags};
 use crate::units::BURST;
@@ -69,6 +69,9 @@ impl<B> HandoffEntry<B> {
 pub(crate) struct Outward<B> {
     heads: Producer<RunHead>,
     frames: Producer<HandoffEntry<B>>,
+    /// Number of frames that the channel holds at most.
+    room: usize,
+    shares: Shares,
     pub(super) relays: Producer<Relay>,
 }
 
@@ -91,6 +94,8 @@ pub(super) fn channel<B>(room: usize) -> (Outward<B>, Inward<B>) {
     let outward = Outward {
         heads: heads_to,
         frames: frames_to,
+        room,
+        shares: Shares::new(room),
         relays: relays_to,
     };
     let inward = Inward {
@@ -102,14 +107,22 @@ pub(super) fn channel<B>(room: usize) -> (Outward<B>, Inward<B>) {
 }
 
 impl<B> Outward<B> {
-    /// Hands over as much of a run as fits, oldest first; the rest stays in it. Returns the number of frames sent.
+    /// Hands over as much of a run as fits and its [share](Shares) allows, oldest first; the rest stays in it. Returns the number of frames
+    /// sent.
     #[inline]
     pub(super) fn send(&mut self, run: &mut Run<B>) -> usize {
         let count = run.frames.len();
-        // The room is read once: the reader makes more at any time, and a second look may find room for more frames than the run has.
-        let (count, head) = match self.frames.write_chunk_uninit(count) {
-            Ok(_) => (count, run.head),
-            Err(ChunkError::TooFewSlots(room)) => (room, run.head_of(room)),
+        let (group, room) = (run.head.group, self.room);
+        let share = |shares: &mut Shares, free: usize| shares.room(group, free, room - free);
+        // The reader's position, which the other core writes, is only loaded where it matters.
+        let mut most = share(&mut self.shares, self.frames.cached_slots());
+        if most < count {
+            most = share(&mut self.shares, self.frames.slots());
+        }
+        let (count, head) = if most < count {
+            (most, run.head_of(most))
+        } else {
+            (count, run.head)
         };
         if count == 0 {
             return 0;
@@ -122,6 +135,7 @@ impl<B> Outward<B> {
         chunk.fill_from_iter(cells.map(|(buf, record)| HandoffEntry::pack(buf, record)));
         // This cannot fail: there is a slot for as many heads as there can be.
         let _ = self.heads.push(head);
+        self.shares.add(group, count);
         run.forget_front(count, &head);
         count
     }

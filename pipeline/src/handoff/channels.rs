@@ -10,7 +10,7 @@ use crate::burst::{Run, RunPool, Runs};
 use crate::frame::FrameBuf;
 use crate::pause::PauseRequest;
 use crate::per::PerPort;
-use crate::units::{MAX_WORKERS, PortId, WorkerId};
+use crate::units::{BURST, MAX_WORKERS, PortId, WorkerId};
 
 /// All channels from and to this worker.
 #[derive(Debug)]
@@ -21,6 +21,9 @@ pub(crate) struct Channels<B> {
     inward: ArrayVec<Inward<B>, MAX_WORKERS>,
     /// Runs of the last burst of each ingress port that a full channel did not take, oldest first.
     backlog: PerPort<Runs<B>>,
+    /// Number of the iteration, and that in which the next burst of each ingress port will have waited behind a run that was held.
+    turn: u64,
+    waited: PerPort<u64>,
     /// Pauses, by port, that its peer requested and its owner has not been sent yet.
     request: PerPort<Option<PauseRequest>>,
 }
@@ -32,6 +35,8 @@ impl<B: FrameBuf> Channels<B> {
             out: links.out.into_boxed_slice(),
             inward: links.inward.into_iter().collect(),
             backlog: PerPort::new((0..ports).map(|_| Runs::new()), Runs::new),
+            turn: 1,
+            waited: PerPort::new((0..ports).map(|_| 0), || 0),
             request: PerPort::new((0..ports).map(|_| None), || None),
             plan: links.plan,
         }
@@ -62,6 +67,24 @@ impl<B: FrameBuf> Channels<B> {
         self.backlog[port].push(run);
     }
 
+    /// Starts an iteration.
+    #[inline]
+    pub(crate) const fn begin_turn(&mut self) {
+        self.turn += 1;
+    }
+
+    /// Returns true if a burst of `port` had waited in the receive queue behind a run that was held: that of the iteration in which the hold
+    /// ended, and those after it as long as they are full. `frames` is its number of frames.
+    #[inline]
+    pub(crate) fn has_waited(&mut self, port: PortId, frames: usize) -> bool {
+        let waited = &mut self.waited[port];
+        let has_waited = *waited == self.turn;
+        if has_waited && frames == BURST {
+            *waited += 1;
+        }
+        has_waited
+    }
+
     /// Retries the runs that wait of `port`. Returns the number of frames sent.
     pub(crate) fn retry(&mut self, port: PortId, pool: &mut RunPool<B>) -> usize {
         let mut sent = 0;
@@ -73,6 +96,7 @@ impl<B: FrameBuf> Channels<B> {
                 self.keep_unsent(port, run);
             }
         }
+        self.waited[port] = self.turn;
         sent
     }
 

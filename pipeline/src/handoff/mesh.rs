@@ -6,7 +6,8 @@ use super::channel::{Inward, Outward, channel};
 use crate::buffer::UsageLedger;
 use crate::units::{PortId, WorkerId};
 
-/// Capacity of a channel between two workers in frames: as many as a receive ring of 1,024 holds.
+/// Capacity of a channel between two workers in frames: as many as a receive ring of 1,024 holds. One priority of one ingress port gets half
+/// of it at most.
 pub const HANDOFF_RING: usize = 1024;
 
 /// Assignment of a switch's ports to its workers.

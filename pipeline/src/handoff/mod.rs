@@ -5,7 +5,8 @@
 //!   parse .. rewrite -> run -> charge -> channel (SPSC) -> wred, queue limit -> NPCC -> enqueue -> schedule -> mark
 //!                                  \-> backlog, by ingress port: while it holds frames, that port's receive queue is not polled
 //! ```
-//! One channel (`channel.rs`) a pair of workers and direction, written and read run by run. Law: a frame crosses at most once;
+//! One channel (`channel.rs`) a pair of workers and direction, written and read run by run; its room is divided among the priorities of the
+//! ingress ports (`shares.rs`). Law: a frame crosses at most once;
 //! frames of a flow keep their order; a lossless frame is dropped here only when the switch stops; a frame in a channel is charged and counts as held.
 
 mod channel;
@@ -14,6 +15,7 @@ mod mesh;
 #[cfg(loom)]
 #[path = "ring_model.rs"]
 mod ring;
+mod shares;
 #[cfg(not(loom))]
 use rtrb as ring;
 

@@ -15,15 +15,11 @@ use std::sync::{Arc, Mutex};
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 
-/// Names that rtrb has in a module of this name.
-pub(super) mod chunks {
-    /// Error: fewer slots than requested, and their number.
-    #[derive(Debug)]
-    pub(in super::super) enum ChunkError {
-        TooFewSlots(usize),
-    }
+/// Error: fewer slots than requested, and their number.
+#[derive(Debug)]
+pub(super) enum ChunkError {
+    TooFewSlots(usize),
 }
-use chunks::ChunkError;
 
 /// Memory of a ring. Positions count all elements that were ever read, and written.
 #[derive(Debug)]
@@ -75,19 +71,21 @@ pub(super) struct Producer<T> {
 }
 
 impl<T> Producer<T> {
-    fn room(&self) -> usize {
+    pub(super) fn cached_slots(&self) -> usize {
         self.memory.slots.len() - (self.written - self.read.get())
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.read.set(self.memory.read.load(Ordering::Acquire));
+        self.cached_slots()
     }
 
     pub(super) fn write_chunk_uninit(
         &mut self,
         count: usize,
     ) -> Result<WriteChunk<'_, T>, ChunkError> {
-        if self.room() < count {
-            self.read.set(self.memory.read.load(Ordering::Acquire));
-            if self.room() < count {
-                return Err(ChunkError::TooFewSlots(self.room()));
-            }
+        if self.cached_slots() < count && self.slots() < count {
+            return Err(ChunkError::TooFewSlots(self.cached_slots()));
         }
         Ok(WriteChunk {
             producer: self,

@@ -156,7 +156,9 @@ fn of_v4(
     let whole = packet.get(..end).filter(|_| len <= end).ok_or(refused)?;
     let (src, dst) = (Ipv4Addr::from(header.src), Ipv4Addr::from(header.dst));
     let upper = upper_of_v4(header, whole);
-    let is_group = matches!(dst.octets(), [224, 0, 0, _]) || upper.is_for_all(dst);
+    // DHCP to the broadcast address of a subnet, which Linux knows: a frame to a group is never forwarded, whatever address is in it.
+    let is_dhcp = layer2.is_group && dst.octets()[0] < 224 && upper.class() == PuntClass::Dhcp;
+    let is_group = matches!(dst.octets(), [224, 0, 0, _]) || upper.is_for_all(dst) || is_dhcp;
     let nobody = src.is_loopback() || src.octets()[0] >= 224;
     let ours = !layer2.is_group && !src.is_unspecified() && is_local(dst.into());
     if nobody || !is_group && !ours {

@@ -3,9 +3,7 @@
 mod pcapng;
 pub(super) mod words;
 
-use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,8 +18,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use self::pcapng::Pcapng;
-use super::Failure;
 use super::socket::SocketArg;
+use super::{Failure, output};
 
 #[derive(Debug, Args)]
 pub(super) struct CaptureArgs {
@@ -70,22 +68,7 @@ pub(super) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let end = if args.write == Path::new("-") {
         write(recording, args, BufWriter::new(std::io::stdout().lock()))?
     } else {
-        // A link in a folder that others may write to leads to a file of their choice; /dev/stdout is one too.
-        let follow = args.write.starts_with("/dev");
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .custom_flags(if follow { 0 } else { nix::libc::O_NOFOLLOW })
-            .open(&args.write);
-        let file = file.with_context(|| {
-            let path = args.write.display();
-            if args.write.is_symlink() {
-                format!("cannot write {path}, which is a link: name the file itself, or - for standard output")
-            } else {
-                format!("cannot create {path}")
-            }
-        })?;
+        let file = output::create(&args.write, true)?;
         write(recording, args, BufWriter::new(file))
             .with_context(|| format!("cannot write {}", args.write.display()))?
     };

@@ -224,3 +224,24 @@ fn keys_sort_filter_scroll_hold_and_end() {
         "a switch that was started anew"
     );
 }
+
+/// Guards the terminal: no name or error that another program wrote moves the cursor.
+#[test]
+fn control_characters_of_others_are_not_drawn() {
+    let mut state = state();
+    let evil = "\u{1b}[2J\u{1b}]0;x\u{7}\r\n".to_owned();
+    for port in &mut state.now.snapshot.ports {
+        port.name = evil.clone();
+    }
+    for flow in &mut state.now.flows {
+        flow.port.clone_from(&evil);
+        flow.refused = Some(evil.clone());
+    }
+    state.error = Some(evil);
+    let drawn = screen(&mut state, 120, 40);
+    assert!(drawn.contains("[2J"), "{drawn}");
+    assert!(
+        !drawn.replace('\n', "").contains(char::is_control),
+        "{drawn}"
+    );
+}

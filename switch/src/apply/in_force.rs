@@ -9,7 +9,7 @@
 
 use npcc_cnp::control::settings::Settings;
 use npcc_config::model::{ConfigFile, Npcc, PortNpcc};
-use npcc_config::{Config, Difference, Overrides, differences, is_within, patched};
+use npcc_config::{Config, Difference, Overrides, differences, is_within, patched, unchecked};
 use serde_yaml::Value;
 
 use std::path::Path;
@@ -58,6 +58,15 @@ impl ConfigInForce {
         // The file as far as it needs no restart; the overrides are checked on top of it.
         let base = take_live_keys(started, &read);
         let restart = differences(&base, &read);
+        // An override must not need a restart either: that is the reason given, whatever else is wrong with its value.
+        if let Some(file) = unchecked(&base, &overrides)
+            && let Some(one) = differences(&take_live_keys(started, &file), &file).first()
+        {
+            return Err(ApplyError::Invalid(format!(
+                "error: `{}` cannot be set while the switch runs, it needs a restart: write it into {name} and restart the switch\n",
+                one.key
+            )));
+        }
         let loaded = patched(WRITTEN_OUT, &base, &overrides).map_err(|report| {
             let report = report.to_string();
             if restart.is_empty()
@@ -72,14 +81,6 @@ impl ConfigInForce {
                 report,
             }
         })?;
-        // An override must not need a restart either.
-        if let Some(one) = differences(&take_live_keys(started, &loaded.file), &loaded.file).first()
-        {
-            return Err(ApplyError::Invalid(format!(
-                "error: `{}` cannot be set while the switch runs, it needs a restart: write it into {name} and restart the switch\n",
-                one.key
-            )));
-        }
         Ok(ConfigInForce {
             last_read: read,
             overrides,

@@ -484,6 +484,8 @@ fn what_needs_a_restart_is_not_set() {
         ("npcc.tick", "40us"),
         ("qos.profile", "roce-lossless"),
         ("buffer.pool", "2MB"),
+        // The checks refuse this value as well; a value that they accept would wait for a restart all the same.
+        ("buffer.pool", "1KB"),
     ] {
         let before = case.fakes.seen();
         let refused = case.running.set((key, value), &case.links, &mut case.fakes);

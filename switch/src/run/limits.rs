@@ -52,8 +52,8 @@ pub(super) enum LimitError {
     },
     /// Memory of the control group.
     #[error(
-        "{path} is {} MiB, and this configuration uses {} MiB from the start: the kernel would kill the switch; raise MemoryMax= of the \
-         unit, or lower buffer.pool or npcc.flows",
+        "{path} is {} MiB, and this configuration may use {} MiB without hugepages (see `npcc-switch check`): the kernel would kill the switch \
+         once its tables fill; raise MemoryMax= of the unit, or lower npcc.flows, routing.ipv4_routes, routing.ipv6_routes or buffer.pool",
         limit >> 20,
         needed >> 20
     )]
@@ -193,15 +193,15 @@ impl Groups {
         }
     }
 
-    /// Checks the memory without hugepages, which have a limit of their own. Packet buffers in ordinary pages are counted where they are
-    /// sure to be there.
+    /// Checks the memory without hugepages, which have a limit of their own: all of what `check` prints, since a limit that holds until tables
+    /// fill ends the switch under load. Packet buffers in ordinary pages are counted where they are sure to be there.
     fn memory(&self, config: &Config) -> Result<(), LimitError> {
         let sizing = sizing(config);
         let packets = match config.dpdk.hugepages {
             Hugepages::Off => sizing.ordinary_bytes(),
             Hugepages::On | Hugepages::Auto => 0,
         };
-        let needed = sizing.resident_bytes().saturating_add(packets);
+        let needed = sizing.table_bytes().saturating_add(packets);
         match self.least("memory.max", None) {
             Some((limit, path)) if limit < needed => Err(LimitError::Memory {
                 path,
@@ -262,17 +262,22 @@ mod tests {
         for check in [Groups::threads, Groups::hugetlb, Groups::memory] {
             assert_eq!(check(&none, &off), Ok(()));
         }
-        let needed = sizing(&off).resident_bytes() + sizing(&off).ordinary_bytes();
+        let all = sizing(&off);
+        let needed = all.total_bytes() - all.mempool_bytes + all.ordinary_bytes();
         let (folder, above) = groups(&[("system/memory.max", needed - 1)]);
         let error = above.memory(&off).unwrap_err();
         let text = error.to_string();
         let file = folder.path().join("system/memory.max");
         assert!(text.contains(&file.display().to_string()), "{text}");
         assert!(
-            text.contains(&format!("uses {} MiB", needed >> 20)),
+            text.contains(&format!("use {} MiB", needed >> 20))
+                && text.contains(&format!("is {} MiB", (needed - 1) >> 20)),
             "{text}"
         );
         assert_eq!(above.memory(&on), Ok(()), "packets may be in hugepages");
+        let tables = all.queue_bytes + all.fib_bytes + all.flow_bytes;
+        let (_folder, full) = groups(&[("system/memory.max", tables - 1)]);
+        assert!(full.memory(&on).is_err(), "tables may fill");
         let (_folder, enough) = groups(&[("system/memory.max", needed)]);
         assert_eq!(enough.memory(&off), Ok(()));
 

@@ -53,6 +53,7 @@ mod restart;
 pub mod seeds;
 pub mod settings;
 pub mod sometimes;
+mod spread;
 pub mod trace;
 
 use std::cell::Cell;
@@ -74,6 +75,7 @@ use npcc_pipeline::units::{Mac, Nanos};
 use npcc_pipeline::wire::mac_control;
 
 use self::devices::{Buffers, Clock, Memory, Shared};
+pub use self::host::Traffic;
 use self::host::{Flood, Flow, Forge, Host};
 use self::packets::Read;
 use self::restart::Saved;
@@ -97,36 +99,6 @@ enum Event {
     ToHost(usize, Vec<u8>, u32),
     Host(usize),
     Fault(plan::Fault),
-}
-
-/// Connection, or data without one, from the host at one port to that at another.
-#[derive(Debug, Clone, Copy)]
-pub struct Traffic {
-    pub from: usize,
-    pub to: usize,
-    /// Payload of a frame, and ns from one to the next.
-    pub len: usize,
-    pub gap: u64,
-    pub until: u64,
-    /// True if REQ and REP of the connection manager come before the data.
-    pub managed: bool,
-    /// True if the receiver answers.
-    pub answers: bool,
-}
-
-impl Default for Traffic {
-    /// 1,024 bytes a microsecond (8.7 Gb/s) for 2 ms, with answers, set up without the connection manager.
-    fn default() -> Traffic {
-        Traffic {
-            from: 0,
-            to: 1,
-            len: 1_024,
-            gap: 1_000,
-            until: 2 * MS,
-            managed: false,
-            answers: true,
-        }
-    }
 }
 
 /// The switch and all around it.
@@ -285,10 +257,8 @@ impl World {
             return;
         }
         let queues = card.rx.len();
-        // As a card spreads: by what all packets of a connection have in common.
-        let hash = frame.get(26..36).map_or(0, trace::digest) as usize;
         let before = card.missed;
-        card.receive(hash % queues, frame, &self.pool);
+        card.receive(spread::queue(frame, queues), frame, &self.pool);
         if card.missed > before {
             sometimes::seen("a receive ring or the pool was full");
         }
@@ -410,13 +380,14 @@ impl World {
         let index = self.flows.len();
         let number = u32::try_from(index).unwrap();
         let id = traffic.managed.then_some(0x100 + number);
-        let flow = Flow {
+        let mut flow = Flow {
             from: traffic.from,
             to: traffic.to,
             sender: 0x1_0000 + 0x35 * number,
             receiver: 0x2_0000 + 0x17 * number,
             id,
             connected: id.is_none(),
+            priority: traffic.priority,
             len: traffic.len,
             gap: traffic.gap,
             now_gap: traffic.gap,
@@ -429,6 +400,9 @@ impl World {
             first_at: None,
             cnps: Vec::new(),
         };
+        if let Some(by) = traffic.by {
+            self.steer(&mut flow, by);
+        }
         if let Some(id) = id {
             let to = self.hosts[flow.to].address;
             let host = &mut self.hosts[flow.from];

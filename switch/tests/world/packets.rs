@@ -17,7 +17,13 @@ const UD_SEND: u8 = 0x64;
 pub const REQ: u8 = 0x10;
 pub const REP: u8 = 0x13;
 /// DSCP of data, in priority 3, with ECT(0).
-const DATA_TOS: u8 = 26 << 2 | 2;
+const DATA_TOS: u8 = tos(3);
+
+/// Traffic class of data in a priority, with ECT(0): DSCP 26 for priority 3, elsewhere eight times the priority.
+const fn tos(priority: u8) -> u8 {
+    let dscp = if priority == 3 { 26 } else { priority << 3 };
+    dscp << 2 | 2
+}
 
 /// Two ends of an Ethernet link: the sender's address, and the switch's.
 #[derive(Debug, Clone, Copy)]
@@ -53,12 +59,21 @@ fn framed(mut craft: Craft, port: u16, psn: u32) -> Vec<u8> {
 }
 
 /// Data of a connection from queue pair `sender` to `receiver`, with this UDP source port.
-pub fn data(way: Way, (receiver, port): (u32, u16), psn: u32, len: usize) -> Vec<u8> {
-    framed(
-        craft(way, WRITE_ONLY, receiver, vec![0; 16 + len]),
-        port,
-        psn,
-    )
+pub fn data(way: Way, to: (u32, u16), psn: u32, len: usize) -> Vec<u8> {
+    data_in(3, way, to, psn, len)
+}
+
+/// Data in another priority.
+pub fn data_in(
+    priority: u8,
+    way: Way,
+    (receiver, port): (u32, u16),
+    psn: u32,
+    len: usize,
+) -> Vec<u8> {
+    let craft = craft(way, WRITE_ONLY, receiver, vec![0; 16 + len]);
+    let tos = tos(priority);
+    framed(Craft { tos, ..craft }, port, psn)
 }
 
 /// Packet with any opcode to a queue pair.

@@ -119,6 +119,7 @@ impl Plan {
                 until: world.now + 2 * MS + world.chance(MS),
                 managed: world.chance(2) == 0,
                 answers: world.chance(2) == 0,
+                ..Traffic::default()
             });
         }
         Plan {
