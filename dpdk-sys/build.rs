@@ -183,7 +183,7 @@ fn build() -> Result<(), BuildError> {
         "csrc/wrapper.h",
         "csrc/shim.h",
         "csrc/shim.c",
-        "csrc/capabilities.c",
+        "csrc/privileges.c",
         "csrc/interface_mtu.c",
         "csrc/one_by_one.c",
     ] {
@@ -205,7 +205,7 @@ fn build() -> Result<(), BuildError> {
     )?;
     let mut shim = cc::Build::new();
     shim.file(root.join("csrc/shim.c"))
-        .file(root.join("csrc/capabilities.c"))
+        .file(root.join("csrc/privileges.c"))
         .file(root.join("csrc/interface_mtu.c"))
         .file(root.join("csrc/one_by_one.c"))
         .include(root.join("csrc"))

@@ -43,6 +43,7 @@ mod management;
 mod metrics;
 mod namespaces;
 mod operator;
+mod own_user;
 mod packet_sockets;
 mod page;
 mod pfc_live;

@@ -105,7 +105,7 @@ fn a_sandbox_that_cannot_be_closed_ends_the_start_unless_it_is_only_tried() {
     lenient.until("a note", || {
         lenient
             .said()
-            .contains("note: the sandbox is not closed: capabilities were not given away")
+            .contains("note: the sandbox is not closed: privileges were not given away")
     });
     lenient.lab.answers();
 }

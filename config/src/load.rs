@@ -54,7 +54,7 @@ pub(crate) fn text(path: &Path, key: &str, hint: &str) -> Result<String, Report>
         let hint = match &error {
             ReadError::Io(e) if e.kind() == ErrorKind::NotFound => "check the path given to -c",
             ReadError::Io(e) if e.kind() == ErrorKind::PermissionDenied => {
-                "make the file readable for this user"
+                "make the file and its folder readable for this user; a reload reads it as the running switch's own (`user:`)"
             }
             ReadError::Io(_) => "check the path and the disk",
             ReadError::Irregular(_) => "write the configuration to a file, and name that",

@@ -56,8 +56,28 @@ int npcc_eal_init(int argc, char **argv);
 
 int npcc_keep_out_of_cores(void);
 
-/* All threads give all capabilities away but these (a bit each, by the kernel's numbers): 0, or a negative errno. */
-int npcc_keep_capabilities(uint64_t keep);
+/* Privileges that all threads of a process keep. */
+struct npcc_privileges {
+	/* Capabilities, a bit each, by the kernel's numbers. */
+	uint64_t capabilities;
+	/* Whether the threads become another user, who is none of root's. */
+	bool changes_user;
+	uint32_t user, group;
+	/* Supplementary groups of that user. */
+	const uint32_t *groups;
+	size_t group_count;
+	/* Descriptor of a Landlock ruleset, or -1. */
+	int ruleset;
+};
+
+/* Greatest number of supplementary groups. */
+#define NPCC_MOST_GROUPS 64
+
+/* All threads give all privileges away but these: 0, or a negative errno. Not by two threads at a time. */
+int npcc_keep_privileges(const struct npcc_privileges *privileges);
+
+/* Applies a seccomp filter of so many struct sock_filter to all threads; the kernel logs what it refuses: 0, or a negative errno. */
+int npcc_filter_and_log(const void *filter, uint16_t length);
 
 /* IP MTU of the kernel interface with this index, in the network namespace of the calling thread; or a negative errno. */
 int npcc_interface_mtu(uint32_t index);

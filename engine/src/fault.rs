@@ -65,6 +65,17 @@ pub fn forbidden(place: &str) {
     let outward = std::net::TcpStream::connect((std::net::Ipv4Addr::LOCALHOST, 9));
     let outward = outward.map_err(|error| error.kind());
     crate::log::note(&format!("forbidden: a connection: {outward:?}"));
+    // A file and a socket that only root may use, and a file that every user may read and the switch has no need of.
+    let until = std::env::var_os("NPCC_FAULT_UNTIL").unwrap_or_default();
+    let beside = |name| std::path::Path::new(&until).with_file_name(name);
+    let file = std::fs::read(beside("secret")).map_err(|error| error.kind());
+    crate::log::note(&format!("forbidden: a file of root: {file:?}"));
+    let socket = std::os::unix::net::UnixStream::connect(beside("secret.sock"));
+    let socket = socket.map(drop).map_err(|error| error.kind());
+    crate::log::note(&format!("forbidden: a socket of root: {socket:?}"));
+    let program = std::fs::File::open("/bin/true").map(drop);
+    let program = program.map_err(|error| error.kind());
+    crate::log::note(&format!("forbidden: a file without need: {program:?}"));
     let moved = std::os::unix::fs::chroot("/");
     crate::log::note(&format!(
         "forbidden: another root: {:?}",

@@ -100,6 +100,7 @@ impl Manager {
     pub fn stop(mut self) {
         self.order("stop");
         assert_eq!(self.line("ended "), "0", "{}", self.said());
+        self.pid = 0;
     }
 
     /// Returns the names in the store, in order.
@@ -127,6 +128,17 @@ impl Manager {
     /// Returns what all processes wrote to standard error.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.said).unwrap_or_default()
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        // The kernel ends the process with the manager, unless it has become another user.
+        if self.pid != 0 {
+            let _ = Command::new("kill")
+                .args(["-KILL", &self.pid.to_string()])
+                .status();
+        }
     }
 }
 

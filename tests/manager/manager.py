@@ -24,6 +24,7 @@ path, command = sys.argv[1], sys.argv[2:]
 store = []  # (name, descriptor)
 notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 notify.bind(path)
+os.chmod(path, 0o777)  # As systemd's.
 libc = ctypes.CDLL(None)
 waits = selectors.DefaultSelector()
 leaving = False

@@ -83,8 +83,11 @@ npcc_pipeline::defaults! {
         pub linux: Linux = Linux::default(),
         /// Management sockets, metrics and the web page.
         pub telemetry: Telemetry = Telemetry::default(),
-        /// Drop privileges that only startup needs: system calls and capabilities.
+        /// Drop privileges that only startup needs: system calls, capabilities, files.
         pub sandbox: Sandbox = Sandbox::default(),
+        /// System user that a switch started by root becomes once its startup is complete; `root` to remain root. The default is
+        /// `npcc-switch` on a host that has this user.
+        pub user: Option<String> = None,
         /// Factor by which every interval is stretched and every rate reduced, for real-time demonstrations on a busy machine.
         #[schemars(range(min = 0.001, max = 1_000_000.0))]
         pub time_scale: f64 = 1.0,

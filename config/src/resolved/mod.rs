@@ -58,6 +58,8 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// Sandbox mode: dropping of privileges that only startup needs.
     pub sandbox: Sandbox,
+    /// User that a switch started by root becomes; `None` if none is named.
+    pub user: Option<String>,
     /// Factor by which every interval is stretched and every rate reduced; finite and above 0.
     pub time_scale: f64,
 }

@@ -60,6 +60,7 @@ impl Config {
             linux: file.linux,
             telemetry: file.telemetry,
             sandbox: file.sandbox,
+            user: file.user,
             time_scale: file.time_scale,
         }
     }

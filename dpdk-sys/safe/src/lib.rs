@@ -15,7 +15,6 @@
 //! run` gives that; under `cargo test` each such test is the only one in its file under `tests/`.
 
 mod burst;
-mod capabilities;
 mod eal;
 mod errno;
 mod frames;
@@ -26,13 +25,13 @@ mod mbuf;
 mod mempool;
 mod one_by_one;
 mod port;
+mod privileges;
 mod removal;
 mod ring;
 mod rx_interrupt;
 mod tsc;
 
 pub use burst::{Burst, Drain};
-pub use capabilities::{Capability, keep_capabilities};
 pub use eal::{Eal, EalError, LaunchError, Lcore, LcoreHandle, LcorePanic};
 pub use errno::Errno;
 pub use frames::{Frames, free_all};
@@ -47,6 +46,7 @@ pub use port::{
     Descriptors, Device, DeviceError, Direction, Link, LinkPause, MacAddr, Operation, PfcQueues,
     Phase, Plugin, Port, PortConfig, PortError, PortStats, RxQueue, Spread, TxQueue,
 };
+pub use privileges::{Capability, Ids, Privileges, filter_and_log, keep_privileges};
 pub use ring::{RingError, RingPort, RingRx, RingTx};
 pub use rx_interrupt::{PacketSockets, RxInterrupt};
 pub use tsc::{Calibration, Clock, Tsc};

@@ -234,9 +234,14 @@ impl Recorder {
                 }
             }
             Err(error) => {
+                // The next start reads one in `/dev/shm` as well, and moves it.
+                let kept = self.file.as_deref().map_or_else(
+                    || "is not kept".to_owned(),
+                    |file| format!("stays in {}", file.display()),
+                );
                 let path = self.beside.display();
                 note(&format!(
-                    "note: the flight recorder is not kept: cannot write {path}: {error}"
+                    "note: the flight recorder {kept}: cannot write {path}: {error}"
                 ));
             }
         }

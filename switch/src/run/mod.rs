@@ -35,7 +35,7 @@ use self::steps::Steps;
 use crate::manage::access::Access;
 use crate::manage::server::{Server, SocketError};
 use crate::report::model::Snapshot;
-use crate::sandbox;
+use crate::sandbox::{self, Account};
 use crate::saved::SavedState;
 use crate::telemetry::http::Listener;
 use crate::wiring::kernel_ipv6::Ipv6Off;
@@ -67,6 +67,7 @@ pub fn run<P: Probe>(
     let caught = Signals::caught().context("cannot catch signals")?;
     let stop = &caught.stop;
     limits::check(config)?;
+    let account = Account::of(config)?;
     let servers = servers(config)?;
     let _locks = DeviceLocks::take(config)?;
     // Read before EAL binds this thread to the control core.
@@ -122,7 +123,7 @@ pub fn run<P: Probe>(
     housekeeping::start(&mut threads, &management, ends)?;
     steps.done("threads");
     steps.tell();
-    sandbox::close(config)?;
+    sandbox::close(config, &source.path, account.as_ref())?;
     let deadline = options.duration.map(|duration| Instant::now() + duration);
     control.run(stop, || {
         turned(&ready);
