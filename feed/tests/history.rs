@@ -1,6 +1,8 @@
 //! History of a site: kept by a leaf node of a pair, or by three nodes.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use crate::common::nats::addresses;
@@ -43,15 +45,24 @@ impl Operator {
         self.history(&["--host", host]).1.contains(line)
     }
 
-    /// Has a box decide about a host until the history shows it; decisions have times from `time` on.
+    /// Has a box decide about a host, five times a second, until the history shows it; decisions have times from `time` on. A read of the
+    /// history takes up to ten seconds while the nodes agree on a leader, and what is published before they do is lost: so a read must not
+    /// delay the next decision.
     fn keeps(&self, edge: &Edge, time: &mut u64, host: &str) {
         let line = format!("cnp to {host}");
-        let took = until(&line, LONG, || {
-            *time += 1;
-            decide(edge, *time, host);
-            self.shows(host, &line)
+        let is_kept = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_kept.load(Ordering::Relaxed) {
+                    *time += 1;
+                    decide(edge, *time, host);
+                    thread::sleep(Duration::from_millis(200));
+                }
+            });
+            let _ended = Ended(&is_kept);
+            let took = until(&line, LONG, || self.shows(host, &line));
+            println!("{line}: kept after {took:?}");
         });
-        println!("{line}: kept after {took:?}");
     }
 
     /// Makes the stream, once the servers can.
@@ -60,6 +71,15 @@ impl Operator {
             let (made, said, _) = self.history(&["--set-up", "7days"]);
             made && said.contains("kept for 7days") && said.contains(&format!("copies: {copies}"))
         });
+    }
+}
+
+/// Ends the decisions when it goes, also if the test fails.
+struct Ended<'a>(&'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

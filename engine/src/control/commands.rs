@@ -1,6 +1,6 @@
 //! Commands to the control core, over a ring that it polls in every call, and its answers.
 //!
-//! A command is carried out between two calls of the core, one at a time; a list of pairs in parts, and all or none. The control
+//! A command is carried out between two calls of the core, one at a time; a list of pairs in parts. The control
 //! core never waits for the thread that gave it.
 //!
 //! Law: a command that was reported as timed out ([`ControlCommandError::TimedOut`]) is never carried out.

@@ -205,7 +205,7 @@ fn seen(config: &Config, io: Option<&LinuxIo>, kernel: Option<&Kernel>) -> Optio
     })
 }
 
-/// Returns the derived state at the start.
+/// Returns the desired state at the start.
 fn derived(config: &Config, ports: &[OpenPort], links: &Links) -> DesiredState {
     let macs = ports.iter().map(|port| port.mac);
     let links: Vec<ObservedLink> = macs
