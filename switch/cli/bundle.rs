@@ -26,6 +26,18 @@ pub(super) struct Bundle {
     folder: String,
     manifest: String,
     time: u64,
+    part: Part,
+}
+
+/// File that is removed unless it becomes whole: on a full disk nothing is left of it.
+struct Part(Option<PathBuf>);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 impl Bundle {
@@ -47,6 +59,7 @@ impl Bundle {
             folder,
             manifest: String::new(),
             time: time.unwrap_or_default().as_secs(),
+            part: Part(Some(path.to_owned())),
         })
     }
 
@@ -113,7 +126,9 @@ impl Bundle {
         self.put("MANIFEST", manifest.as_bytes(), manifest.len() as u64)?;
         let file = self.archive.into_inner().and_then(GzEncoder::finish);
         let flushed = file.and_then(|mut file| file.flush());
-        flushed.context("cannot write the archive")
+        flushed.context("cannot write the archive")?;
+        self.part.0 = None;
+        Ok(())
     }
 }
 
@@ -137,7 +152,10 @@ mod tests {
         }
         assert_eq!(fs::read(path("theirs")).unwrap(), b"precious");
         assert!(!path("absent").exists());
-        Bundle::new(&path("new"), "x".to_owned()).unwrap();
+        let bundle = |name: &str| Bundle::new(&path(name), "x".to_owned()).unwrap();
+        drop(bundle("part"));
+        assert!(!path("part").exists(), "it is not whole");
+        bundle("new").finish().unwrap();
         assert_eq!(
             fs::metadata(path("new")).unwrap().permissions().mode() & 0o777,
             0o600

@@ -174,6 +174,9 @@ fn bystanders_of_a_flood_through_a_full_channel_keep_their_rate() {
                 world.dropped(DropReason::XringFull),
                 world.missed()
             );
+            let [_, _, stalls] = crossed(&world);
+            let lost = world.dropped(DropReason::XringFull);
+            assert!(stalls + lost > 0, "the channel was not full");
             for (bystander, kept) in BYSTANDERS.iter().zip(kept) {
                 let ignores = bystander.0 == 0 && !obeys;
                 let replay = world.replay();

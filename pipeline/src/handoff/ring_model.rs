@@ -15,11 +15,9 @@ use std::sync::{Arc, Mutex};
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 
-/// Error: fewer slots than requested, and their number.
+/// Error: fewer slots than requested.
 #[derive(Debug)]
-pub(super) enum ChunkError {
-    TooFewSlots(usize),
-}
+pub(super) struct TooFewSlots;
 
 /// Memory of a ring. Positions count all elements that were ever read, and written.
 #[derive(Debug)]
@@ -83,9 +81,9 @@ impl<T> Producer<T> {
     pub(super) fn write_chunk_uninit(
         &mut self,
         count: usize,
-    ) -> Result<WriteChunk<'_, T>, ChunkError> {
+    ) -> Result<WriteChunk<'_, T>, TooFewSlots> {
         if self.cached_slots() < count && self.slots() < count {
-            return Err(ChunkError::TooFewSlots(self.cached_slots()));
+            return Err(TooFewSlots);
         }
         Ok(WriteChunk {
             producer: self,
@@ -93,7 +91,7 @@ impl<T> Producer<T> {
         })
     }
 
-    pub(super) fn push(&mut self, element: T) -> Result<(), ChunkError> {
+    pub(super) fn push(&mut self, element: T) -> Result<(), TooFewSlots> {
         self.write_chunk_uninit(1)?.fill_from_iter([element]);
         Ok(())
     }
@@ -128,13 +126,13 @@ pub(super) struct Consumer<T> {
 }
 
 impl<T> Consumer<T> {
-    fn waiting(&self, wanted: usize) -> Result<(), ChunkError> {
+    fn waiting(&self, wanted: usize) -> Result<(), TooFewSlots> {
         if self.written.get() - self.read < wanted {
             self.written
                 .set(self.memory.written.load(Ordering::Acquire));
         }
         match self.written.get() - self.read {
-            waiting if waiting < wanted => Err(ChunkError::TooFewSlots(waiting)),
+            waiting if waiting < wanted => Err(TooFewSlots),
             _ => Ok(()),
         }
     }
@@ -142,7 +140,7 @@ impl<T> Consumer<T> {
     pub(super) fn read_chunk(
         &mut self,
         count: usize,
-    ) -> Result<impl IntoIterator<Item = T>, ChunkError> {
+    ) -> Result<impl IntoIterator<Item = T>, TooFewSlots> {
         self.waiting(count)?;
         let elements = (0..count).map(|ahead| self.memory.exchange(self.read + ahead, None));
         let elements: Option<Vec<T>> = elements.collect();
@@ -151,7 +149,7 @@ impl<T> Consumer<T> {
         Ok(elements.unwrap_or_else(|| panic!("read before it was written")))
     }
 
-    pub(super) fn pop(&mut self) -> Result<T, ChunkError> {
+    pub(super) fn pop(&mut self) -> Result<T, TooFewSlots> {
         let mut element = self.read_chunk(1)?.into_iter();
         Ok(element.next().unwrap())
     }
@@ -159,7 +157,7 @@ impl<T> Consumer<T> {
 
 impl<T: Copy> Consumer<T> {
     /// Returns a copy of the next element, where rtrb lends it.
-    pub(super) fn peek(&self) -> Result<T, ChunkError> {
+    pub(super) fn peek(&self) -> Result<T, TooFewSlots> {
         self.waiting(1)?;
         let slot = &self.memory.slots[self.read % self.memory.slots.len()];
         let element = *slot.try_lock().unwrap();
