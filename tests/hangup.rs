@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use npcc_api::model::Snapshot;
+use npcc_api::protocol::{Reply, Request};
+use npcc_api::query::End;
+
 use crate::common::crash::signal_until_dead;
 use crate::common::{Lab, Running};
 use nix::pty::{Winsize, openpty};
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::manage::query::End;
-use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::wait;
 
 const TOP: &[&str] = &["top"];

@@ -10,13 +10,14 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use npcc_api::lossless::Group;
+use npcc_api::model::{Port, Snapshot};
+use npcc_api::protocol::Reply;
+
 use crate::common::busy::{BUSY, busy};
 use crate::common::switch::Switch;
 use crate::common::{Lab, NULL_PORTS, alone, assert_distribution, assert_success, root, switch};
-use npcc_appliance::manage::protocol::Reply;
 use npcc_appliance::manage::tables;
-use npcc_appliance::report::lossless::Group;
-use npcc_appliance::report::model::{Port, Snapshot};
 use npcc_testkit::wait;
 use serde_json::Value;
 

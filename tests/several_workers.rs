@@ -2,9 +2,10 @@
 //! thread shares with a wide tick. Floods into a full channel are laws of `switch/tests/world_handoff.rs`, pauses across workers of
 //! `switch/tests/world_pauses.rs`.
 
+use npcc_api::model::Snapshot;
+
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, root};
-use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 
 const SENDER: (&str, &str) = ("10.0.1.3", "02:00:00:00:01:03");

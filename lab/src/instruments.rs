@@ -3,9 +3,9 @@
 use npcc_appliance::clock::Now;
 use npcc_appliance::control::crossing_timing::ThresholdCrossing;
 use npcc_appliance::worker::probe::Probe;
-use npcc_appliance::worker::stages::Stage;
-use npcc_appliance::worker::stats::WorkerStats;
 use npcc_appliance::worker::telemetry::Telemetry;
+use npcc_pipeline::counters::Stage;
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 

@@ -19,23 +19,25 @@ MAY = {
     "npcc-simd": {"npcc-pipeline"},
     # The words of the file are the enums of those who obey them.
     "npcc-config": {"npcc-pipeline", "npcc-cnp"},
+    # What crosses a socket, for both ends of it.
+    "npcc-api": {"npcc-pipeline", "npcc-cnp", "npcc-config"},
     "npcc-doctor": {"npcc-config"},
     # A program of its own; the only one that knows NATS.
-    "npcc-feed": {"npcc-pipeline", "npcc-config"},
+    "npcc-feed": {"npcc-pipeline", "npcc-config", "npcc-api"},
     "npcc-dpdk": {"npcc-dpdk-sys", "npcc-pipeline"},
     "npcc-cnp": {"npcc-pipeline", "npcc-heap"},
     "npcc-linux": {"npcc-pipeline", "npcc-heap"},
     "npcc-sim": {"npcc-pipeline", "npcc-cnp", "npcc-config"},
     # The library in switch/ knows neither what measures it nor the binary.
-    "npcc-appliance": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-linux", "npcc-simd"},
-    "npcc-lab": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-sim", "npcc-appliance"},
+    "npcc-appliance": {"npcc-api", "npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-linux", "npcc-simd"},
+    "npcc-lab": {"npcc-api", "npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-dpdk", "npcc-heap", "npcc-sim", "npcc-appliance"},
     # Model of cards for tests; knows nothing of the switch.
     "npcc-card": set(),
     # The plug-in that gives the cards to a process, for tests.
     "npcc-double": {"npcc-card"},
     "npcc-testkit": {"npcc-pipeline", "npcc-cnp", "npcc-simd", "npcc-card"},
     # The binary, which puts everything together.
-    "npcc-switch": {"npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-doctor", "npcc-dpdk", "npcc-heap", "npcc-simd", "npcc-linux", "npcc-sim", "npcc-lab", "npcc-appliance"},
+    "npcc-switch": {"npcc-api", "npcc-pipeline", "npcc-cnp", "npcc-config", "npcc-doctor", "npcc-dpdk", "npcc-heap", "npcc-simd", "npcc-linux", "npcc-sim", "npcc-lab", "npcc-appliance"},
 }
 
 # Dependencies of one package alone: the switch itself never dials out.

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use npcc_api::outcome::Outcome;
+use npcc_api::protocol::{Reply, Request};
 
 use super::Failure;
 use super::socket::SocketArg;
-use npcc_appliance::apply::outcome::Outcome;
 use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
 
 /// Exit code of `reload --exit-code` when something waits for a restart.
 const NEEDS_RESTART: u8 = 3;

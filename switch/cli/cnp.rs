@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use clap::{Args, Subcommand};
+use npcc_api::cnps::{CnpOrder, MOST};
+use npcc_api::protocol::Request;
 
 use super::socket::SocketArg;
 use super::{Failure, change, pair};
-use npcc_appliance::control::order::{CnpOrder, MOST};
-use npcc_appliance::manage::protocol::Request;
 
 #[derive(Debug, Args)]
 pub(super) struct CnpArgs {

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_api::events::{Event, Kind};
+use npcc_api::model;
+use npcc_api::protocol::{Reply, Request};
 use npcc_appliance::manage::{DEFAULT_SOCKET, client};
-use npcc_appliance::report::events::{Event, Kind};
-use npcc_appliance::report::model;
 use npcc_config::Config;
 use npcc_config::resolved::{self, Port};
 use npcc_doctor::{Diagnosis, DriverFile, Host, RunningPort, examine};

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context;
+use npcc_api::ends::EndRow;
+use npcc_api::peers::PeerName;
+use npcc_api::peers::{MOST_ROWS, Suggested, Suggestion};
+use npcc_api::protocol::{Reply, Request};
 use npcc_appliance::manage::client;
-use npcc_appliance::manage::ends::names::PeerName;
-use npcc_appliance::manage::ends::peers::{MOST_ROWS, Suggested, Suggestion};
-use npcc_appliance::manage::ends::row::EndRow;
-use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_appliance::report::ends::ends as report;
 
 use super::show::ShowArgs;

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
+use npcc_api::peers::PeerName;
+use npcc_api::protocol::{Reply, Request};
 use npcc_config::regular::{self, ReadError};
 
 use super::socket::SocketArg;
 use super::{Failure, pairs_file};
-use npcc_appliance::control::pairs::{ListedPair, PairRequest};
+use npcc_api::pairs::{ListedPair, PairRequest};
 use npcc_appliance::manage::client;
-use npcc_appliance::manage::ends::names::PeerName;
-use npcc_appliance::manage::protocol::{Reply, Request};
 
 #[derive(Debug, Args)]
 pub(super) struct PairArgs {

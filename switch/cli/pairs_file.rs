@@ -5,7 +5,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use npcc_appliance::control::pairs::{ControlCommandError, ListedPair};
+use npcc_api::pairs::ListedPair;
+use npcc_appliance::control::pairs::{ControlCommandError, pair_command};
 use serde::Deserialize;
 
 /// Pairs given to the switch at once.
@@ -100,7 +101,7 @@ fn of_rdma(text: &str, (local, remote): (IpAddr, IpAddr)) -> Result<Vec<ListedPa
 
 /// Returns true if the switch would accept the pair.
 fn check(pair: ListedPair) -> Result<(), ControlCommandError> {
-    pair.command(true).map(|_| ())
+    pair_command(&pair, true).map(|_| ())
 }
 
 fn of_lines(text: &str) -> Result<Vec<ListedPair>, String> {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use npcc_api::protocol::{OTHER_ANSWER, Reply, Request};
+use npcc_api::query::Query;
 use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{OTHER_ANSWER, Reply, Request};
-use npcc_appliance::manage::query::Query;
 use npcc_appliance::manage::tables::{self, Entry};
 
 use super::socket::SocketArg;

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use npcc_api::model::Snapshot;
 use npcc_appliance::recorder::place;
-use npcc_appliance::report::model::Snapshot;
 use npcc_appliance::wiring::eal;
 pub use npcc_testkit::python::python;
 use serde::Deserialize;

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use npcc_api::model;
+use npcc_api::protocol::{Reply, Request};
+use npcc_api::query::Query;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
@@ -62,10 +65,12 @@ impl Records {
     }
 
     async fn switch(&self) -> Option<state::SwitchState> {
-        let answer = ask(&self.settings.switch.socket, "\"snapshot\"\n");
+        let answer = ask(&self.settings.switch.socket, &Request::Snapshot);
         let line = timeout(SNAPSHOT, answer).await.ok()?.ok()?;
-        let answer: Value = serde_json::from_str(&line).ok()?;
-        state::read(answer.get("snapshot")?)
+        match serde_json::from_str(&line).ok()? {
+            Reply::Snapshot(snapshot) => Some(state::read(&snapshot)),
+            _ => None,
+        }
     }
 
     /// Publishes roll-ups of hosts and lines of the log.
@@ -90,11 +95,12 @@ impl Records {
 
     /// Publishes a roll-up of each host; returns the number of those that do not respond.
     async fn hosts(&self) -> Option<usize> {
-        let answer = ask_rows(&self.settings.switch.socket, "hosts", &json!({})).await;
+        let answer = ask_rows(&self.settings.switch.socket, "hosts", Query::default()).await;
         let hosts = answer.ok()?;
         let unresponsive = hosts
             .iter()
-            .filter(|host| host["standing"] == "doubted")
+            .filter_map(|host| model::Host::deserialize(host).ok())
+            .filter(|host| matches!(host.responsiveness.as_str(), "unresponsive" | "moved"))
             .count();
         for host in hosts {
             let Value::Object(host) = host else { continue };
@@ -107,7 +113,11 @@ impl Records {
     /// events. Lines before the feed's start are left out. Where more lines came than are read at once, an event says so.
     async fn log(&self, read: &mut Option<u64>) {
         let socket = &self.settings.switch.socket;
-        let Ok(mut lines) = ask_rows(socket, "log", &json!({"top": LINES})).await else {
+        let latest = Query {
+            top: Some(LINES),
+            ..Query::default()
+        };
+        let Ok(mut lines) = ask_rows(socket, "log", latest).await else {
             return;
         };
         lines.sort_by_key(time_of);

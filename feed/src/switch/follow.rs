@@ -5,11 +5,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use npcc_api::ends::EndRow;
+use npcc_api::protocol::Request;
 use tokio::sync::mpsc;
 
 use super::envelope;
 use super::request;
-use crate::row::Row;
 
 /// Most rows of a batch.
 const BATCH: usize = 1024;
@@ -22,7 +23,7 @@ pub enum FromSwitch {
     /// The switch answers: a snapshot follows.
     Connected,
     /// Rows, in order.
-    Rows(Vec<Row>),
+    Rows(Vec<EndRow>),
     /// The switch does not answer, or no longer: the reason.
     Disconnected(String),
 }
@@ -42,7 +43,7 @@ pub async fn follow(socket: &Path, to: mpsc::Sender<FromSwitch>) {
 
 /// Follows one connection to its end; returns the reason.
 async fn follow_once(socket: &Path, to: &mpsc::Sender<FromSwitch>) -> io::Result<Infallible> {
-    let mut lines = request::open(socket, envelope::FOLLOW).await?;
+    let mut lines = request::open(socket, &Request::Ends { follow: true }).await?;
     let mut batch = Vec::new();
     let mut is_new = true;
     loop {

@@ -4,11 +4,14 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use npcc_api::protocol::Request;
+use npcc_api::query::Query;
+use npcc_api::rows::RowLine;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 
-use super::envelope::{self, Line};
+use super::envelope;
 
 /// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,17 +34,20 @@ pub enum RequestError {
 }
 
 /// Connects and sends a request; returns the lines of the answer.
-pub(super) async fn open(socket: &Path, request: &str) -> io::Result<Lines<BufReader<UnixStream>>> {
+pub(super) async fn open(
+    socket: &Path,
+    request: &Request,
+) -> io::Result<Lines<BufReader<UnixStream>>> {
     let mut stream = UnixStream::connect(socket).await?;
-    stream.write_all(request.as_bytes()).await?;
+    stream.write_all(envelope::line(request).as_bytes()).await?;
     Ok(BufReader::new(stream).lines())
 }
 
-/// Sends a request of one line and returns the one line of its answer.
+/// Sends a request and returns the one line of its answer.
 ///
 /// # Errors
 /// Fails with [`RequestError`].
-pub async fn ask(socket: &Path, request: &str) -> Result<String, RequestError> {
+pub async fn ask(socket: &Path, request: &Request) -> Result<String, RequestError> {
     let failed = |error| RequestError::Socket(socket.display().to_string(), error);
     let answer = async {
         let mut lines = open(socket, request).await.map_err(failed)?;
@@ -59,18 +65,21 @@ pub async fn ask(socket: &Path, request: &str) -> Result<String, RequestError> {
 pub async fn ask_rows(
     socket: &Path,
     table: &str,
-    query: &Value,
+    query: Query,
 ) -> Result<Vec<Value>, RequestError> {
     let failed = |error| RequestError::Socket(socket.display().to_string(), error);
     let answer = async {
-        let request = envelope::rows(table, query);
+        let request = Request::Rows {
+            table: table.to_owned(),
+            query: Box::new(query),
+        };
         let mut lines = open(socket, &request).await.map_err(failed)?;
         let mut rows = Vec::new();
         while let Some(line) = lines.next_line().await.map_err(failed)? {
             match serde_json::from_str(&line) {
-                Ok(Line::Row(row)) => rows.push(row),
-                Ok(Line::End {}) => return Ok(rows),
-                Ok(Line::Error(why)) => return Err(RequestError::Refused(why)),
+                Ok(RowLine::Row(row)) => rows.push(row),
+                Ok(RowLine::End(_)) => return Ok(rows),
+                Ok(RowLine::Error(why)) => return Err(RequestError::Refused(why)),
                 Err(_) => return Err(RequestError::Other),
             }
         }

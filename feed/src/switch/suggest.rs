@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use npcc_api::ends::EndRow;
+use npcc_api::peers::Suggested;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::envelope::{self, HostLeases, Suggested};
+use super::envelope::{self, HostLeases};
 use super::request::ask;
 use crate::name::Name;
-use crate::row::Row;
 
 /// Time after which a request that failed is sent again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -21,7 +22,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub enum Batch {
     /// Rows that another box saw.
-    Peer(Name, Vec<Row>),
+    Peer(Name, Vec<EndRow>),
     /// Queue pairs that hosts' agents reported.
     Hosts(Vec<HostLeases>),
 }

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use npcc_feed::row::{End, Key, Row, Transport};
+use npcc_api::ends::{End, EndRow, Key, Transport};
+use npcc_api::model::{Host, Port, Queue, Snapshot};
 use serde_json::{Value, json};
 
 #[derive(Debug, Default)]
 struct State {
     table: BTreeMap<Key, End>,
-    followers: Vec<Sender<Row>>,
+    followers: Vec<Sender<EndRow>>,
     suggested: BTreeMap<String, BTreeMap<Key, End>>,
     leases: BTreeMap<String, Vec<Value>>,
     log: Vec<Value>,
@@ -67,7 +68,9 @@ impl FakeSwitch {
         let mut state = self.state.lock().unwrap();
         for end in ends {
             state.table.insert(end.key(), end);
-            state.followers.retain(|to| to.send(Row::End(end)).is_ok());
+            state
+                .followers
+                .retain(|to| to.send(EndRow::End(end)).is_ok());
         }
     }
 
@@ -76,7 +79,9 @@ impl FakeSwitch {
         let mut state = self.state.lock().unwrap();
         for key in keys {
             state.table.remove(&key);
-            state.followers.retain(|to| to.send(Row::Gone(key)).is_ok());
+            state
+                .followers
+                .retain(|to| to.send(EndRow::Gone(key)).is_ok());
         }
     }
 
@@ -86,7 +91,7 @@ impl FakeSwitch {
         state
             .table
             .extend(ends.into_iter().map(|end| (end.key(), end)));
-        let rows = [vec![Row::Lost { count: 1 }], snapshot(&state)].concat();
+        let rows = [vec![EndRow::Lost { count: 1 }], snapshot(&state)].concat();
         state
             .followers
             .retain(|to| rows.iter().all(|row| to.send(*row).is_ok()));
@@ -152,9 +157,7 @@ fn serve(client: &UnixStream, state: &Mutex<State>) {
 
 fn answer(request: &Value, mut to: &UnixStream, state: &Mutex<State>) -> std::io::Result<()> {
     if request == "snapshot" {
-        let snapshot = json!({"version": "0.0", "seconds": 5.0, "npcc": {"cnps_sent": 3, "health": {"paired": 50.0}},
-            "ports": [{"name": "dci", "link_speed": 100_000_000_000u64, "rate": null, "queues": [{"priority": 3, "depth": 125_000}]}]});
-        return writeln!(to, "{}", json!({"snapshot": snapshot}));
+        return writeln!(to, "{}", json!({"snapshot": totals()}));
     }
     if request["ends"]["follow"] == true {
         return stream(to, &follow(state));
@@ -167,11 +170,7 @@ fn answer(request: &Value, mut to: &UnixStream, state: &Mutex<State>) -> std::io
         return writeln!(to, "{}", suggested(suggest, state));
     }
     match request["rows"]["table"].as_str() {
-        Some("hosts") => writeln!(
-            to,
-            "{}",
-            json!({"row": {"address": "10.0.1.7", "standing": "doubted", "flows": 4, "paired": 3, "cnps": 9, "unresponsive": 1}})
-        )?,
+        Some("hosts") => writeln!(to, "{}", json!({"row": host()}))?,
         Some("log") => {
             for line in &state.lock().unwrap().log {
                 writeln!(to, "{}", json!({"row": line}))?;
@@ -182,18 +181,55 @@ fn answer(request: &Value, mut to: &UnixStream, state: &Mutex<State>) -> std::io
     writeln!(to, "{}", json!({"end": {"matched": 1, "next": null}}))
 }
 
+/// Returns the totals of a switch with one queue that waits.
+fn totals() -> Snapshot {
+    let mut queue = Queue {
+        priority: 3,
+        ..Queue::default()
+    };
+    queue.level.depth = 125_000;
+    let mut snapshot = Snapshot {
+        version: "0.0".to_owned(),
+        seconds: 5.0,
+        ports: vec![Port {
+            name: "dci".to_owned(),
+            link_speed: 100_000_000_000,
+            queues: vec![queue],
+            ..Port::default()
+        }],
+        ..Snapshot::default()
+    };
+    snapshot.npcc.cnps_sent = 3;
+    snapshot.npcc.health.paired = 50.0;
+    snapshot
+}
+
+/// Returns a host that ignores CNPs.
+fn host() -> Host {
+    let mut host = Host {
+        address: "10.0.1.7".to_owned(),
+        responsiveness: "unresponsive".to_owned(),
+        flows: 4,
+        paired: 3,
+        unresponsive: 1,
+        ..Host::default()
+    };
+    host.counts.cnps_sent = 9;
+    host
+}
+
 /// Returns the rows of a snapshot, with their marks.
-fn snapshot(state: &State) -> Vec<Row> {
-    let rows = state.table.values().map(|end| Row::End(*end));
+fn snapshot(state: &State) -> Vec<EndRow> {
+    let rows = state.table.values().map(|end| EndRow::End(*end));
     let count = state.table.len() as u64;
-    [Row::Begin]
+    [EndRow::Begin]
         .into_iter()
         .chain(rows)
-        .chain([Row::Complete { count }])
+        .chain([EndRow::Complete { count }])
         .collect()
 }
 
-fn follow(state: &Mutex<State>) -> Receiver<Row> {
+fn follow(state: &Mutex<State>) -> Receiver<EndRow> {
     let mut state = state.lock().unwrap();
     let (to, rows) = channel();
     for row in snapshot(&state) {
@@ -203,7 +239,7 @@ fn follow(state: &Mutex<State>) -> Receiver<Row> {
     rows
 }
 
-fn stream(to: &UnixStream, rows: &Receiver<Row>) -> std::io::Result<()> {
+fn stream(to: &UnixStream, rows: &Receiver<EndRow>) -> std::io::Result<()> {
     let mut out = std::io::BufWriter::new(to);
     while let Ok(row) = rows.recv() {
         writeln!(out, "{}", json!(row))?;
@@ -225,7 +261,7 @@ fn leases(of: &Value, state: &Mutex<State>) -> Value {
 
 fn suggested(suggest: &Value, state: &Mutex<State>) -> Value {
     let mut state = state.lock().unwrap();
-    let rows: Vec<Row> = serde_json::from_value(suggest["rows"].clone()).unwrap();
+    let rows: Vec<EndRow> = serde_json::from_value(suggest["rows"].clone()).unwrap();
     assert!(rows.len() <= 1024);
     if state.refuses {
         return json!({"suggested": {"accepted": 0, "refused": {"not-behind-port": rows.len()}}});
@@ -234,8 +270,8 @@ fn suggested(suggest: &Value, state: &Mutex<State>) -> Value {
     let ends = state.suggested.entry(peer).or_default();
     for row in &rows {
         match row {
-            Row::End(end) => _ = ends.insert(end.key(), *end),
-            Row::Gone(key) => _ = ends.remove(key),
+            EndRow::End(end) => _ = ends.insert(end.key(), *end),
+            EndRow::Gone(key) => _ = ends.remove(key),
             _ => {}
         }
     }

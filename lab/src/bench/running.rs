@@ -7,12 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use npcc_api::model::Snapshot;
+use npcc_api::protocol::{Reply, Request};
+use npcc_api::query::Query;
 
 use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::manage::query::Query;
 use npcc_appliance::recorder::place;
-use npcc_appliance::report::model::Snapshot;
 
 /// Time limit for a switch to come up; loading a full table takes long.
 const START: Duration = Duration::from_secs(120);

@@ -12,6 +12,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use npcc_api::ends::{EndRow, Lease, ReportedLease};
+use npcc_api::model::{Queue, Snapshot};
+use npcc_api::peers::PeerName;
+use npcc_api::peers::{MOST_ROWS, Suggestion};
+use npcc_api::protocol::{Reply, Request};
 use npcc_cnp::control::config::EcnMode;
 use npcc_cnp::key::Qpn;
 use npcc_cnp::pair::foreign::{RefusedEnd, ReportedEnd};
@@ -20,11 +25,6 @@ use npcc_sim::scenario::{Case, Scenario};
 
 use super::net;
 use npcc_appliance::manage::client;
-use npcc_appliance::manage::ends::names::PeerName;
-use npcc_appliance::manage::ends::peers::{MOST_ROWS, Suggestion};
-use npcc_appliance::manage::ends::row::{EndRow, LeaseFields};
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::report::model::{Queue, Snapshot};
 
 /// Priority of the data.
 const DATA: u8 = 3;
@@ -296,11 +296,14 @@ fn report(socket: &Path, ends: &[ReportedEnd]) -> anyhow::Result<()> {
 
 /// Returns the lease of an end. It holds as long as any lease may: hosts do not renew it here.
 fn lease(end: &ReportedEnd) -> EndRow {
-    EndRow::Lease(LeaseFields {
+    let lease = Lease {
         to: end.key.dst(),
         from: Some(end.key.src()),
         queue_pair: end.key.dest_qp().get(),
         remote_queue_pair: end.partner.map_or(0, Qpn::get),
+    };
+    EndRow::Lease(ReportedLease {
+        lease,
         udp_port: Some(end.udp_port),
         expires: u64::MAX,
     })

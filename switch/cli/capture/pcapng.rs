@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Result;
-use npcc_appliance::manage::capture::{CaptureEnd, CaptureStart};
+use npcc_api::capture::{CaptureEnd, CaptureStart};
 use npcc_pipeline::capture::{Event, Kind};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use npcc_appliance::manage::capture::CaptureStart;
+use npcc_api::capture::CaptureStart;
 use npcc_pipeline::capture::{Event, Kind};
 use npcc_pipeline::num::{real, whole};
 use npcc_pipeline::units::{Nanos, PortId};

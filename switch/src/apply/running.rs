@@ -9,12 +9,13 @@
 
 use std::path::PathBuf;
 
+use npcc_api::outcome::Outcome;
 use npcc_config::model::File;
 use npcc_config::{Config, Loaded, Overrides, differences};
 
 use super::derived::{DerivedState, ObservedLink};
 use super::effective::EffectiveConfig;
-use super::outcome::{ApplyError, Outcome};
+use super::outcome::ApplyError;
 
 /// Targets of a change, in the order in which they change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

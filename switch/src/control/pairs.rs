@@ -2,53 +2,37 @@
 
 use std::net::IpAddr;
 
+use npcc_api::pairs::{ListedPair, PairRequest};
 use npcc_cnp::control::command::{ControlCommand, Refused};
 use npcc_cnp::key::{FlowKey, Qpn};
-use serde::{Deserialize, Serialize};
 
-/// Operator's command about a pair, as it goes over the management socket.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PairRequest {
-    /// Add a pair: these queue pairs are one connection.
-    AddPair(ListedPair),
-    /// Delete the pair of these packets.
-    DeletePair {
-        /// Address of the sender.
-        src: IpAddr,
-        /// Address of the receiver.
-        dst: IpAddr,
-        /// Queue pair of the receiver.
-        dest_qp: u32,
-    },
+/// Converts a pair to a command of the control core; a pair that is only `suggested` must be confirmed by packets.
+///
+/// # Errors
+/// Says which field is invalid.
+pub fn pair_command(
+    pair: &ListedPair,
+    suggested: bool,
+) -> Result<ControlCommand, ControlCommandError> {
+    let flow = key_of_hosts(pair.src, pair.dst, pair.dest_qp)?;
+    let sender = qpn(pair.sender_qp)?;
+    Ok(if suggested {
+        ControlCommand::SuggestPair { flow, sender }
+    } else {
+        ControlCommand::AddPair { flow, sender }
+    })
 }
 
-/// Pair in a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ListedPair {
-    /// Address of the data sender.
-    pub src: IpAddr,
-    /// Address of the data receiver.
-    pub dst: IpAddr,
-    /// Queue pair of the receiver.
-    pub dest_qp: u32,
-    /// Queue pair of the sender.
-    pub sender_qp: u32,
-}
-
-impl ListedPair {
-    /// Converts it to a command of the control core; a pair that is only `suggested` must be confirmed by packets.
-    ///
-    /// # Errors
-    /// Says which field is invalid.
-    pub fn command(self, suggested: bool) -> Result<ControlCommand, ControlCommandError> {
-        let flow = key_of_hosts(self.src, self.dst, self.dest_qp)?;
-        let sender = qpn(self.sender_qp)?;
-        Ok(if suggested {
-            ControlCommand::SuggestPair { flow, sender }
-        } else {
-            ControlCommand::AddPair { flow, sender }
-        })
+/// Converts an operator's command about a pair to one of the control core.
+///
+/// # Errors
+/// Says which field is invalid.
+pub fn command(request: &PairRequest) -> Result<ControlCommand, ControlCommandError> {
+    match request {
+        PairRequest::AddPair(pair) => pair_command(pair, false),
+        PairRequest::DeletePair { src, dst, dest_qp } => Ok(ControlCommand::DeletePair {
+            flow: key(*src, *dst, *dest_qp)?,
+        }),
     }
 }
 
@@ -126,21 +110,6 @@ pub enum ControlCommandError {
     Refused(#[from] Refused),
 }
 
-impl PairRequest {
-    /// Converts it to a command of the control core.
-    ///
-    /// # Errors
-    /// Says which field is invalid.
-    pub fn command(&self) -> Result<ControlCommand, ControlCommandError> {
-        match self {
-            PairRequest::AddPair(pair) => pair.command(false),
-            PairRequest::DeletePair { src, dst, dest_qp } => Ok(ControlCommand::DeletePair {
-                flow: key(*src, *dst, *dest_qp)?,
-            }),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,7 +121,7 @@ mod tests {
             dst: [10, 0, 2, 2].into(),
             dest_qp: 1 << 24,
         };
-        assert_eq!(pair.command(), Err(ControlCommandError::QueuePair(1 << 24)));
+        assert_eq!(command(&pair), Err(ControlCommandError::QueuePair(1 << 24)));
     }
 
     #[test]
@@ -163,9 +132,9 @@ mod tests {
             dest_qp: 0x11,
             sender_qp: 0x18,
         };
-        let refused = mixed.command(false).unwrap_err();
+        let refused = pair_command(&mixed, false).unwrap_err();
         assert_eq!(refused, ControlCommandError::Families(mixed.src, mixed.dst));
-        assert_eq!(PairRequest::AddPair(mixed).command(), Err(refused));
+        assert_eq!(command(&PairRequest::AddPair(mixed)), Err(refused));
     }
 
     /// A list once gave a multicast group as a sender, and CNPs would have gone there.
@@ -191,18 +160,18 @@ mod tests {
             let other: IpAddr = other.parse().unwrap();
             for suggested in [false, true] {
                 for pair in [pair(other, host), pair(host, other)] {
-                    let refused = pair.command(suggested);
+                    let refused = pair_command(&pair, suggested);
                     assert_eq!(refused, Err(ControlCommandError::Address(other)));
                 }
             }
         }
-        assert!(pair(host, [10, 0, 2, 2].into()).command(false).is_ok());
+        assert!(pair_command(&pair(host, [10, 0, 2, 2].into()), false).is_ok());
         // A pair that was accepted before can still be deleted.
         let delete = PairRequest::DeletePair {
             src: [224, 0, 0, 9].into(),
             dst: host,
             dest_qp: 0x11,
         };
-        assert!(delete.command().is_ok());
+        assert!(command(&delete).is_ok());
     }
 }

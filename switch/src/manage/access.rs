@@ -1,6 +1,6 @@
 //! Rights of the management sockets' clients.
 
-use super::protocol::Request;
+use npcc_api::protocol::Request;
 
 /// Group whose processes may report what other boxes and hosts saw, on the read-only socket: that of npcc-feed, which reads a network and may
 /// therefore not change the switch.

@@ -10,6 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::Gid;
+use npcc_api::audit::{self, Author, Cause, ChangedKey};
+use npcc_api::protocol::{Reply, Request};
+use npcc_api::query::Query;
+use npcc_api::rows::RowLine;
 use npcc_config::Difference;
 use signal_hook::consts::SIGTERM;
 
@@ -18,14 +22,10 @@ use super::capture;
 use super::ends::export;
 use super::management::Management;
 use super::patience::{Limits, Patience};
-use super::protocol::{Reply, Request};
-use super::query::Query;
-use super::rows::RowLine;
 use super::tables;
 use super::view::View;
 use crate::apply::outcome::ApplyError;
 use crate::fault;
-use crate::report::audit::{self, Author, Cause, ChangedKey};
 
 /// Longest request, in bytes.
 const LONGEST_REQUEST: u64 = 8 << 20;

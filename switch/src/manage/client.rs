@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use npcc_api::ends::EndRow;
+use npcc_api::protocol::{OTHER_ANSWER, Reply, Request};
+use npcc_api::query::{End, Query};
+use npcc_api::rows::RowLine;
 use npcc_config::model::read_only_beside;
 use serde_json::Value;
 
 use super::connect;
-use super::ends::row::EndRow;
-use super::protocol::{OTHER_ANSWER, Reply, Request};
-use super::query::{End, Query};
-use super::rows::RowLine;
 
 /// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
 
+use npcc_api::query::{End, Query};
 use npcc_cnp::key::{Qpn, QueueFlow};
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::response::Response;
@@ -13,8 +14,6 @@ use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_config::ipnet::IpNet;
 use npcc_pipeline::named::Named;
 use npcc_pipeline::units::PortId;
-
-use super::query::{End, Query};
 
 /// Most flows that are sorted.
 pub(super) const MOST: usize = 65_536;

@@ -11,6 +11,7 @@
 use std::sync::PoisonError;
 use std::time::{Instant, SystemTime};
 
+use npcc_api::events::Kind;
 use npcc_config::Config;
 use npcc_linux::netlink::interface::State;
 use npcc_pipeline::units::{BitRate, PortId};
@@ -18,7 +19,6 @@ use npcc_pipeline::units::{BitRate, PortId};
 use super::link_state::{DownReason, LinkReport, LinkState};
 use super::management::{Live, Management};
 use crate::apply::running::RunningConfig;
-use crate::report::events::Kind;
 use crate::wiring::pfc::{PfcState, marks_in_time};
 use crate::wiring::speeds::{self, Speeds};
 

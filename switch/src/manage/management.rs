@@ -6,6 +6,9 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use npcc_api::cnps::CnpOrder;
+use npcc_api::outcome::Outcome;
+use npcc_api::pairs::{ListedPair, PairRequest};
 use npcc_cnp::control::command::ControlCommand;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::PortId;
@@ -14,11 +17,11 @@ use super::capture::Captures;
 use super::targets::{LiveTargets, Routes};
 use super::view::View;
 use crate::apply::derived::ObservedLink;
-use crate::apply::outcome::{ApplyError, Outcome};
+use crate::apply::outcome::ApplyError;
 use crate::apply::running::RunningConfig;
 use crate::control::commands::ControlCommands;
-use crate::control::order::{self, CnpOrder};
-use crate::control::pairs::{ControlCommandError, ListedPair, PairRequest};
+use crate::control::order;
+use crate::control::pairs::{self, ControlCommandError};
 use crate::wiring::kernel::Kernel;
 use crate::worker::command::{Unresponsive, WorkerCommand, WorkerCommands};
 
@@ -148,8 +151,10 @@ impl Management {
     ///
     /// # Errors
     /// Says what is wrong with one of them, or that the control core does not listen.
-    pub fn npcc_pairs(&self, pairs: &[ListedPair], suggested: bool) -> Result<(), String> {
-        let commands = pairs.iter().map(|pair| pair.command(suggested));
+    pub fn npcc_pairs(&self, listed: &[ListedPair], suggested: bool) -> Result<(), String> {
+        let commands = listed
+            .iter()
+            .map(|pair| pairs::pair_command(pair, suggested));
         let commands: Result<Arc<[ControlCommand]>, ControlCommandError> = commands.collect();
         let commands = commands.map_err(|error| error.to_string())?;
         let given = self.npcc.send_pairs_and_wait(&commands);
@@ -161,7 +166,7 @@ impl Management {
     /// # Errors
     /// Says what is wrong with it, or that the control core does not listen.
     pub fn pair_request(&self, request: &PairRequest) -> Result<(), String> {
-        let command = request.command();
+        let command = pairs::command(request);
         let given = command.and_then(|command| self.npcc.send_and_wait(command));
         given.map_err(|error| error.to_string())
     }
@@ -171,7 +176,7 @@ impl Management {
     /// # Errors
     /// Says what is wrong with the order, or why a CNP cannot leave and how many have left.
     pub fn send_cnps(&self, order: &CnpOrder) -> Result<(), String> {
-        order.check_count()?;
+        order::check_count(order)?;
         for sent in 0..order.count {
             if sent > 0 {
                 std::thread::sleep(order::GAP);

@@ -15,8 +15,6 @@ pub mod links;
 pub mod management;
 mod patience;
 pub mod pending;
-pub mod protocol;
-pub mod query;
 pub mod ready;
 pub mod recording;
 pub mod reload;

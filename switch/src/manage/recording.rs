@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use npcc_api::capture::{CaptureEnd, CaptureRequest, CaptureStart};
+use npcc_api::protocol::{OTHER_ANSWER, Reply, Request};
 use npcc_pipeline::capture::Event;
 
-use super::capture::{CaptureEnd, CaptureRequest, CaptureStart};
 use super::client::connect_for;
-use super::protocol::{OTHER_ANSWER, Reply, Request};
 
 /// Longest wait of one read before the request to stop is checked.
 const SLICE: Duration = Duration::from_millis(50);

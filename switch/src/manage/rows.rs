@@ -5,15 +5,16 @@
 
 use std::io::{self, Write};
 
+use npcc_api::model::{Flow, Host, LogLine};
+use npcc_api::query::{End, Query};
+use npcc_api::routes::{Neighbor, Route};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::query::{End, Query};
 use super::view::View;
-use crate::report::model::{Flow, Host, LogLine};
 use crate::report::npcc_table;
-use crate::report::routes::{self, Neighbor, Route};
+use crate::report::routes;
 
 /// Table that is streamed row by row.
 pub(super) trait Rows {
@@ -76,18 +77,6 @@ pub(super) fn page<T, R>(
 enum Written<'a, R> {
     Row(&'a R),
     End(End),
-    Error(String),
-}
-
-/// Line of an answer, as read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RowLine {
-    /// A row of the table.
-    Row(Value),
-    /// The end: no more rows follow in this answer.
-    End(End),
-    /// The reason why there are no rows, or no more.
     Error(String),
 }
 

@@ -4,20 +4,21 @@
 
 use std::io::{self, Write};
 
-use serde::{Deserialize, Serialize};
+use npcc_api::audit::Changes;
+use npcc_api::lossless::{self, Group};
+use npcc_api::model::Snapshot;
+use npcc_api::peers::PeerTable;
+use npcc_api::query::Query;
+use npcc_api::routes::Linux;
+use npcc_api::rows::RowLine;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::ends::peers;
-use super::pending::{Pending, PendingShown};
-use super::query::Query;
-use super::rows::{self, RowLine, Rows};
+use super::pending::Pending;
+use super::rows::{self, Rows};
 use super::view::View;
-use crate::report::audit;
-use crate::report::ends::PeerTable;
-use crate::report::lossless::{self, Group};
-use crate::report::model::Snapshot;
-use crate::report::routes::Linux;
-use crate::report::{dcbx, lossless_table, npcc_table, ports_table, punt_table, workers};
+use crate::report::{self, dcbx, lossless_table, npcc_table, ports_table, punt_table, workers};
 
 /// Table as the protocol and the command line know it.
 #[derive(Debug)]
@@ -176,16 +177,16 @@ pub static ALL: &[Entry] = &[
     Entry::rows::<rows::Flows>(),
     Entry::rows::<rows::Hosts>(),
     Entry::rows::<rows::Log>(),
-    whole!("audit", "Who changed what, and a reload that waits for its commit", |view, _| Changes::of(view), Changes::text, |changes: Changes| changes),
+    whole!("audit", "Who changed what, and a reload that waits for its commit", |view, _| changes(view), changes_text, |changes: Changes| changes),
     of_the_snapshot!("pfc", "Pause sent and obeyed, backends, storms", lossless_table::pfc, |all| &all.ports),
     of_the_snapshot!("buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Versioned::of(all, &Held::of(all))),
     of_the_snapshot!("punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &Versioned::of(all, &all.punt)),
-    whole!("linux", "How the kernel's routes are followed: prefixes, messages, comparisons", |view, _| View::linux(view), Linux::text, |linux: Linux| linux),
+    whole!("linux", "How the kernel's routes are followed: prefixes, messages, comparisons", |view, _| View::linux(view), report::routes::linux_text, |linux: Linux| linux),
     Entry::rows::<rows::Routes>(),
     Entry::rows::<rows::Neighbors>(),
     of_the_snapshot!("qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &Versioned::of(all, &all.qos)),
     of_the_snapshot!("dcbx", "PFC and RoCE's priority as commands for lldpcli, which announces them to hosts", dcbx::shown, |all| &Versioned::of(all, &dcbx::Dcbx::of_snapshot(all))),
-    whole!("peers", "Boxes and hosts' agents that report ends: what they hold, what was refused, what came of it", |view, _| peers::shown(view), PeerTable::text, |peers: PeerTable| peers),
+    whole!("peers", "Boxes and hosts' agents that report ends: what they hold, what was refused, what came of it", |view, _| peers::shown(view), report::ends::peers, |peers: PeerTable| peers),
     of_the_snapshot!("npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", npcc_table::npcc, |all| &Versioned::of(all, &all.npcc)),
 ];
 
@@ -210,37 +211,23 @@ impl<'a, T> Versioned<'a, T> {
     }
 }
 
-/// Output of `show audit --json`.
-#[derive(Serialize, Deserialize)]
-struct Changes {
-    /// Version of the program.
-    #[serde(default)]
-    version: String,
-    /// Reload that waits for its commit.
-    pending: Option<PendingShown>,
-    /// Latest changes, oldest first.
-    changes: Vec<audit::Change>,
+fn changes(view: &View) -> Changes {
+    Changes {
+        version: view.version.clone(),
+        pending: view.pending_reload().map(Pending::shown),
+        changes: view.journal().changes(),
+    }
 }
 
-impl Changes {
-    fn of(view: &View) -> Changes {
-        Changes {
-            version: view.version.clone(),
-            pending: view.pending_reload().map(Pending::shown),
-            changes: view.journal().changes(),
-        }
-    }
-
-    fn text(&self) -> String {
-        let lines = self.changes.iter().map(|entry| format!("{entry:#}\n"));
-        let pending = self.pending.iter().map(|pending| {
-            format!(
-                "a reload waits for its commit: rolled back in {} s\n",
-                pending.seconds_left
-            )
-        });
-        lines.chain(pending).collect()
-    }
+fn changes_text(of: &Changes) -> String {
+    let lines = of.changes.iter().map(|entry| format!("{entry:#}\n"));
+    let pending = of.pending.iter().map(|pending| {
+        format!(
+            "a reload waits for its commit: rolled back in {} s\n",
+            pending.seconds_left
+        )
+    });
+    lines.chain(pending).collect()
 }
 
 /// Output of `show buffer --json`.

@@ -5,10 +5,9 @@
 
 use std::fmt::Write;
 
+use npcc_api::model::Snapshot;
+use npcc_api::qos::Qos;
 use serde::{Deserialize, Serialize};
-
-use super::model::Snapshot;
-use super::qos::Qos;
 
 /// Subtype of the PFC configuration TLV.
 const PFC: u8 = 0x0b;
@@ -140,7 +139,7 @@ pub fn shown(snapshot: &Snapshot) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::qos::QosPriority;
+    use npcc_api::qos::QosPriority;
 
     fn lossless_three(trust: &str) -> Qos {
         Qos {

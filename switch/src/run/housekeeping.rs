@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use npcc_api::model::Snapshot;
+
 use super::checkpoint;
 use super::service::Service;
 use crate::fault;
@@ -14,7 +16,6 @@ use crate::manage::management::Management;
 use crate::manage::server::{self, Server};
 use crate::manage::thread_limit::ThreadLimit;
 use crate::recorder::start::Recorder;
-use crate::report::model::Snapshot;
 use crate::saved::store::Store;
 use crate::telemetry::http::{Limits, Listener};
 use crate::telemetry::pages;

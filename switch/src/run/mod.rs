@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use core_affinity::CoreId;
+use npcc_api::model::Snapshot;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal};
 
@@ -38,7 +39,6 @@ use crate::log;
 use crate::manage::access::Access;
 use crate::manage::server::{Server, SocketError};
 use crate::notify;
-use crate::report::model::Snapshot;
 use crate::sandbox;
 use crate::saved::SavedState;
 use crate::telemetry::http::Listener;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use npcc_cnp::control::ControlCore;
 use npcc_config::Config;
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::handoff::WorkerLinks;
 use npcc_pipeline::route::fib::FibReader;
 use rtrb::{Consumer, Producer};
@@ -23,7 +24,6 @@ use crate::worker::Worker;
 use crate::worker::command::WorkerCommand;
 use crate::worker::frame::Frame;
 use crate::worker::probe::Probe;
-use crate::worker::stats::WorkerStats;
 use crate::worker::telemetry::Telemetry;
 use crate::worker::timings::Timing;
 

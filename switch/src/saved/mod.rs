@@ -16,6 +16,7 @@ pub mod storms;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use npcc_api::pairs::ListedPair;
 use npcc_cnp::table::FlowView;
 use npcc_heap::records::Ring;
 
@@ -23,7 +24,6 @@ use self::facts::{Facts, FactsKept};
 use self::ledger::Ledger;
 use self::pairs::Pairs;
 use self::store::Store;
-use crate::control::pairs::ListedPair;
 use crate::log::note;
 
 /// Interval at which counters, pairs and pause storms are written down.

@@ -8,13 +8,13 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
+use npcc_api::pairs::ListedPair;
 use npcc_cnp::pair::Evidence;
 use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_heap::records::Ring;
 
 use super::memory;
 use super::store::Store;
-use crate::control::pairs::ListedPair;
 
 /// Largest number of pairs that are left: 21 MB of memory, once they are written.
 const MOST: usize = 1 << 18;

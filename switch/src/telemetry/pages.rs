@@ -15,12 +15,12 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::routing::get;
 use hyper::body::Bytes;
+use npcc_api::query::Query;
 
 use super::cache::Cache;
 use super::hosts;
 use super::metrics::{self, Format, Scrape};
 use crate::manage::management::Management;
-use crate::manage::query::Query;
 use crate::manage::tables::{self, Entry};
 
 /// Largest number of flows and of hosts in an answer.

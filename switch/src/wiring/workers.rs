@@ -8,13 +8,13 @@ use std::sync::Arc;
 use npcc_config::model::Idle;
 use npcc_config::{Config, resolved};
 use npcc_dpdk::{Port, RxInterrupt};
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::handoff::{HANDOFF_RING, WorkerPlan};
 use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::ports::OpenPort;
 use crate::sleep::{ControlSleeper, Wakers, WorkerSleeper};
 use crate::worker::ports::{PortQueues, RemoteQueue, RxPoller};
-use crate::worker::stats::WorkerStats;
 
 /// Queues of one worker.
 #[derive(Debug, Default)]

@@ -4,11 +4,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use npcc_appliance::manage::ends::calendar::Calendar;
-use npcc_appliance::manage::ends::peers::Suggestion;
-use npcc_appliance::manage::ends::row::{EndRow, Speaker};
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_pipeline::capture::Filter;
+use npcc_api::ends::EndRow;
+use npcc_api::peers::PeerName;
+use npcc_appliance::control::pairs;
+use npcc_appliance::manage::ends::row;
 use serde::Deserialize as _;
+use npcc_api::peers::Suggestion;
+use npcc_api::protocol::{Reply, Request};
+use npcc_pipeline::capture::Filter;
 
 fuzz_target!(|line: &[u8]| {
     if let Ok(reply) = serde_json::from_slice::<Reply>(line) {
@@ -27,10 +30,10 @@ fuzz_target!(|line: &[u8]| {
             let _ = (query.hosts(), query.filters().count());
         }
         Request::Capture(wanted) => drop(Filter::parse(&wanted.filter)),
-        Request::Npcc(pair) => drop(pair.command()),
-        Request::Pairs { pairs, suggested } => {
-            for pair in pairs {
-                let _ = pair.command(*suggested);
+        Request::Npcc(pair) => drop(pairs::command(pair)),
+        Request::Pairs { pairs: listed, suggested } => {
+            for pair in listed {
+                let _ = pairs::pair_command(pair, *suggested);
             }
         }
         Request::Suggest(of_peer) => rows(of_peer),
@@ -39,13 +42,13 @@ fuzz_target!(|line: &[u8]| {
     }
 });
 
-/// Reads the rows that a peer suggests, as both kinds of speakers.
+/// Reads the rows that a peer suggests, as both kinds of peers.
 fn rows(of_peer: &Suggestion) {
     let calendar = Calendar { scale: 1.0, epoch_us: 1_764_000_000_000_000, ..Calendar::default() };
     for row in &of_peer.rows {
         let Ok(row) = EndRow::deserialize(row) else { continue };
-        for speaker in [Speaker::Box, Speaker::Host] {
-            let _ = row.report(speaker, &calendar);
+        for name in [PeerName::Peer(String::new()), PeerName::Host(String::new())] {
+            let _ = row::report(&row, &name, &calendar);
         }
     }
 }

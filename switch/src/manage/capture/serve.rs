@@ -8,15 +8,15 @@ use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::sys::socket::{MsgFlags, recv};
+use npcc_api::capture::{CaptureEnd, CaptureRequest, CaptureStart};
+use npcc_api::protocol::Reply;
 use npcc_pipeline::capture::{CaptureOrder, Filter, Tracked};
 use npcc_pipeline::units::{MAX_PORTS, PortId, Priority};
 use serde::Serialize;
 
-use super::request::{CaptureEnd, CaptureRequest, CaptureStart};
 use super::rings::{Captures, RECORD};
 use crate::manage::management::Management;
 use crate::manage::patience::{Limits, Patience};
-use crate::manage::protocol::Reply;
 use crate::worker::command::{WorkerCommand, WorkerCommands};
 
 /// Longest time for which a client may read nothing before it is dropped.

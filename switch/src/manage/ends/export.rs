@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use npcc_api::ends::EndRow;
 use npcc_cnp::pair::export::{EndFeed, EndReader, Row};
 
 use super::calendar::Calendar;
-use super::row::EndRow;
+use super::row;
 use crate::clock::Clock;
 use crate::manage::capture::is_gone;
 use crate::manage::patience::{Limits, Patience};
@@ -72,7 +73,7 @@ impl Rows {
             give(EndRow::Begin)?;
         }
         for given in 0..BATCH {
-            let Some(row) = self.reader.take() else {
+            let Some(record) = self.reader.take() else {
                 return Ok(given);
             };
             if self.reader.lost > self.lost {
@@ -81,14 +82,14 @@ impl Rows {
                 (self.last, self.count) = (Some(self.reader.walk()), 0);
                 give(EndRow::Begin)?;
             }
-            if let (Some(Row::Walked(wanted)), Row::Walked(walked)) = (self.last, row)
+            if let (Some(Row::Walked(wanted)), Row::Walked(walked)) = (self.last, record)
                 && walked >= wanted
             {
                 self.last = None;
                 give(EndRow::Complete { count: self.count })?;
             }
-            self.count += u64::from(matches!(row, Row::End(_)));
-            if let Some(row) = EndRow::of(&row, calendar) {
+            self.count += u64::from(matches!(record, Row::End(_)));
+            if let Some(row) = row::of(&record, calendar) {
                 give(row)?;
             }
         }

@@ -79,8 +79,8 @@ fn trust_is_not_given_to_an_agent_without_a_number_of_its_own() {
 
 #[test]
 fn requests_are_as_agreed() {
-    use crate::manage::ends::peers::Suggestion;
-    use crate::manage::protocol::Request;
+    use npcc_api::peers::Suggestion;
+    use npcc_api::protocol::Request;
     let read = |text: &str| serde_json::from_str::<Request>(text).unwrap();
     assert_eq!(read(r#"{"ends":{}}"#), Request::Ends { follow: false });
     let name = PeerName::Peer("edge-2".to_owned());
@@ -100,9 +100,9 @@ fn requests_are_as_agreed() {
 #[test]
 fn requests_of_a_feed_are_understood_and_replies_are_as_it_reads_them() {
     use crate::manage::ends::calendar::Calendar;
-    use crate::manage::ends::peers::{Suggested, Suggestion};
-    use crate::manage::ends::row::EndRow;
-    use crate::manage::protocol::{Reply, Request};
+    use npcc_api::ends::EndRow;
+    use npcc_api::peers::{Suggested, Suggestion};
+    use npcc_api::protocol::{Reply, Request};
     let requests = include_str!("../../../../tests/protocol/requests.jsonl");
     let mut suggestions = Vec::new();
     for line in requests.lines() {
@@ -116,7 +116,7 @@ fn requests_of_a_feed_are_understood_and_replies_are_as_it_reads_them() {
     let rows_of = suggestions.iter().map(|Suggestion { name, rows }| {
         for row in rows {
             let row: EndRow = serde_json::from_value(row.clone()).unwrap();
-            assert!(row.report(name.speaker(), &Calendar::default()).is_ok());
+            assert!(crate::manage::ends::row::report(&row, name, &Calendar::default()).is_ok());
         }
         (name.listed().unwrap(), rows.len())
     });

@@ -3,42 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use npcc_api::ends::EndRow;
+use npcc_api::peers::{MOST_ROWS, PeerName, PeerRow, PeerTable, Suggested, Suggestion};
 use npcc_cnp::control::command::ControlCommand;
 use npcc_cnp::pair::foreign::view::Reports;
 use npcc_cnp::pair::foreign::{PeerId, RefusedEnd};
 use npcc_pipeline::counters;
 use npcc_pipeline::units::Nanos;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::calendar::Calendar;
-use super::names::PeerName;
-use super::row::EndRow;
+use super::row;
 use crate::manage::management::Management;
 use crate::manage::view::View;
-use crate::report::ends::{PeerRow, PeerTable};
-
-/// Most rows of a request.
-pub const MOST_ROWS: usize = 1_024;
-
-/// Rows of one peer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Suggestion {
-    /// The peer: another box, or a host's agent.
-    #[serde(flatten)]
-    pub name: PeerName,
-    /// Its rows, each an [`EndRow`].
-    pub rows: Vec<Value>,
-}
-
-/// Outcome of a list of reports.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Suggested {
-    /// Number of rows taken.
-    pub accepted: u64,
-    /// Number of rows refused, by reason.
-    pub refused: BTreeMap<String, u64>,
-}
 
 impl Management {
     /// Has the control core take what a peer reports.
@@ -78,9 +55,9 @@ impl Management {
             }
         };
         let mut reports = Vec::with_capacity(rows.len());
-        for row in rows {
-            let read = EndRow::deserialize(row).map_err(|_| RefusedEnd::Malformed);
-            match read.and_then(|row| row.report(name.speaker(), &calendar)) {
+        for given in rows {
+            let read = EndRow::deserialize(given).map_err(|_| RefusedEnd::Malformed);
+            match read.and_then(|read| row::report(&read, name, &calendar)) {
                 Ok(report) => reports.push(report),
                 Err(reason) => count(reason, 1),
             }

@@ -9,16 +9,16 @@ use npcc_linux::netlink::handle::Handle;
 use npcc_linux::netlink::interface::Interface;
 use npcc_pipeline::capture::CaptureStats;
 use npcc_pipeline::counters::Counters;
+use npcc_pipeline::counters::LinuxStats;
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::punt::PuntRates;
 use npcc_pipeline::units::{Mac, Nanos};
 
 use crate::apply::effective::EffectiveConfig;
-use crate::linux_io::LinuxStats;
 use crate::linux_io::claims::Claims;
 use crate::manage::carrier::Carrier;
 use crate::manage::pending::Pending;
 use crate::wiring;
-use crate::worker::stats::WorkerStats;
 
 /// Constant facts about a port.
 #[derive(Debug)]

@@ -6,6 +6,8 @@ use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
+use npcc_api::model::{Flow, Host, LogDecision, LogLine};
+use npcc_api::query::{End, Query};
 use npcc_cnp::action::Action;
 use npcc_cnp::admission::Suppressed;
 use npcc_cnp::log::{Entry, KEPT, Outcome};
@@ -18,10 +20,8 @@ use npcc_pipeline::units::{Nanos, PortId};
 use super::View;
 use crate::clock::Clock;
 use crate::manage::flow_rows::{self, Filter};
-use crate::manage::query::{End, Query};
 use crate::manage::rows::{Unanswered, page};
 use crate::report::journal;
-use crate::report::model::{Flow, Host, LogDecision, LogLine};
 
 /// Most hosts for which flows are counted.
 const HOSTS: usize = 65_536;

@@ -16,11 +16,16 @@ use std::path::Path as FilePath;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use npcc_api::events::{Event, Kind};
+use npcc_api::lossless::Buffer;
+use npcc_api::model::{Conservation, Snapshot, Traffic};
+use npcc_api::punt::Punt;
+use npcc_api::qos::Qos;
 use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::pair::export::EndFeed;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
-use npcc_pipeline::counters::{self, Gauge, Path, PortCount};
+use npcc_pipeline::counters::{self, ControlStats, DeviceDrops, Gauge, Path, PortCount};
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
 
 pub use self::baselines::Baselines;
@@ -33,13 +38,8 @@ use super::pending::Pending;
 use super::ready::Readiness;
 use crate::apply::effective::EffectiveConfig;
 use crate::clock::Clock;
-use crate::control::ControlStats;
-use crate::report::events::{Event, Kind, Watch};
+use crate::report::events::{self, Watch};
 use crate::report::journal::Journal;
-use crate::report::lossless::Buffer;
-use crate::report::model::{Conservation, DeviceDrops, Snapshot, Traffic};
-use crate::report::punt::Punt;
-use crate::report::qos::Qos;
 use crate::saved::SavedState;
 use crate::wiring::live_routes::{SharedTable, Table};
 use crate::worker::timings::{TimingKind, Timings};
@@ -249,7 +249,7 @@ impl View {
         let hosts = watch.hosts(verdicts.changes(), verdicts.hosts(), now);
         new.extend(hosts.into_iter().filter_map(|event| journal.event(event)));
         drop((watch, journal));
-        new.iter().for_each(Event::log);
+        new.iter().for_each(events::log);
     }
 
     /// Records an event of a neighbour of a port, with its MAC addresses before and now: some a minute, as hosts cause them at will.
@@ -277,7 +277,7 @@ impl View {
             ..event
         };
         let new = self.journal().event(event);
-        new.iter().for_each(Event::log);
+        new.iter().for_each(events::log);
     }
 
     /// Returns the events of ports and lossless queues, oldest first.

@@ -107,7 +107,8 @@ pub struct Change {
 
 impl Change {
     /// Returns true if the author, the request, the outcome and the keys are equal.
-    pub(super) fn is_same(&self, other: &Change) -> bool {
+    #[must_use]
+    pub fn is_same(&self, other: &Change) -> bool {
         let of = |one: &Change| (one.author, one.what.clone(), one.outcome.clone());
         of(self) == of(other) && self.keys == other.keys
     }
@@ -140,6 +141,25 @@ impl fmt::Display for Change {
         }
         Ok(())
     }
+}
+
+/// Output of `show audit --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Changes {
+    /// Version of the program.
+    #[serde(default)]
+    pub version: String,
+    /// Reload that waits for its commit.
+    pub pending: Option<PendingReload>,
+    /// Latest changes, oldest first.
+    pub changes: Vec<Change>,
+}
+
+/// Pending reload as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingReload {
+    /// Seconds until the rollback.
+    pub seconds_left: u64,
 }
 
 #[cfg(test)]

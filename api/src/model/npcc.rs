@@ -6,11 +6,10 @@ use npcc_cnp::admission::Suppressed;
 use npcc_cnp::flow_cache::CacheCount;
 use npcc_cnp::hosts::Counts;
 use npcc_cnp::status::{NpccCount, WatchedCount};
-use npcc_pipeline::counters::{ByName, Cell, Counter, Path};
+use npcc_pipeline::counters::{ByName, Cell, ControlCount, Counter, Path};
 use serde::{Deserialize, Serialize};
 
 use super::counted;
-use crate::control::ControlCount;
 
 /// CNPs not sent, by reason.
 pub type NotSent = ByName<Suppressed, Counter, { Suppressed::COUNT }>;

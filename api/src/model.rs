@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use npcc_pipeline::capture::CaptureCount;
-use npcc_pipeline::counters;
 pub use npcc_pipeline::counters::TrafficCount as Traffic;
-use npcc_pipeline::counters::{BurstCount, Counter, HandoffCount, PortCount, QueueCount};
+use npcc_pipeline::counters::{
+    BurstCount, DeviceDrops, HandoffCount, PortCount, QueueCount, WorkerCount,
+};
 use serde::{Deserialize, Serialize};
 
 use super::counted::counted;
@@ -13,7 +14,6 @@ use super::events::Event;
 use super::lossless::{Buffer, FlowControl, Group};
 use super::punt::Punt;
 use super::qos::Qos;
-use crate::worker::stats::WorkerCount;
 
 mod npcc;
 
@@ -97,21 +97,6 @@ pub struct Port {
     pub groups: Vec<Group>,
     /// Egress queues, lowest priority first.
     pub queues: Vec<Queue>,
-}
-
-counters! {
-    /// Counters that the device keeps itself: only the `DeviceDrops` they read as are used.
-    pub struct DeviceCounters => DeviceDrops {
-        /// The receive ring was full.
-        rx_missed: Counter => metric("npcc_port_device_drops").tag("kind", "rx_missed").column("rx_missed")
-            .help("Frames the device itself lost: rx_missed (ring full), rx_nombuf (no buffer), rx_errors, tx_errors."),
-        /// No buffer was free.
-        rx_nombuf: Counter => metric("npcc_port_device_drops").tag("kind", "rx_nombuf").column("rx_nombuf"),
-        /// Received damaged.
-        rx_errors: Counter => metric("npcc_port_device_drops").tag("kind", "rx_errors").column("rx_errors"),
-        /// Not sent.
-        tx_errors: Counter => metric("npcc_port_device_drops").tag("kind", "tx_errors").column("tx_errors"),
-    }
 }
 
 /// One egress queue.

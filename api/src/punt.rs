@@ -1,10 +1,8 @@
 //! Punt and inject: frames given to Linux and frames dropped, by class, ICMP errors made in its stead, and frames it sent.
 
-use npcc_pipeline::counters::PuntCount;
+use npcc_pipeline::counters::{LinuxCount, PuntCount};
 use npcc_pipeline::punt::{PuntClass, PuntRates};
 use serde::{Deserialize, Serialize};
-
-use crate::linux_io::stats::LinuxCount;
 
 /// Contents of `show punt --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

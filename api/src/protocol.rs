@@ -6,13 +6,12 @@ use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
 
 use super::capture::{CaptureRequest, CaptureStart};
-use super::ends::names::PeerName;
-use super::ends::peers::{Suggested, Suggestion};
+use super::cnps::CnpOrder;
+use super::model::Snapshot;
+use super::outcome::Outcome;
+use super::pairs::{ListedPair, PairRequest};
+use super::peers::{PeerName, Suggested, Suggestion};
 use super::query::Query;
-use crate::apply::outcome::Outcome;
-use crate::control::order::CnpOrder;
-use crate::control::pairs::{ListedPair, PairRequest};
-use crate::report::model::Snapshot;
 
 /// Request: one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,9 +87,9 @@ pub enum Request {
     Npcc(PairRequest),
     /// Send CNPs to a queue pair.
     SendCnps(CnpOrder),
-    /// Capture frames. The answer is a [`Reply::Capturing`], then frames, then how it ended: see [`super::capture`].
+    /// Capture frames. The answer is a [`Reply::Capturing`], then frames, then how it ended.
     Capture(Box<CaptureRequest>),
-    /// Export ends. The answer is an [`EndRow`](super::ends::row::EndRow) a line.
+    /// Export ends. The answer is an [`EndRow`](super::ends::EndRow) a line.
     Ends {
         /// True to go on with what changes after the snapshot, until the client goes away.
         #[serde(default)]
