@@ -3,11 +3,12 @@
 use std::fmt;
 
 use npcc_config::Difference;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 npcc_pipeline::named! {
     /// Origin of a change.
-    #[derive(Default, Serialize, Deserialize)]
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Cause {
         /// A client of the management socket.
@@ -21,7 +22,7 @@ npcc_pipeline::named! {
 }
 
 /// Author of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Author {
     /// Origin of the change.
@@ -73,7 +74,7 @@ impl fmt::Display for Author {
 }
 
 /// Key that a change changed, or will change at a restart.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ChangedKey {
     /// Effect: `applied`, or `needs restart`.
@@ -84,7 +85,7 @@ pub struct ChangedKey {
 }
 
 /// Change of the running switch, or the refusal of one.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Change {
     /// Time at which the change was first made, UTC.
@@ -144,7 +145,7 @@ impl fmt::Display for Change {
 }
 
 /// Output of `show audit --json`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
     /// Version of the program.
     #[serde(default)]
@@ -156,7 +157,7 @@ pub struct Changes {
 }
 
 /// Pending reload as it is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingReload {
     /// Seconds until the rollback.
     pub seconds_left: u64,

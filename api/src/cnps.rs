@@ -2,13 +2,14 @@
 
 use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most CNPs of one order.
 pub const MOST: u32 = 1_000;
 
 /// Order of CNPs, as it goes over the management socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CnpOrder {
     /// Address of the host that is to slow down: the CNPs' destination.
     pub to: IpAddr,

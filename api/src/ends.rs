@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 npcc_pipeline::named! {
     /// Transport of a queue pair.
-    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum Transport {
         /// Reliable connection.
@@ -24,7 +24,9 @@ npcc_pipeline::named! {
 }
 
 /// Identity of an end: the frames from one host to a queue pair of another, on one UDP source port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Key {
     /// Source address of the frames.
     pub from: IpAddr,
@@ -50,7 +52,9 @@ impl Key {
 const REFRESH: u64 = 10_000_000;
 
 /// End of a queue pair, as one box saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct End {
     /// Source address of the frames.
     pub from: IpAddr,
@@ -99,7 +103,9 @@ impl End {
 }
 
 /// Kind of a connection manager's message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum CmKind {
     /// Request of a connection.
@@ -111,7 +117,9 @@ pub enum CmKind {
 }
 
 /// Message of the connection manager.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Cm {
     /// Kind of the message.
     pub message: CmKind,
@@ -146,7 +154,9 @@ pub struct Lease {
 }
 
 /// Lease as it is reported, with its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct ReportedLease {
     /// The queue pair and its partner.
     #[serde(flatten)]
@@ -159,7 +169,9 @@ pub struct ReportedLease {
 }
 
 /// Row: a line of `show ends`, or of a report of a peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum EndRow {
     /// New or changed end.

@@ -4,14 +4,16 @@ use std::fmt;
 use std::net::IpAddr;
 
 use npcc_pipeline::units::Mac;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::text::time;
 
 npcc_pipeline::named! {
     /// Kind of an event.
-    #[derive(Default, Serialize, Deserialize)]
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
+    #[schemars(rename = "EventKind")]
     pub enum Kind {
         /// The watchdog found a storm.
         #[default]
@@ -71,7 +73,7 @@ impl Kind {
 }
 
 /// One event of a port or a lossless queue.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Event {
     /// Time of the event, in us of the switch's clock, as in the CNPs' log.

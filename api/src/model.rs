@@ -7,6 +7,7 @@ pub use npcc_pipeline::counters::TrafficCount as Traffic;
 use npcc_pipeline::counters::{
     BurstCount, DeviceDrops, HandoffCount, PortCount, QueueCount, WorkerCount,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counted::counted;
@@ -22,7 +23,7 @@ pub use npcc::*;
 counted! { Port: PortCount, Queue: QueueCount, Worker: WorkerCount }
 
 /// State of the whole switch at one moment.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
     /// Version of the program.
     pub version: String,
@@ -56,8 +57,18 @@ pub struct Snapshot {
     pub latency_us: Percentiles,
 }
 
+/// JSON object with the program's version first, as in `--stats-json`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Versioned<T> {
+    /// Version of the program.
+    pub version: String,
+    /// Contents.
+    #[serde(flatten)]
+    pub data: T,
+}
+
 /// One port.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Port {
     /// Name in the configuration.
@@ -100,7 +111,7 @@ pub struct Port {
 }
 
 /// One egress queue.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
     /// Priority of the queue.
     pub priority: u8,
@@ -120,7 +131,7 @@ pub struct Queue {
 }
 
 /// A worker.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Worker {
     /// Core that the worker is pinned to.
@@ -151,7 +162,7 @@ pub struct Worker {
 
 /// Account of all frames: `rx + originated + tags_added = tx + drops + consumed + punted + held + tags_removed + trimmed` (tags and
 /// trimmed octets in bytes only).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Conservation {
     /// Frames received.
     pub rx: Traffic,

@@ -1,10 +1,11 @@
 //! Result of a change, as it is printed and sent.
 
 use npcc_config::Difference;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Result of a reload, an `unset` or a rollback.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Name of the configuration file.
     pub file: String,

@@ -11,7 +11,7 @@ use serde_json::Value;
 const LONGEST_NAME: usize = 32;
 
 /// Name of a peer, as a client gives it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, derive_more::Display)]
 #[serde(rename_all = "kebab-case")]
 pub enum PeerName {
     /// Another box.
@@ -53,7 +53,7 @@ impl PeerName {
 pub const MOST_ROWS: usize = 1_024;
 
 /// Rows of one peer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Suggestion {
     /// The peer: another box, or a host's agent.
     #[serde(flatten)]
@@ -73,7 +73,7 @@ pub struct Suggested {
 }
 
 /// Output of `show peers --json`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PeerTable {
     /// Version of the program.
     pub version: String,
@@ -86,7 +86,7 @@ pub struct PeerTable {
 }
 
 /// Peer in `show peers`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PeerRow {
     /// Name of the box; of a host's agent with `host:` before it.
     pub peer: String,

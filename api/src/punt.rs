@@ -2,10 +2,11 @@
 
 use npcc_pipeline::counters::{LinuxCount, PuntCount};
 use npcc_pipeline::punt::{PuntClass, PuntRates};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Contents of `show punt --json`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Punt {
     /// True if Linux is integrated; otherwise all counts are 0.
     pub integrated: bool,
@@ -18,7 +19,7 @@ pub struct Punt {
 }
 
 /// Counts of one class.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Class {
     /// Name of the class.
     pub name: String,

@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 
 use npcc_pipeline::route::nexthop::{Adjacency, Kind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Row of `show routes --json`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Route {
     /// Destination prefix.
@@ -28,7 +29,7 @@ pub struct Route {
 }
 
 /// Next hop of a route.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NextHop {
     /// Kind: `forward`, `unresolved`, `local`, `blackhole`, `unreachable`, `prohibited` or `none`.
@@ -68,7 +69,7 @@ impl NextHop {
 }
 
 /// Row of `show neighbors --json`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Neighbor {
     /// IP address of the neighbour.
@@ -95,7 +96,7 @@ pub struct Neighbor {
 }
 
 /// Contents of `show linux --json`: how the kernel is followed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Linux {
     /// Version of the program.

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use npcc_api::client::blocking as client;
 use npcc_api::events::{Event, Kind};
 use npcc_api::model;
 use npcc_api::protocol::{Reply, Request};
-use npcc_appliance::manage::{DEFAULT_SOCKET, client};
+use npcc_appliance::manage::DEFAULT_SOCKET;
 use npcc_config::Config;
 use npcc_config::resolved::{self, Port};
 use npcc_doctor::{Diagnosis, DriverFile, Host, RunningPort, examine};

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context;
+use npcc_api::client::blocking as client;
 use npcc_api::model::Flow;
 use npcc_api::protocol::OTHER_ANSWER;
 use npcc_api::query::Query;
-use npcc_appliance::manage::client;
 use serde::Serialize;
 
 use super::{Failure, say};

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
+use npcc_api::client::blocking as client;
+use npcc_api::pairs::ListedPair;
 use npcc_api::peers::PeerName;
 use npcc_api::protocol::{Reply, Request};
 use npcc_config::regular::{self, ReadError};
 
 use super::socket::SocketArg;
 use super::{Failure, pairs_file};
-use npcc_api::pairs::{ListedPair, PairRequest};
-use npcc_appliance::manage::client;
 
 #[derive(Debug, Args)]
 pub(super) struct PairArgs {
@@ -116,24 +116,30 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
             };
             return super::ends::suggest(&args.socket.path, &name, &text_of(file)?);
         }
-        What::Distrust { peer } => Request::Distrust(PeerName::from(peer.as_str())),
-        What::Trust { peer } => Request::Trust(PeerName::from(peer.as_str())),
+        What::Distrust { peer } => Request::Trust {
+            peer: peer.clone(),
+            trusted: false,
+        },
+        What::Trust { peer } => Request::Trust {
+            peer: peer.clone(),
+            trusted: true,
+        },
         What::Add {
             src,
             dst,
             dest_qp,
             sender_qp,
-        } => Request::Npcc(PairRequest::AddPair(ListedPair {
+        } => Request::AddPair(ListedPair {
             src: *src,
             dst: *dst,
             dest_qp: *dest_qp,
             sender_qp: *sender_qp,
-        })),
-        What::Del { src, dst, dest_qp } => Request::Npcc(PairRequest::DeletePair {
+        }),
+        What::Del { src, dst, dest_qp } => Request::DeletePair {
             src: *src,
             dst: *dst,
             dest_qp: *dest_qp,
-        }),
+        },
         What::Import {
             file,
             local,

@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use npcc_api::protocol::{OTHER_ANSWER, Reply, Request};
+use npcc_api::client::blocking as client;
+use npcc_api::protocol::{Reply, Request};
 use npcc_api::query::Query;
-use npcc_appliance::manage::client;
 use npcc_appliance::manage::tables::{self, Entry};
 
 use super::socket::SocketArg;
-use super::{Failure, say, say_coloured, terminal};
+use super::{Failure, change, say, say_coloured, terminal};
 
 /// Name by which `show` prints the running configuration.
 const CONFIG: &str = "config";
@@ -115,7 +115,7 @@ fn names() -> PossibleValuesParser {
     let config = PossibleValue::new(CONFIG)
         .help("The running configuration; --diff: how it differs from the file");
     let value = |table: &Entry| {
-        let value = PossibleValue::new(table.name).help(table.about);
+        let value = PossibleValue::new(table.name).help(table.about());
         value.aliases(table.name.strip_suffix('s'))
     };
     let ends = PossibleValue::new(ENDS)
@@ -200,8 +200,7 @@ fn config(args: &ShowArgs) -> Result<(), Failure> {
     }
     match client::ask(&args.socket.path, &Request::Config { diff })? {
         Reply::Text(text) => say(&text),
-        Reply::Invalid(report) => Err(Failure::Config(report)),
-        other => Err(other.unexpected().into()),
+        other => Err(change::unexpected(other)),
     }
 }
 
@@ -235,17 +234,9 @@ fn look(socket: &Path, table: &Entry, query: &Query, json: bool) -> Result<Strin
         })?;
         // The switch puts in order what --top asks for, and nothing else.
         let sort = query.top.is_none();
-        return Ok(table
-            .read_rows(rows, sort, json)
-            .map_err(|_| anyhow!(OTHER_ANSWER))?);
+        return Ok(table.read_rows(rows, sort, json)?);
     }
-    let request = Request::Show {
-        table: table.name.to_owned(),
-    };
-    match client::ask(socket, &request)? {
-        Reply::Table(data) => Ok(table.read(data, json).map_err(|_| anyhow!(OTHER_ANSWER))?),
-        other => Err(other.unexpected().into()),
-    }
+    Ok(table.read(client::ask(socket, &table.request())?, json)?)
 }
 
 /// Prints rows as lines of JSON, as they come.

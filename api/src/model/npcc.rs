@@ -7,6 +7,7 @@ use npcc_cnp::flow_cache::CacheCount;
 use npcc_cnp::hosts::Counts;
 use npcc_cnp::status::{NpccCount, WatchedCount};
 use npcc_pipeline::counters::{ByName, Cell, ControlCount, Counter, Path};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counted;
@@ -15,7 +16,7 @@ use super::counted;
 pub type NotSent = ByName<Suppressed, Counter, { Suppressed::COUNT }>;
 
 /// NPCC in the snapshot: counts, reaction times, watched queues.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Npcc {
     /// Counts of the control core.
@@ -86,7 +87,7 @@ impl Npcc {
 }
 
 /// A distribution of times, in us.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Percentiles {
     /// Number of measurements.
     pub count: u64,
@@ -102,7 +103,7 @@ pub struct Percentiles {
 }
 
 /// A watched queue.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NpccQueue {
     /// Port name.
@@ -131,7 +132,7 @@ pub struct NpccQueue {
 counted! { Npcc: NpccCount, NpccQueue: WatchedCount, Host: Counts }
 
 /// A policy's parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Setting {
     /// Name of the parameter in `set`.
     pub name: String,
@@ -146,7 +147,7 @@ pub struct Setting {
 }
 
 /// Data bytes in watched queues, and the shares of them by whether the sender could be signalled.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// Wire bytes of data in watched queues.
     pub data_bytes: u64,
@@ -159,7 +160,7 @@ pub struct Health {
 }
 
 /// One flow.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Flow {
     /// Data sender's address.
     pub src: String,
@@ -208,7 +209,7 @@ pub struct Flow {
 }
 
 /// One host, by address.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// IP address of the host.
     pub address: String,
@@ -251,7 +252,7 @@ pub struct Host {
 }
 
 /// Line of `show log`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LogLine {
     /// Time of the entry, in us of the switch's clock.
     pub time_us: u64,
@@ -274,7 +275,7 @@ pub struct LogLine {
 }
 
 /// A decision about a flow.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LogDecision {
     /// Data sender's address.
     pub src: String,

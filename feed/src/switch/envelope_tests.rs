@@ -5,7 +5,6 @@ use super::*;
 
 /// Lines that the switch reads, and lines that it writes.
 const REQUESTS: &str = include_str!("../../../tests/protocol/requests.jsonl");
-const REPLIES: &str = include_str!("../../../tests/protocol/replies.jsonl");
 
 fn name(text: &str) -> Name {
     serde_json::from_value(json!(text)).unwrap()
@@ -60,27 +59,4 @@ fn requests_are_as_the_switch_reads_them() {
         let sent = serde_json::to_value(request).unwrap();
         assert_eq!(sent, expected);
     }
-}
-
-#[test]
-fn replies_of_the_switch_are_understood() {
-    let [one, all, error] = REPLIES.lines().collect::<Vec<_>>()[..] else {
-        panic!("another number of replies");
-    };
-    let counts = Suggested {
-        accepted: 2,
-        refused: [("not-behind-port".to_owned(), 3)].into(),
-    };
-    let why = "1025 rows at once: send 1024 at most".to_owned();
-    assert_eq!(suggested(one), Ok(counts.clone()));
-    let other = Suggested {
-        accepted: 1,
-        ..Suggested::default()
-    };
-    assert_eq!(suggested_hosts(all), Ok(vec![counts, other]));
-    assert_eq!(suggested(error), Err(why.clone()));
-    assert_eq!(suggested_hosts(error), Err(why.clone()));
-    assert_eq!(suggested(all), Err(UNEXPECTED.to_owned()));
-    // An error in place of rows is understood too.
-    assert_eq!(row(error), Err(why));
 }

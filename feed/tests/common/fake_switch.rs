@@ -1,7 +1,7 @@
-//! Switch that speaks the management protocol as far as a feed uses it.
+//! Switch that answers by HTTP as far as a feed uses it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::IpAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use npcc_api::ends::{End, EndRow, Key, Transport};
 use npcc_api::model::{Host, Port, Queue, Snapshot};
+use npcc_testkit::http::{self, Received};
 use serde_json::{Value, json};
 
 #[derive(Debug, Default)]
@@ -143,42 +144,43 @@ impl FakeSwitch {
 }
 
 fn serve(client: &UnixStream, state: &Mutex<State>) {
-    let mut line = String::new();
-    if BufReader::new(client).read_line(&mut line).is_err() || line.is_empty() {
+    let Ok(request) = http::read(client) else {
         return;
-    }
+    };
     if state.lock().unwrap().hangs {
         std::thread::park();
     }
-    let request: Value = serde_json::from_str(&line).unwrap();
     // A client that goes away in the middle is its own affair.
     let _ = answer(&request, client, state);
 }
 
-fn answer(request: &Value, mut to: &UnixStream, state: &Mutex<State>) -> std::io::Result<()> {
-    if request == "snapshot" {
-        return writeln!(to, "{}", json!({"snapshot": totals()}));
-    }
-    if request["ends"]["follow"] == true {
-        return stream(to, &follow(state));
-    }
-    if let Some(all) = request["suggest-all"].as_array() {
-        let all: Vec<Value> = all.iter().map(|of| leases(of, state)).collect();
-        return writeln!(to, "{}", json!({"suggested-all": all}));
-    }
-    if let Some(suggest) = request.get("suggest") {
-        return writeln!(to, "{}", suggested(suggest, state));
-    }
-    match request["rows"]["table"].as_str() {
-        Some("hosts") => writeln!(to, "{}", json!({"row": host()}))?,
-        Some("log") => {
-            for line in &state.lock().unwrap().log {
-                writeln!(to, "{}", json!({"row": line}))?;
-            }
+fn answer(request: &Received, to: &UnixStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let lines = |rows: &[Value]| {
+        let rows = rows
+            .iter()
+            .map(|row| json!({"row": row}).to_string() + "\n");
+        let end = json!({"end": {"matched": 1, "next": null}});
+        rows.collect::<String>() + &format!("{end}\n")
+    };
+    match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/v1/snapshot") => http::write(to, 200, &json!(totals()).to_string()),
+        ("GET", "/v1/ends") if request.query == "follow=true" => {
+            http::write_head(to)?;
+            stream(to, &follow(state))
         }
-        _ => return writeln!(to, "{}", json!({"error": "no such table"})),
+        ("POST", "/v1/ends") => {
+            let all: Vec<Value> = serde_json::from_slice(&request.body).unwrap();
+            let taken: Vec<Value> = all.iter().map(|of| taken(of, state)).collect();
+            http::write(to, 200, &json!(taken).to_string())
+        }
+        ("GET", "/v1/hosts") => http::write(to, 200, &lines(&[json!(host())])),
+        ("GET", "/v1/log") => http::write(to, 200, &lines(&state.lock().unwrap().log)),
+        _ => http::write(
+            to,
+            404,
+            &json!({"error": "there is no such path"}).to_string(),
+        ),
     }
-    writeln!(to, "{}", json!({"end": {"matched": 1, "next": null}}))
 }
 
 /// Returns the totals of a switch with one queue that waits.
@@ -251,29 +253,27 @@ fn stream(to: &UnixStream, rows: &Receiver<EndRow>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn leases(of: &Value, state: &Mutex<State>) -> Value {
+/// Takes what a peer or a host reports; returns the outcome.
+fn taken(of: &Value, state: &Mutex<State>) -> Value {
     let rows = of["rows"].as_array().unwrap();
-    let mut state = state.lock().unwrap();
-    let held = state.leases.entry(of["host"].as_str().unwrap().to_owned());
-    held.or_default().extend(rows.iter().cloned());
-    json!({"accepted": rows.len(), "refused": {}})
-}
-
-fn suggested(suggest: &Value, state: &Mutex<State>) -> Value {
-    let mut state = state.lock().unwrap();
-    let rows: Vec<EndRow> = serde_json::from_value(suggest["rows"].clone()).unwrap();
     assert!(rows.len() <= 1024);
-    if state.refuses {
-        return json!({"suggested": {"accepted": 0, "refused": {"not-behind-port": rows.len()}}});
+    let mut state = state.lock().unwrap();
+    if let Some(host) = of["host"].as_str() {
+        let held = state.leases.entry(host.to_owned());
+        held.or_default().extend(rows.iter().cloned());
+        return json!({"accepted": rows.len(), "refused": {}});
     }
-    let peer = suggest["peer"].as_str().unwrap().to_owned();
+    if state.refuses {
+        return json!({"accepted": 0, "refused": {"not-behind-port": rows.len()}});
+    }
+    let peer = of["peer"].as_str().unwrap().to_owned();
     let ends = state.suggested.entry(peer).or_default();
-    for row in &rows {
-        match row {
-            EndRow::End(end) => _ = ends.insert(end.key(), *end),
-            EndRow::Gone(key) => _ = ends.remove(key),
+    for row in rows {
+        match serde_json::from_value(row.clone()).unwrap() {
+            EndRow::End(end) => _ = ends.insert(end.key(), end),
+            EndRow::Gone(key) => _ = ends.remove(&key),
             _ => {}
         }
     }
-    json!({"suggested": {"accepted": rows.len(), "refused": {}}})
+    json!({"accepted": rows.len(), "refused": {}})
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use npcc_api::client::blocking as client;
 use npcc_api::ends::{EndRow, Lease, ReportedLease};
 use npcc_api::model::{Queue, Snapshot};
 use npcc_api::peers::PeerName;
@@ -24,7 +25,6 @@ use npcc_sim::engine::Attachment;
 use npcc_sim::scenario::{Case, Scenario};
 
 use super::net;
-use npcc_appliance::manage::client;
 
 /// Priority of the data.
 const DATA: u8 = 3;
@@ -275,12 +275,12 @@ impl Drop for Process {
 fn report(socket: &Path, ends: &[ReportedEnd]) -> anyhow::Result<()> {
     for ends in ends.chunks(MOST_ROWS) {
         let rows: Result<Vec<_>, _> = ends.iter().map(lease).map(serde_json::to_value).collect();
-        let request = Request::Suggest(Suggestion {
+        let request = Request::Suggest(vec![Suggestion {
             name: PeerName::Host("model-hosts".to_owned()),
             rows: rows.context("cannot write what hosts report")?,
-        });
+        }]);
         let taken = client::ask(socket, &request).and_then(|reply| match reply {
-            Reply::Suggested(taken) => Ok(taken),
+            Reply::Suggested(taken) => Ok(taken.into_iter().next().unwrap_or_default()),
             other => Err(other.unexpected()),
         });
         let taken = taken.context("the switch does not take what hosts report")?;

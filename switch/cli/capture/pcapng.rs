@@ -141,6 +141,7 @@ mod tests {
     #[test]
     fn what_a_capture_lost_is_isb_ifdrop_of_the_first_interface() {
         let start = CaptureStart {
+            id: 1,
             version: "1".to_owned(),
             ports: ["dc0", "wan0"]
                 .map(|name| (name.to_owned(), "02:00:00:00:01:01".to_owned()))

@@ -70,6 +70,7 @@ mod tests {
 
     fn start() -> CaptureStart {
         CaptureStart {
+            id: 1,
             version: String::new(),
             ports: ["dc0", "wan0"]
                 .map(|name| (name.to_owned(), String::new()))

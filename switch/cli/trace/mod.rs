@@ -10,10 +10,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use npcc_api::capture::CaptureRequest;
+use npcc_api::client::blocking as client;
+use npcc_api::client::recording::{Next, Recording};
 use npcc_api::query::Query;
 use npcc_api::routes::Route;
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::recording::{Next, Recording};
 use npcc_config::ipnet::IpNet;
 use serde::Serialize;
 use serde_json::Value;

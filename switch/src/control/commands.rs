@@ -342,26 +342,22 @@ pub fn ring() -> (ControlCommands, Inbox) {
 mod tests {
     use super::*;
     use crate::control::pairs;
-    use npcc_api::pairs::{ListedPair, PairRequest};
+    use npcc_api::pairs::ListedPair;
     use npcc_cnp::control::config::ControlConfig;
 
     #[test]
     fn a_command_is_executed_and_answered() {
         let (commands, mut inbox) = ring();
         let thread = std::thread::spawn(move || {
-            let add = PairRequest::AddPair(ListedPair {
+            let add = ListedPair {
                 src: [10, 0, 1, 3].into(),
                 dst: [10, 0, 2, 2].into(),
                 dest_qp: 0x11,
                 sender_qp: 0x18,
-            });
-            let add = pairs::command(&add).unwrap();
-            let unknown = PairRequest::DeletePair {
-                src: [10, 0, 1, 3].into(),
-                dst: [10, 0, 2, 2].into(),
-                dest_qp: 0x12,
             };
-            let unknown = pairs::command(&unknown).unwrap();
+            let add = pairs::pair_command(&add, false).unwrap();
+            let unknown =
+                pairs::delete_command([10, 0, 1, 3].into(), [10, 0, 2, 2].into(), 0x12).unwrap();
             (commands.send_and_wait(add), commands.send_and_wait(unknown))
         });
         let mut core = ControlCore::new(&ControlConfig {

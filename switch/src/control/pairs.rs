@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use npcc_api::pairs::{ListedPair, PairRequest};
+use npcc_api::pairs::ListedPair;
 use npcc_cnp::control::command::{ControlCommand, Refused};
 use npcc_cnp::key::{FlowKey, Qpn};
 
@@ -23,17 +23,17 @@ pub fn pair_command(
     })
 }
 
-/// Converts an operator's command about a pair to one of the control core.
+/// Returns the command that deletes the pair of the packets between two hosts to a queue pair.
 ///
 /// # Errors
 /// Says which field is invalid.
-pub fn command(request: &PairRequest) -> Result<ControlCommand, ControlCommandError> {
-    match request {
-        PairRequest::AddPair(pair) => pair_command(pair, false),
-        PairRequest::DeletePair { src, dst, dest_qp } => Ok(ControlCommand::DeletePair {
-            flow: key(*src, *dst, *dest_qp)?,
-        }),
-    }
+pub fn delete_command(
+    src: IpAddr,
+    dst: IpAddr,
+    dest_qp: u32,
+) -> Result<ControlCommand, ControlCommandError> {
+    let flow = key(src, dst, dest_qp)?;
+    Ok(ControlCommand::DeletePair { flow })
 }
 
 /// Returns a queue pair that may be an endpoint of a connection.
@@ -116,12 +116,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_said() {
-        let pair = PairRequest::DeletePair {
-            src: [10, 0, 1, 3].into(),
-            dst: [10, 0, 2, 2].into(),
-            dest_qp: 1 << 24,
-        };
-        assert_eq!(command(&pair), Err(ControlCommandError::QueuePair(1 << 24)));
+        let pair = delete_command([10, 0, 1, 3].into(), [10, 0, 2, 2].into(), 1 << 24);
+        assert_eq!(pair, Err(ControlCommandError::QueuePair(1 << 24)));
     }
 
     #[test]
@@ -134,7 +130,6 @@ mod tests {
         };
         let refused = pair_command(&mixed, false).unwrap_err();
         assert_eq!(refused, ControlCommandError::Families(mixed.src, mixed.dst));
-        assert_eq!(command(&PairRequest::AddPair(mixed)), Err(refused));
     }
 
     /// A list once gave a multicast group as a sender, and CNPs would have gone there.
@@ -167,11 +162,6 @@ mod tests {
         }
         assert!(pair_command(&pair(host, [10, 0, 2, 2].into()), false).is_ok());
         // A pair that was accepted before can still be deleted.
-        let delete = PairRequest::DeletePair {
-            src: [224, 0, 0, 9].into(),
-            dst: host,
-            dest_qp: 0x11,
-        };
-        assert!(command(&delete).is_ok());
+        assert!(delete_command([224, 0, 0, 9].into(), host, 0x11).is_ok());
     }
 }

@@ -1,6 +1,7 @@
 //! Constant facts, published counters, and the state set by operators, from which the view is built.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use npcc_cnp::flow_cache::CacheShared;
@@ -97,6 +98,8 @@ pub struct Operators {
     pub(super) path: PathBuf,
     /// Lock that a reload holds while it reads the file and applies it.
     pub(super) reading: Mutex<()>,
+    /// Number of the latest capture that a client ended.
+    pub(super) ended_capture: AtomicU32,
 }
 
 impl Operators {
@@ -110,6 +113,7 @@ impl Operators {
             config: Mutex::new(started),
             path,
             reading: Mutex::default(),
+            ended_capture: AtomicU32::default(),
         }
     }
 }

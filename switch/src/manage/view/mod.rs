@@ -13,6 +13,7 @@ mod workers;
 
 use std::net::IpAddr;
 use std::path::Path as FilePath;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -165,6 +166,11 @@ impl View {
     /// Locks the rules about hosts that are in force.
     pub(super) fn hosts(&self) -> MutexGuard<'_, HostRules> {
         lock(&self.operators.hosts)
+    }
+
+    /// Returns the number of the latest capture that a client ended.
+    pub(super) const fn ended_capture(&self) -> &AtomicU32 {
+        &self.operators.ended_capture
     }
 
     /// Returns the lock that a reload holds while it reads the file and applies it.
