@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use npcc_api::client::blocking as client;
+use npcc_api::protocol::{Reply, Request};
+use npcc_pipeline::handoff::HANDOFF_RING;
+
 use crate::common::cards::{Card, Cards, Traffic, plugin};
 use crate::common::net::run;
 use crate::common::{alone, root};
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_card::answers::{Moment, Outcome, Received};
 use npcc_card::{Profile, Shape};
 use npcc_dpdk::Device;
-use npcc_pipeline::handoff::HANDOFF_RING;
 use npcc_testkit::wait;
 use serde_json::Value;
 

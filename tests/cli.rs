@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, assert_distribution, assert_success, switch};
+use npcc_testkit::http;
 
 const NULL_PORTS: &str = "version: 1
 dpdk: { eal_args: [\"--no-pci\", \"--in-memory\"] }
@@ -295,20 +296,53 @@ fn show_prints_tables_and_json_of_a_running_switch() {
 
 #[test]
 fn nonsense_on_the_socket_gets_an_answer_and_harms_nothing() {
-    use std::io::{BufRead, BufReader, Write};
-    use std::os::unix::net::UnixStream;
     let _alone = alone();
     let lab = Lab::with(NULL_PORTS);
     let mut switch = Switch::start(lab);
-    for nonsense in ["\n", "{}\n", "\"reboot\"\n", "\u{fffd}\u{0}\n"] {
-        let mut stream = UnixStream::connect(switch.path("switch.sock")).unwrap();
-        stream.write_all(nonsense.as_bytes()).unwrap();
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer).unwrap();
-        assert!(answer.contains("not a request"), "{answer}");
+    let socket = switch.path("switch.sock");
+    for nonsense in ["\u{fffd}\u{0}\n\r\n", "GET\r\n\r\n", "\"snapshot\"\n"] {
+        let (status, _) = http::exchange(&socket, nonsense.as_bytes()).unwrap();
+        assert_eq!(status, 400, "{nonsense:?}");
+    }
+    for (method, target, body, expected, part) in [
+        ("GET", "/v1/marks", "", 404, "no such path"),
+        ("PUT", "/v1/config", "{}", 405, "no such method"),
+        ("GET", "/v1/flows?tpo=5", "", 400, "no `tpo`"),
+        ("PATCH", "/v1/config", "{", 400, "EOF"),
+        (
+            "PATCH",
+            "/v1/config",
+            "{\"key\":\"npcc.action\"}",
+            400,
+            "missing field `value`",
+        ),
+        ("PATCH", "/v1/config", "", 411, "no body"),
+        ("POST", "/v1/config/commit", "", 409, "no reload waits"),
+        (
+            "PATCH",
+            "/v1/ports",
+            "{\"name\":\"lan9\",\"up\":true}",
+            404,
+            "no port `lan9`",
+        ),
+        (
+            "PATCH",
+            "/v1/config",
+            "{\"key\":\"npcc.action\",\"value\":\"no\"}",
+            422,
+            "npcc.action",
+        ),
+    ] {
+        let (status, answer) = http::ask(&socket, method, target, body).unwrap();
+        assert_eq!(status, expected, "{method} {target} {body}: {answer}");
+        let problem: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        assert!(
+            problem["error"].as_str().unwrap().contains(part),
+            "{answer}"
+        );
     }
     // A client that sends nothing and disconnects.
-    drop(UnixStream::connect(switch.path("switch.sock")).unwrap());
+    drop(std::os::unix::net::UnixStream::connect(&socket).unwrap());
     switch.answers();
     switch.stop();
 }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::switch::Switch;
-use crate::common::{Lab, alone, scapy_cnps, tshark_cnps};
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::units::Mac;
+
+use crate::common::switch::Switch;
+use crate::common::{Lab, alone, scapy_cnps, tshark_cnps};
 use npcc_testkit::capture::{self, Captured};
+use npcc_testkit::http;
 use serde_json::Value;
 
 /// Switch that sends no CNP by itself, with a budget of CNPs that an order of 40 exceeds.
@@ -190,9 +192,13 @@ fn an_order_without_a_way_or_with_an_impossible_field_is_refused_and_logged() {
         assert!(code == 2 && said.contains("1..=1000"), "{said}");
     }
     // A client of its own making is refused by the switch.
-    let request = "{\"send-cnps\":{\"to\":\"10.0.1.3\",\"from\":\"10.0.2.2\",\"queue_pair\":17,\"count\":1001}}\n";
-    let reply = switch.raw(request);
-    assert!(reply.contains("write 1 to 1000"), "{reply}");
+    let order = "{\"to\":\"10.0.1.3\",\"from\":\"10.0.2.2\",\"queue_pair\":17,\"count\":1001}";
+    let socket = switch.path("switch.sock");
+    let (status, reply) = http::ask(&socket, "POST", "/v1/cnps", order).unwrap();
+    assert!(
+        status == 400 && reply.contains("write 1 to 1000"),
+        "{reply}"
+    );
     assert_eq!(switch.changes().len(), logged + 1);
     let port = &switch.show("ports")[0];
     assert_eq!(
@@ -203,16 +209,4 @@ fn an_order_without_a_way_or_with_an_impossible_field_is_refused_and_logged() {
         (&0.into(), &0.into())
     );
     switch.stop();
-}
-
-impl Switch {
-    /// Writes a line to the management socket; returns the line that comes back.
-    fn raw(&self, line: &str) -> String {
-        use std::io::{BufRead, BufReader, Write};
-        let mut stream = std::os::unix::net::UnixStream::connect(self.path("switch.sock")).unwrap();
-        stream.write_all(line.as_bytes()).unwrap();
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer).unwrap();
-        answer
-    }
 }

@@ -6,14 +6,15 @@
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 
+use npcc_api::model::Snapshot;
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::icrc;
+use npcc_pipeline::units::Mac;
+
 use crate::common::forge::{self, Packet, RECEIVER, SENDER, Script};
 use crate::common::net::Net;
 use crate::common::switch::Switch;
 use crate::common::{Lab, Running, alone, seconds};
-use npcc_appliance::report::model::Snapshot;
-use npcc_pipeline::craft::Craft;
-use npcc_pipeline::icrc;
-use npcc_pipeline::units::Mac;
 use npcc_testkit::capture::{self, Captured};
 use npcc_testkit::wait;
 

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use npcc_api::model::Snapshot;
+use npcc_api::query::End;
+
 use crate::common::crash::signal_until_dead;
 use crate::common::{Lab, Running};
 use nix::pty::{Winsize, openpty};
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::manage::query::End;
-use npcc_appliance::report::model::Snapshot;
-use npcc_testkit::wait;
+use npcc_testkit::{http, wait};
 
 const TOP: &[&str] = &["top"];
 const WATCH: &[&str] = &["show", "ports", "--watch"];
@@ -44,11 +44,11 @@ fn stand_in(socket: &Path, answers: usize) -> Arc<StandIn> {
     std::thread::spawn(move || {
         for (count, stream) in listener.incoming().enumerate() {
             let mut stream = stream.unwrap();
-            let mut line = String::new();
-            BufReader::new(&stream).read_line(&mut line).unwrap();
+            let request = http::read(&stream).unwrap();
             if count >= answers {
                 state.waited_for.store(true, Ordering::Relaxed);
                 let end = Instant::now() + wait::LONG;
+                let _ = http::write_head(&stream);
                 while Instant::now() < end && stream.write_all(b" ").is_ok() {
                     // The stimulus is an octet now and then.
                     std::thread::sleep(wait::STEP);
@@ -58,17 +58,12 @@ fn stand_in(socket: &Path, answers: usize) -> Arc<StandIn> {
                     .store(Instant::now() >= end, Ordering::Relaxed);
                 continue;
             }
-            let snapshot = Snapshot::default();
-            let answer = match serde_json::from_str(&line).unwrap() {
-                Request::Snapshot => serde_json::to_string(&Reply::Snapshot(Box::new(snapshot))),
-                Request::Show { .. } => {
-                    let table = serde_json::to_value(snapshot).unwrap();
-                    serde_json::to_string(&Reply::Table(table))
-                }
+            let answer = match request.path.as_str() {
+                "/v1/snapshot" => serde_json::to_string(&Snapshot::default()),
                 _ => serde_json::to_string(&serde_json::json!({ "end": End::default() })),
             };
             // The command may be gone.
-            let _ = writeln!(&stream, "{}", answer.unwrap());
+            let _ = http::write(&stream, 200, &(answer.unwrap() + "\n"));
         }
     });
     stand_in

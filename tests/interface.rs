@@ -5,19 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use npcc_api::lossless::Group;
+use npcc_api::model::{Port, Snapshot};
+
 use crate::common::busy::{BUSY, busy};
 use crate::common::switch::Switch;
 use crate::common::{Lab, NULL_PORTS, alone, assert_distribution, assert_success, root, switch};
-use npcc_appliance::manage::protocol::Reply;
 use npcc_appliance::manage::tables;
-use npcc_appliance::report::lossless::Group;
-use npcc_appliance::report::model::{Port, Snapshot};
-use npcc_testkit::wait;
+use npcc_testkit::{http, wait};
 use serde_json::Value;
 
 fn file(name: &str) -> PathBuf {
@@ -402,14 +401,13 @@ fn lossy(socket: &Path) {
         ..Group::default()
     }];
     snapshot.ports = vec![port];
-    let reply = Reply::Table(serde_json::to_value(&snapshot).unwrap());
-    let reply = serde_json::to_string(&reply).unwrap() + "\n";
+    let reply = serde_json::to_string(&snapshot).unwrap();
     std::thread::spawn(move || {
         for client in listener.incoming() {
-            let mut client = client.unwrap();
-            let mut question = String::new();
-            let _ = BufReader::new(&client).read_line(&mut question);
-            client.write_all(reply.as_bytes()).unwrap();
+            let client = client.unwrap();
+            let request = http::read(&client).unwrap();
+            assert_eq!(request.path, "/v1/snapshot");
+            http::write(&client, 200, &reply).unwrap();
         }
     });
 }

@@ -5,15 +5,16 @@
 
 use std::process::{Command, Stdio};
 
+use npcc_api::events::Kind;
+use npcc_api::model::Snapshot;
+use npcc_pipeline::craft::Craft;
+use npcc_pipeline::drop::DropReason;
+use npcc_pipeline::units::Mac;
+
 use crate::common::fifty;
 use crate::common::net::{Net, python, run};
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, assert_success, root};
-use npcc_appliance::report::events::Kind;
-use npcc_appliance::report::model::Snapshot;
-use npcc_pipeline::craft::Craft;
-use npcc_pipeline::drop::DropReason;
-use npcc_pipeline::units::Mac;
 use npcc_testkit::wait;
 use serde::Deserialize;
 

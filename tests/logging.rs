@@ -12,12 +12,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 
+use npcc_api::client::blocking as client;
+use npcc_api::protocol::{Reply, Request};
+
 use crate::common::manager::fields;
 use crate::common::net::{Net, python, run};
 use crate::common::switch::Switch;
 use crate::common::{Lab, NULL_PORTS, Running, alone, assert_success};
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
 use npcc_testkit::wait;
 
 /// Configuration of two TAPs; DPDK says much at its start.

@@ -10,6 +10,7 @@
     reason = "a test stops at what it did not expect, and its numbers are small"
 )]
 
+mod api;
 mod beneath;
 mod capture;
 mod card_test;

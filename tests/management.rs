@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, assert_success};
-use npcc_testkit::wait;
+use npcc_testkit::{http, wait};
 use serde_json::Value;
 
 const CONFIG: &str = "version: 1
@@ -87,21 +87,55 @@ impl Switch {
         UnixStream::connect(self.lab.path("switch.sock")).unwrap()
     }
 
-    /// Waits until so many clients are being served, each by a thread.
-    fn serves(&self, clients: usize) {
+    /// Returns the number of sockets of the switch once no client comes or goes.
+    fn sockets(&self) -> usize {
+        wait::value(
+            wait::LONG,
+            || "clients that stay".to_owned(),
+            || {
+                let before = self.open_sockets();
+                // The time in which a client that has its answer is gone.
+                std::thread::sleep(Duration::from_millis(50));
+                (self.open_sockets() == before).then_some(before)
+            },
+        )
+    }
+
+    /// Returns the number of sockets of the switch: one more for each client that is connected.
+    fn open_sockets(&self) -> usize {
+        let files = format!("/proc/{}/fd", self.child.id());
+        let is_socket = |file: std::io::Result<std::fs::DirEntry>| {
+            let link = file.and_then(|file| std::fs::read_link(file.path()));
+            link.is_ok_and(|link| link.to_string_lossy().starts_with("socket:"))
+        };
+        let all = std::fs::read_dir(files).unwrap();
+        all.map(is_socket).filter(|is| *is).count()
+    }
+
+    /// Returns the number of threads that carry requests out, or did a moment ago.
+    fn works(&self) -> usize {
         let threads = format!("/proc/{}/task", self.child.id());
         let is_client = |task: std::io::Result<std::fs::DirEntry>| {
             let name = task.and_then(|task| std::fs::read_to_string(task.path().join("comm")));
             name.is_ok_and(|name| name.starts_with("npcc-client"))
         };
+        let all = std::fs::read_dir(&threads).unwrap();
+        all.map(is_client).filter(|is| *is).count()
+    }
+
+    /// Waits until so many clients are connected beside the `sockets` there were.
+    fn serves(&self, clients: usize, sockets: usize) {
         self.until(&format!("{clients} clients are served"), || {
-            let all = std::fs::read_dir(&threads).unwrap();
-            all.map(is_client).filter(|is| *is).count() == clients
+            self.open_sockets() == sockets + clients
         });
     }
 }
 
-/// Clients that send their requests an octet at a time: a silent one is dropped after 5 s, but such a one holds its place for 30 s.
+/// Head of a request whose body is long.
+const LONG_BODY: &[u8] =
+    b"PATCH /v1/config HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n";
+
+/// Clients that send the body of their requests an octet at a time: a silent one is dropped after 5 s, but such a one holds its place for 30 s.
 struct Slow {
     streams: Arc<Vec<UnixStream>>,
     stop: Arc<AtomicBool>,
@@ -109,12 +143,16 @@ struct Slow {
 }
 
 impl Slow {
-    /// Connects so many clients, and waits until `serves` are served.
-    fn connect(switch: &Switch, clients: usize, serves: usize) -> Slow {
+    /// Connects so many clients beside those that are, and waits until they are served.
+    fn connect(switch: &Switch, clients: usize) -> Slow {
+        let sockets = switch.sockets();
         let streams: Arc<Vec<_>> = Arc::new((0..clients).map(|_| switch.connect()).collect());
         let stop = Arc::new(AtomicBool::new(false));
         let (all, ends) = (Arc::clone(&streams), Arc::clone(&stop));
         let sender = std::thread::spawn(move || {
+            for mut stream in all.iter() {
+                let _ = stream.write_all(LONG_BODY);
+            }
             while !ends.load(Ordering::Relaxed) {
                 for mut stream in all.iter() {
                     // The switch may have dropped it.
@@ -124,7 +162,7 @@ impl Slow {
                 std::thread::sleep(Duration::from_millis(100));
             }
         });
-        switch.serves(serves);
+        switch.serves(clients, sockets);
         Slow {
             streams,
             stop,
@@ -157,11 +195,13 @@ fn waits(mut stream: &UnixStream) -> bool {
 fn silent_and_slow_clients_delay_nobody_and_no_end() {
     let _alone = alone();
     let mut switch = start();
+    let slow = Slow::connect(&switch, 3);
     // One client does not read the answer to its request, one is silent.
     let mut unresponsive = switch.connect();
-    unresponsive.write_all(b"\"snapshot\"\n").unwrap();
+    unresponsive
+        .write_all(b"GET /v1/snapshot HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .unwrap();
     let silent = switch.connect();
-    let slow = Slow::connect(&switch, 3, 4);
     switch.done(&["show", "ports"]);
     switch.signal("HUP");
     switch.until("SIGHUP is obeyed", || {
@@ -171,7 +211,7 @@ fn silent_and_slow_clients_delay_nobody_and_no_end() {
     assert_eq!(slow.held(), 3, "the others came after these clients");
     drop(silent);
     // No client keeps the switch from its end: it would take the 30 s of new ones.
-    let new = Slow::connect(&switch, 3, 6);
+    let new = Slow::connect(&switch, 3);
     switch.signal("TERM");
     let status = switch.ended(Duration::from_secs(20));
     assert!(status.success(), "{status}: {}", switch.log());
@@ -183,7 +223,8 @@ fn clients_are_limited_and_a_change_has_a_reserved_place() {
     let _alone = alone();
     let mut switch = start();
     let set = ["set", "npcc.wan0.3.few", "900"];
-    let slow = Slow::connect(&switch, 15, 15);
+    let sockets = switch.sockets();
+    let slow = Slow::connect(&switch, 15);
     let why = switch.error_by("switch.sock", &["show", "ports"]);
     assert!(why.contains("the last place is kept for changes"), "{why}");
     switch.done(&set);
@@ -205,7 +246,7 @@ fn clients_are_limited_and_a_change_has_a_reserved_place() {
         "the others hold on"
     );
     drop((last, slow));
-    switch.serves(0);
+    switch.serves(0, sockets);
     // A silent client is dropped after 5 s.
     let silent: Vec<UnixStream> = (0..15).map(|_| switch.connect()).collect();
     let mut first = &silent[0];
@@ -222,13 +263,10 @@ fn clients_are_limited_and_a_change_has_a_reserved_place() {
 fn no_name_from_a_client_makes_a_line_of_the_log() {
     let _alone = alone();
     let mut switch = start();
-    let mut client = switch.connect();
-    client
-        .write_all(b"{\"port\":{\"name\":\"x\\nforged (uid 0): done\",\"up\":false}}\n")
-        .unwrap();
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains("no port"), "{answer}");
+    let port = "{\"name\":\"x\\nforged (uid 0): done\",\"up\":false}";
+    let socket = switch.path("switch.sock");
+    let (status, answer) = http::ask(&socket, "PATCH", "/v1/ports", port).unwrap();
+    assert!(status == 404 && answer.contains("no port"), "{answer}");
     assert!(switch.audit()[0].0.contains("x\u{fffd}forged"));
     switch.stop();
     let log = switch.log();
@@ -245,10 +283,12 @@ fn a_user_who_fills_the_read_only_socket_locks_nobody_else_out() {
     let _alone = alone();
     let mut switch = start();
     let path = switch.path("switch-ro.sock");
+    let sockets = switch.sockets();
     let silent: Vec<UnixStream> = (0..16)
         .map(|_| UnixStream::connect(&path).unwrap())
         .collect();
-    switch.serves(4);
+    // The others are cut off, as they do not read why they have no place.
+    switch.serves(4, sockets);
     let why = switch.error_by("switch-ro.sock", &["show", "ports"]);
     assert!(why.contains("4 others of this user"), "{why}");
     switch.done(&["show", "ports"]);
@@ -300,11 +340,12 @@ fn a_reload_of_what_is_no_file_is_refused_at_once() {
 fn a_reload_that_waits_for_its_file_holds_no_other_change() {
     let _alone = alone();
     let mut switch = with_fault("reload-reads");
+    switch.until("no request is carried out", || switch.works() == 0);
     let reload = switch.connect();
     (&reload)
-        .write_all(b"{\"reload\":{\"confirm_ms\":null}}\n")
+        .write_all(b"POST /v1/config/reload HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .unwrap();
-    switch.serves(1);
+    switch.until("the reload is carried out", || switch.works() == 1);
     switch.done(&["set", "npcc.wan0.3.few", "900"]);
     switch.done(&["port", "dc0", "down"]);
     let why = switch.error_by("switch.sock", &["reload"]);

@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
+use npcc_api::model::Worker;
+
 use crate::common::net::{Net, python, two_hosts};
 use crate::common::switch::Switch;
 use crate::common::{Lab, Running, alone, assert_success};
-use npcc_appliance::report::model::Worker;
 
 /// Script that echoes datagrams and reports the TTL of each.
 const ECHO: &str = "

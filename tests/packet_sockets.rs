@@ -4,15 +4,16 @@
 
 use std::fmt::Write as _;
 
-use crate::common::fifty;
-use crate::common::net::{Net, python, run};
-use crate::common::switch::Switch;
-use crate::common::{alone, assert_success};
-use npcc_appliance::report::model::Port;
+use npcc_api::model::Port;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::Mac;
 use npcc_pipeline::wire::checksum;
+
+use crate::common::fifty;
+use crate::common::net::{Net, python, run};
+use crate::common::switch::Switch;
+use crate::common::{alone, assert_success};
 use npcc_testkit::wait;
 
 /// Returns a packet from 10.0.1.3 to 10.0.2.3 with so many octets of data, in a frame to `dc0`.

@@ -7,10 +7,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use npcc_api::model::Snapshot;
+
 use crate::common::net::{Net, peer, run};
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, assert_success};
-use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::{capture, wait};
 use serde::Deserialize;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, root, seconds};
-use npcc_appliance::report::model::Snapshot;
+use npcc_api::model::Snapshot;
 use npcc_pipeline::craft::Craft;
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::units::Mac;

@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use npcc_api::model::Snapshot;
+
 use crate::common::switch::Switch;
 use crate::common::{Lab, alone, root, scapy_cnps, tshark_cnps};
-use npcc_appliance::report::model::Snapshot;
 use npcc_testkit::capture;
 
 /// Splits a capture: the frames that `sender` sends come in by dc0, the rest by wan0; DSCP 0 is priority 3.
@@ -111,7 +112,7 @@ fn writes_of_four_qps_are_signalled_and_explained() {
     assert!(hosts.contains("10.0.1.3"));
 
     // Each sender's QP is matched to the right flow: soft-RoCE numbers both ends in the order of creation.
-    let flows: Vec<npcc_appliance::report::model::Flow> = serde_json::from_str(&flows).unwrap();
+    let flows: Vec<npcc_api::model::Flow> = serde_json::from_str(&flows).unwrap();
     let pairs: BTreeSet<_> = flows
         .iter()
         .map(|flow| (flow.dest_qp, flow.sender_qp))

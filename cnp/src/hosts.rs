@@ -7,10 +7,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use npcc_pipeline::counters::Counter;
-
-use crate::seqlock::SeqCell;
 use npcc_pipeline::units::Nanos;
 use npcc_pipeline::wire::bth::RoceClass;
+
+use crate::seqlock::SeqCell;
 use npcc_roce::fixed_map::FixedMap;
 use npcc_roce::key::{Bits, FlowKey, low32};
 use npcc_roce::sample::{PacketSample, SampleFlags};
@@ -28,6 +28,7 @@ const V6: u64 = 2;
 
 /// Counts of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "config", derive(schemars::JsonSchema))]
 pub struct Counts {
     /// CNPs that we sent to it.
     pub cnps_sent: u64,

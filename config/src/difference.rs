@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +16,9 @@ use crate::model::ConfigFile;
 pub(crate) const NAMES: [&str; 4] = ["name", "prefix", "address", "id"];
 
 /// Difference in the value of one key.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(default)]
 pub struct Difference {
     /// Path of the key, such as `npcc.recovery`, `ports.wan0.npcc.policy` or `routes.10.0.2.0/24`.

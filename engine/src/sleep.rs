@@ -18,9 +18,8 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::SocketError;
 use npcc_dpdk::RxInterrupt;
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::units::Nanos;
-
-use crate::worker::stats::WorkerStats;
 
 /// Longest sleep in ms: changes that wake no thread (commands, routes, a stop) wait up to this long.
 const LONGEST: u16 = 4;

@@ -16,9 +16,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use npcc_api::ends::{End, EndRow, Transport};
 use npcc_feed::bus::{BusCounts, Link};
 use npcc_feed::name::Name;
-use npcc_feed::row::{End, Row, Transport};
 use npcc_feed::settings::Settings;
 use npcc_feed::sync::{Limits, Machine};
 use serde_json::json;
@@ -74,7 +74,7 @@ async fn start(server: &str, number: u32, ends: u32, counts: &Arc<BusCounts>) ->
         std::slice::from_ref(&peer),
         &Limits::default(),
     );
-    (0..ends).for_each(|at| machine.row(Row::End(end(at, 0))));
+    (0..ends).for_each(|at| machine.row(EndRow::End(end(at, 0))));
     Edge {
         machine,
         link,
@@ -104,7 +104,7 @@ async fn step(one: &mut Edge, now: Duration) {
 
 /// Gives a feed the row of an end as its switch does: a line of JSON.
 fn refresh(machine: &mut Machine, end: End) {
-    let line = serde_json::to_string(&Row::End(end)).unwrap();
+    let line = serde_json::to_string(&EndRow::End(end)).unwrap();
     machine.row(serde_json::from_str(&line).unwrap());
 }
 

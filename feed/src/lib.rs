@@ -13,7 +13,7 @@ mod clock;
 pub mod doctor;
 pub mod fleet;
 pub mod name;
-pub mod row;
+mod octets;
 pub mod run;
 pub mod settings;
 pub mod switch;

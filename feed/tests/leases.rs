@@ -2,10 +2,12 @@
 
 use std::process::Command;
 
+use npcc_api::ends::Lease;
+
 use crate::common::nats::addresses;
 use crate::common::{Nats, pair, text, write};
 use async_nats::ConnectOptions;
-use npcc_feed::agent::{Lease, LeaseMessage};
+use npcc_feed::agent::LeaseMessage;
 use npcc_testkit::wait::{LONG, until};
 
 /// Time at which the leases end: long after this test.

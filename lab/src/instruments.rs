@@ -3,9 +3,9 @@
 use npcc_engine::clock::Now;
 use npcc_engine::control::crossing_timing::ThresholdCrossing;
 use npcc_engine::worker::probe::Probe;
-use npcc_engine::worker::stages::Stage;
-use npcc_engine::worker::stats::WorkerStats;
 use npcc_engine::worker::telemetry::Telemetry;
+use npcc_pipeline::counters::Stage;
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 

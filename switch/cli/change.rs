@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use npcc_api::client::blocking as client;
+use npcc_api::outcome::Outcome;
+use npcc_api::protocol::{Reply, Request, status};
 
 use super::Failure;
 use super::socket::SocketArg;
-use npcc_appliance::apply::outcome::Outcome;
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
 
 /// Exit code of `reload --exit-code` when something waits for a restart.
 const NEEDS_RESTART: u8 = 3;
@@ -94,8 +94,7 @@ pub(super) struct UnsetArgs {
 
 pub(super) fn clear(args: &ClearArgs) -> Result<(), Failure> {
     let request = match (args.what, &args.port) {
-        (What::Counters, None) => Request::ClearCounters,
-        (What::Counters, Some(port)) => Request::ClearPortCounters { port: port.clone() },
+        (What::Counters, port) => Request::ClearCounters { port: port.clone() },
         (What::Watermarks, None) => Request::ClearWatermarks,
         (What::Watermarks, Some(_)) => {
             let why = "error: watermarks are those of all ports: leave out --port";
@@ -120,9 +119,12 @@ pub(super) fn unset(args: &UnsetArgs) -> Result<(), Failure> {
 
 pub(super) fn reload(args: &ReloadArgs) -> Result<ExitCode, Failure> {
     let confirm = args.confirm.map(|time| time.as_millis());
-    let request = Request::Reload {
-        confirm_ms: confirm.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).max(1)),
-        dry_run: args.dry_run,
+    let request = if args.dry_run {
+        Request::PlanReload
+    } else {
+        Request::Reload {
+            confirm_ms: confirm.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX).max(1)),
+        }
     };
     let outcome = outcome(&args.socket.path, &request, args.json)?;
     let waits = args.exit_code && !outcome.restart.is_empty();
@@ -141,8 +143,7 @@ pub(super) fn rollback(args: &RollbackArgs) -> Result<(), Failure> {
 fn outcome(socket: &std::path::Path, request: &Request, json: bool) -> Result<Outcome, Failure> {
     let outcome = match client::ask(socket, request)? {
         Reply::Reloaded(outcome) => outcome,
-        Reply::Invalid(report) => return Err(Failure::Config(report)),
-        other => return Err(other.unexpected().into()),
+        other => return Err(unexpected(other)),
     };
     if json {
         let text = serde_json::to_string_pretty(&outcome).map_err(anyhow::Error::from)?;
@@ -156,7 +157,16 @@ fn outcome(socket: &std::path::Path, request: &Request, json: bool) -> Result<Ou
 pub(super) fn ask(socket: &std::path::Path, request: &Request) -> Result<(), Failure> {
     match client::ask(socket, request)? {
         Reply::Done => Ok(()),
-        Reply::Invalid(report) => Err(Failure::Config(report)),
-        other => Err(other.unexpected().into()),
+        other => Err(unexpected(other)),
+    }
+}
+
+/// Returns the failure that another reply than the expected one is: mistakes of the configuration are the caller's.
+pub(super) fn unexpected(reply: Reply) -> Failure {
+    match reply {
+        Reply::Refused(error) if error.status == status::UNPROCESSABLE => {
+            Failure::Config(error.problem.error)
+        }
+        other => other.unexpected().into(),
     }
 }

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use clap::{Args, Subcommand};
+use npcc_api::cnps::{CnpOrder, MOST};
+use npcc_api::protocol::Request;
 
 use super::socket::SocketArg;
-use super::{Failure, change, pair};
-use npcc_appliance::manage::protocol::Request;
-use npcc_engine::control::order::{CnpOrder, MOST};
+use super::{Failure, args, change};
 
 #[derive(Debug, Args)]
 pub(super) struct CnpArgs {
@@ -28,7 +28,7 @@ enum What {
         #[arg(long, value_name = "RECEIVER")]
         from: IpAddr,
         /// Queue pair at the host that is to slow down, such as 17 or 0x11
-        #[arg(long, value_name = "N", value_parser = pair::number)]
+        #[arg(long, value_name = "N", value_parser = args::number)]
         qp: u32,
         /// Number of CNPs, 1000 at most
         #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST)))]

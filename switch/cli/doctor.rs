@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::report::events::{Event, Kind};
-use npcc_appliance::report::model;
+use npcc_api::client::blocking as client;
+use npcc_api::events::{Event, Kind};
+use npcc_api::model;
+use npcc_api::protocol::{Reply, Request};
 use npcc_config::Config;
 use npcc_config::model::DEFAULT_SOCKET;
 use npcc_config::resolved::{self, Port};

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use npcc_api::client::blocking as client;
+use npcc_api::model::Snapshot;
+use npcc_api::protocol::{Reply, Request};
 
 use super::socket::SocketArg;
 use super::{Failure, change, say, say_error};
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::report::model::Snapshot;
 
 /// How often the traffic is looked at.
 const LOOK: Duration = Duration::from_millis(500);

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use anyhow::Context;
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::ends::names::PeerName;
-use npcc_appliance::manage::ends::peers::{MOST_ROWS, Suggested, Suggestion};
-use npcc_appliance::manage::ends::row::EndRow;
-use npcc_appliance::manage::protocol::{Reply, Request};
+use npcc_api::client::blocking as client;
+use npcc_api::ends::EndRow;
+use npcc_api::peers::PeerName;
+use npcc_api::peers::{MOST_ROWS, Suggested, Suggestion};
+use npcc_api::protocol::{Reply, Request};
 use npcc_appliance::report::ends::ends as report;
 
-use super::show::ShowArgs;
+use super::args::ShowArgs;
 use super::{Failure, say};
 
 /// Prints ends: a snapshot as a table or as lines of JSON, or what changes, too.
@@ -48,18 +48,19 @@ pub(super) fn suggest(socket: &Path, name: &PeerName, text: &str) -> Result<(), 
     let rows: anyhow::Result<Vec<serde_json::Value>> = lines.map(read).collect();
     let mut all = Suggested::default();
     for rows in rows?.chunks(MOST_ROWS) {
-        let request = Request::Suggest(Suggestion {
+        let request = Request::Suggest(vec![Suggestion {
             name: name.clone(),
             rows: rows.to_vec(),
-        });
-        match client::ask(socket, &request)? {
-            Reply::Suggested(some) => {
-                all.accepted += some.accepted;
-                for (reason, count) in some.refused {
-                    *all.refused.entry(reason).or_default() += count;
-                }
-            }
+        }]);
+        let outcomes = match client::ask(socket, &request)? {
+            Reply::Suggested(outcomes) => outcomes,
             other => return Err(other.unexpected().into()),
+        };
+        for some in outcomes {
+            all.accepted += some.accepted;
+            for (reason, count) in some.refused {
+                *all.refused.entry(reason).or_default() += count;
+            }
         }
     }
     let outcome = serde_json::to_string(&all).context("cannot write the outcome")?;

@@ -4,6 +4,7 @@
 //! SIGINT or SIGTERM.
 #![forbid(unsafe_code)]
 
+mod args;
 mod bench;
 mod bundle;
 mod capture;
@@ -60,7 +61,7 @@ enum Command {
     /// Look at the host: what is wrong, where, and the command that mends it; exit code 1 if there is anything to mend
     Doctor(doctor::DoctorArgs),
     /// Show the state of a running switch
-    Show(show::ShowArgs),
+    Show(args::ShowArgs),
     /// Watch a running switch on a terminal screen: ports, queues with their zones, flows, CNPs a second
     Top(top::TopArgs),
     /// Start counters or watermarks anew
@@ -96,7 +97,7 @@ enum Command {
     /// Write a capture of valid RoCEv2 traffic, for pktgen, TRex and tests
     GenPcap(gen_pcap::GenPcapArgs),
     /// Print the JSON schema of the configuration, for editors
-    Schema,
+    Schema(schema::SchemaArgs),
     /// Write an archive for whoever helps: configuration, state, log, findings of `doctor`, versions
     Techsupport(techsupport::TechsupportArgs),
     /// Print the flight recorder: messages, decisions, odd frames and when each thread last moved, of this run or the last
@@ -202,7 +203,7 @@ fn carry_out(command: Command, handed: Vec<(String, OwnedFd)>) -> Result<ExitCod
         Command::Sim(args) => sim::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::GenPcap(args) => gen_pcap::run(&args),
-        Command::Schema => schema::run(),
+        Command::Schema(args) => schema::run(&args),
         Command::Techsupport(args) => techsupport::run(&args),
         Command::Recorder(args) => recorder::run(&args),
         Command::Generate(args) => generate::run(&args, Cli::command()),

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
+use npcc_api::client::blocking as client;
+use npcc_api::pairs::ListedPair;
+use npcc_api::peers::PeerName;
+use npcc_api::protocol::{Reply, Request};
 use npcc_config::regular::{self, ReadError};
 
-use super::Failure;
 use super::socket::SocketArg;
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::ends::names::PeerName;
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_engine::control::pairs::{ListedPair, PairRequest};
+use super::{Failure, args};
 
 #[derive(Debug, Args)]
 pub(super) struct PairArgs {
@@ -31,10 +31,10 @@ enum What {
         /// Receiver of the data
         dst: IpAddr,
         /// Queue pair at the receiver, such as 17 or 0x11
-        #[arg(value_parser = number)]
+        #[arg(value_parser = args::number)]
         dest_qp: u32,
         /// Queue pair at the sender
-        #[arg(value_parser = number)]
+        #[arg(value_parser = args::number)]
         sender_qp: u32,
     },
     /// Forget the pair of these packets, both ways
@@ -44,7 +44,7 @@ enum What {
         /// Receiver of the data
         dst: IpAddr,
         /// Queue pair at the receiver
-        #[arg(value_parser = number)]
+        #[arg(value_parser = args::number)]
         dest_qp: u32,
     },
     /// Give the switch what another box saw, or what a host's agent knows: rows as `show ends` prints them, or leases
@@ -78,15 +78,6 @@ enum What {
     },
 }
 
-/// A number, decimal or hexadecimal with 0x.
-pub(super) fn number(text: &str) -> Result<u32, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|_| "write a number such as 17 or 0x11".to_owned())
-}
-
 pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
     let request = match &args.what {
         What::Suggest { file, peer, host } => {
@@ -96,24 +87,30 @@ pub(super) fn run(args: &PairArgs) -> Result<(), Failure> {
             };
             return super::ends::suggest(&args.socket.path, &name, &text_of(file)?);
         }
-        What::Distrust { peer } => Request::Distrust(PeerName::from(peer.as_str())),
-        What::Trust { peer } => Request::Trust(PeerName::from(peer.as_str())),
+        What::Distrust { peer } => Request::Trust {
+            peer: peer.clone(),
+            trusted: false,
+        },
+        What::Trust { peer } => Request::Trust {
+            peer: peer.clone(),
+            trusted: true,
+        },
         What::Add {
             src,
             dst,
             dest_qp,
             sender_qp,
-        } => Request::Npcc(PairRequest::AddPair(ListedPair {
+        } => Request::AddPair(ListedPair {
             src: *src,
             dst: *dst,
             dest_qp: *dest_qp,
             sender_qp: *sender_qp,
-        })),
-        What::Del { src, dst, dest_qp } => Request::Npcc(PairRequest::DeletePair {
+        }),
+        What::Del { src, dst, dest_qp } => Request::DeletePair {
             src: *src,
             dst: *dst,
             dest_qp: *dest_qp,
-        }),
+        },
     };
     match client::ask(&args.socket.path, &request)? {
         Reply::Done => Ok(()),
@@ -134,15 +131,4 @@ fn text_of(file: &Path) -> anyhow::Result<String> {
         error => anyhow!("cannot read {name}: {error}"),
     })?;
     String::from_utf8(bytes).with_context(|| format!("cannot read {name}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_decimal_or_hexadecimal() {
-        assert_eq!((number("17"), number("0x11")), (Ok(17), Ok(17)));
-        assert!(number("eleven").is_err());
-    }
 }

@@ -1,10 +1,10 @@
 //! `npcc-switch port NAME up|down`
 
 use clap::{Args, ValueEnum};
+use npcc_api::protocol::Request;
 
 use super::socket::SocketArg;
 use super::{Failure, change};
-use npcc_appliance::manage::protocol::Request;
 
 /// Administrative state of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

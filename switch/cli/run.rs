@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
+use npcc_api::model::Snapshot;
 
 use super::{Failure, RunArgs, load, output, reports};
-use npcc_appliance::report::model::Snapshot;
 use npcc_appliance::report::ports_table;
 use npcc_appliance::run::{Options, Source, run as run_switch};
 use npcc_engine::log;

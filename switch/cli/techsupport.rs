@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use clap::Args;
-use npcc_appliance::manage::query::Query;
+use npcc_api::query::Query;
 use npcc_appliance::manage::tables;
 use npcc_config::regular;
 use npcc_doctor::Host;

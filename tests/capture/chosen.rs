@@ -201,7 +201,7 @@ fn refuses(switch: &Switch) {
     let (code, said) = refused(&["--port", "wan9"]);
     assert_eq!(code, Some(1));
     assert!(
-        said.contains("there is no port `wan9`: dc0, wan0, dc1"),
+        said.contains("there is no port `wan9`: write one of dc0, wan0, dc1"),
         "{said}"
     );
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use npcc_appliance::report::model::Snapshot;
+use npcc_api::model::Snapshot;
 use npcc_appliance::wiring::eal;
 use npcc_engine::recorder::place;
 pub use npcc_testkit::python::python;

@@ -4,9 +4,9 @@ use std::ops::Deref;
 use std::process::{ExitStatus, Output};
 use std::time::Duration;
 
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::report::model::Snapshot;
+use npcc_api::client::blocking as client;
+use npcc_api::model::Snapshot;
+use npcc_api::protocol::{Reply, Request};
 use npcc_testkit::wait;
 use serde_json::Value;
 

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use npcc_api::cnps::CnpOrder;
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::command::{ControlCommand, Refused};
 use npcc_pipeline::units::{Nanos, Priority};
@@ -18,7 +19,7 @@ use npcc_roce::pair::foreign::view::Reports;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::inject::InjectorCommand;
-use super::order::CnpOrder;
+use super::order;
 use super::pairs::ControlCommandError;
 
 /// Capacity of the ring: an operator's pace.
@@ -117,7 +118,7 @@ impl ControlCommands {
     /// # Errors
     /// Fails with [`ControlCommandError::TimedOut`], or the reason why the CNP cannot leave.
     pub fn send_cnp(&self, order: &CnpOrder) -> Result<(), ControlCommandError> {
-        self.instruct(Instruction::Injector(order.command()?))
+        self.instruct(Instruction::Injector(order::command(order)?))
     }
 
     fn instruct(&self, instruction: Instruction) -> Result<(), ControlCommandError> {
@@ -321,26 +322,23 @@ pub fn ring() -> (ControlCommands, Inbox) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::pairs::{ListedPair, PairRequest};
+    use crate::control::pairs;
+    use npcc_api::pairs::ListedPair;
     use npcc_cnp::control::config::ControlConfig;
 
     #[test]
     fn a_command_is_executed_and_answered() {
         let (commands, mut inbox) = ring();
         let thread = std::thread::spawn(move || {
-            let add = PairRequest::AddPair(ListedPair {
+            let add = ListedPair {
                 src: [10, 0, 1, 3].into(),
                 dst: [10, 0, 2, 2].into(),
                 dest_qp: 0x11,
                 sender_qp: 0x18,
-            });
-            let add = add.command().unwrap();
-            let unknown = PairRequest::DeletePair {
-                src: [10, 0, 1, 3].into(),
-                dst: [10, 0, 2, 2].into(),
-                dest_qp: 0x12,
             };
-            let unknown = unknown.command().unwrap();
+            let add = pairs::pair_command(&add, false).unwrap();
+            let unknown =
+                pairs::delete_command([10, 0, 1, 3].into(), [10, 0, 2, 2].into(), 0x12).unwrap();
             (commands.send_and_wait(add), commands.send_and_wait(unknown))
         });
         let mut core = ControlCore::new(&ControlConfig {
@@ -383,7 +381,7 @@ mod tests {
             dest_qp: 0x100 + n,
             sender_qp: 0x1000 + n,
         };
-        listed.command(false).unwrap()
+        pairs::pair_command(&listed, false).unwrap()
     }
 
     /// A list once took a tick for each of its pairs.

@@ -15,8 +15,7 @@ use std::time::Duration;
 use npcc_cnp::admission::{CnpRequest, CnpSink, Suppressed};
 use npcc_cnp::control::ControlCore;
 use npcc_cnp::control::queue_state::QueueState;
-use npcc_pipeline::counters;
-use npcc_pipeline::counters::{Counter, Counters};
+use npcc_pipeline::counters::{ControlStats, Counters};
 use npcc_pipeline::num::real;
 use npcc_pipeline::route::nexthop::Adjacency;
 use npcc_pipeline::units::{Nanos, PortId, Priority};
@@ -26,18 +25,6 @@ use crate::control::commands::Inbox;
 use crate::control::crossing_timing::AnsweredCrossings;
 use crate::control::inject::{Injector, InjectorCommand};
 use crate::sleep::ControlSleeper;
-
-counters! {
-    /// Statistics of the loop.
-    pub struct ControlStats => ControlCount {
-        /// Calls of the control core that came late by more than half of the time between two calls.
-        #[serde(rename = "ticks_late")] late: Counter => metric("npcc_late_ticks").kept("ticks_late"),
-        /// Calls of the control core that came early because a queue had just risen to hard.
-        #[serde(rename = "ticks_early")] early: Counter => metric("npcc_early_ticks").kept("ticks_early"),
-        /// CNPs given to a worker because an operator requested them (`npcc-switch cnp send`). NPCC's own counts, caps and flows know nothing of them.
-        #[serde(rename = "cnps_ordered")] ordered: Counter => metric("npcc_ordered_cnps").kept("cnps_ordered"),
-    }
-}
 
 /// Alarms of the workers that a watched queue has just risen to `hard`; the loop polls them between two ticks.
 #[derive(Debug)]

@@ -2,54 +2,38 @@
 
 use std::net::IpAddr;
 
+use npcc_api::pairs::ListedPair;
 use npcc_cnp::control::command::{ControlCommand, Refused};
 use npcc_roce::key::{FlowKey, Qpn};
-use serde::{Deserialize, Serialize};
 
-/// Operator's command about a pair, as it goes over the management socket.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PairRequest {
-    /// Add a pair: these queue pairs are one connection.
-    AddPair(ListedPair),
-    /// Delete the pair of these packets.
-    DeletePair {
-        /// Address of the sender.
-        src: IpAddr,
-        /// Address of the receiver.
-        dst: IpAddr,
-        /// Queue pair of the receiver.
-        dest_qp: u32,
-    },
+/// Converts a pair to a command of the control core; a pair that is only `suggested` must be confirmed by packets.
+///
+/// # Errors
+/// Says which field is invalid.
+pub fn pair_command(
+    pair: &ListedPair,
+    suggested: bool,
+) -> Result<ControlCommand, ControlCommandError> {
+    let flow = key_of_hosts(pair.src, pair.dst, pair.dest_qp)?;
+    let sender = qpn(pair.sender_qp)?;
+    Ok(if suggested {
+        ControlCommand::SuggestPair { flow, sender }
+    } else {
+        ControlCommand::AddPair { flow, sender }
+    })
 }
 
-/// Pair in a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ListedPair {
-    /// Address of the data sender.
-    pub src: IpAddr,
-    /// Address of the data receiver.
-    pub dst: IpAddr,
-    /// Queue pair of the receiver.
-    pub dest_qp: u32,
-    /// Queue pair of the sender.
-    pub sender_qp: u32,
-}
-
-impl ListedPair {
-    /// Converts it to a command of the control core; a pair that is only `suggested` must be confirmed by packets.
-    ///
-    /// # Errors
-    /// Says which field is invalid.
-    pub fn command(self, suggested: bool) -> Result<ControlCommand, ControlCommandError> {
-        let flow = key_of_hosts(self.src, self.dst, self.dest_qp)?;
-        let sender = qpn(self.sender_qp)?;
-        Ok(if suggested {
-            ControlCommand::SuggestPair { flow, sender }
-        } else {
-            ControlCommand::AddPair { flow, sender }
-        })
-    }
+/// Returns the command that deletes the pair of the packets between two hosts to a queue pair.
+///
+/// # Errors
+/// Says which field is invalid.
+pub fn delete_command(
+    src: IpAddr,
+    dst: IpAddr,
+    dest_qp: u32,
+) -> Result<ControlCommand, ControlCommandError> {
+    let flow = key(src, dst, dest_qp)?;
+    Ok(ControlCommand::DeletePair { flow })
 }
 
 /// Returns a queue pair that may be an endpoint of a connection.
@@ -126,33 +110,14 @@ pub enum ControlCommandError {
     Refused(#[from] Refused),
 }
 
-impl PairRequest {
-    /// Converts it to a command of the control core.
-    ///
-    /// # Errors
-    /// Says which field is invalid.
-    pub fn command(&self) -> Result<ControlCommand, ControlCommandError> {
-        match self {
-            PairRequest::AddPair(pair) => pair.command(false),
-            PairRequest::DeletePair { src, dst, dest_qp } => Ok(ControlCommand::DeletePair {
-                flow: key(*src, *dst, *dest_qp)?,
-            }),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_cannot_be_is_said() {
-        let pair = PairRequest::DeletePair {
-            src: [10, 0, 1, 3].into(),
-            dst: [10, 0, 2, 2].into(),
-            dest_qp: 1 << 24,
-        };
-        assert_eq!(pair.command(), Err(ControlCommandError::QueuePair(1 << 24)));
+        let pair = delete_command([10, 0, 1, 3].into(), [10, 0, 2, 2].into(), 1 << 24);
+        assert_eq!(pair, Err(ControlCommandError::QueuePair(1 << 24)));
     }
 
     #[test]
@@ -163,9 +128,8 @@ mod tests {
             dest_qp: 0x11,
             sender_qp: 0x18,
         };
-        let refused = mixed.command(false).unwrap_err();
+        let refused = pair_command(&mixed, false).unwrap_err();
         assert_eq!(refused, ControlCommandError::Families(mixed.src, mixed.dst));
-        assert_eq!(PairRequest::AddPair(mixed).command(), Err(refused));
     }
 
     /// A list once gave a multicast group as a sender, and CNPs would have gone there.
@@ -191,18 +155,13 @@ mod tests {
             let other: IpAddr = other.parse().unwrap();
             for suggested in [false, true] {
                 for pair in [pair(other, host), pair(host, other)] {
-                    let refused = pair.command(suggested);
+                    let refused = pair_command(&pair, suggested);
                     assert_eq!(refused, Err(ControlCommandError::Address(other)));
                 }
             }
         }
-        assert!(pair(host, [10, 0, 2, 2].into()).command(false).is_ok());
+        assert!(pair_command(&pair(host, [10, 0, 2, 2].into()), false).is_ok());
         // A pair that was accepted before can still be deleted.
-        let delete = PairRequest::DeletePair {
-            src: [224, 0, 0, 9].into(),
-            dst: host,
-            dest_qp: 0x11,
-        };
-        assert!(delete.command().is_ok());
+        assert!(delete_command([224, 0, 0, 9].into(), host, 0x11).is_ok());
     }
 }

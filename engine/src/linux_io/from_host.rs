@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use npcc_pipeline::counters::LinuxStats;
 use npcc_pipeline::punt::classify;
 
 use super::host::HostInterface;
-use super::stats::LinuxStats;
 use super::worker_end::{LONGEST, ToWorker};
 use crate::sleep::Wakers;
 

@@ -7,16 +7,16 @@
 pub mod claims;
 pub mod from_host;
 pub mod host;
-pub mod stats;
 pub mod to_host;
 pub mod worker_end;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use npcc_pipeline::counters::LinuxStats;
+
 pub use self::from_host::FromHost;
 pub use self::host::{HostInterface, HostPort, Resolve};
-pub use self::stats::LinuxStats;
 pub use self::to_host::ToHost;
 pub use self::worker_end::{LinuxFrames, ToWorker, ring};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use npcc_pipeline::counters::LinuxStats;
 use npcc_pipeline::punt::{PuntClass, PuntHost};
 
 use super::claims::Claims;
 use super::host::{HostInterface, Resolve};
-use super::stats::LinuxStats;
 use super::worker_end::LONGEST;
 
 /// Most frames per turn: between turns the frames from Linux are handled.

@@ -1,5 +1,6 @@
 //! Device queues that a worker polls: those of its own ports, and receive queues of ports that another worker owns.
 
+use npcc_pipeline::counters::Stage;
 use npcc_pipeline::frame::{FrameBuf, FrameVec};
 use npcc_pipeline::partial;
 use npcc_pipeline::pause::PfcFrame;
@@ -10,7 +11,6 @@ use super::dpdk::Dpdk;
 use super::frame::Datapath;
 use super::io::{Buffer, Io, Pool, Receive};
 use super::probe::Probe;
-use super::stages::Stage;
 use super::transmit::Transmit;
 
 /// Device queues of one port.

@@ -1,10 +1,10 @@
 //! Observation hooks in the worker's loop, each of which does nothing by default.
 
+use npcc_pipeline::counters::Stage;
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::frame::FrameBuf;
 use npcc_pipeline::units::{BURST, Nanos, PortId};
 
-use super::stages::Stage;
-use super::stats::WorkerStats;
 use crate::clock::Now;
 use crate::control::crossing_timing::ThresholdCrossing;
 

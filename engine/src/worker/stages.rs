@@ -4,43 +4,12 @@
 //! long was interrupted, and is not counted.
 
 use npcc_dpdk::Tsc;
-use npcc_pipeline::counters;
-use npcc_pipeline::counters::Counter;
-use npcc_pipeline::named::Named;
+use npcc_pipeline::counters::{Stage, StageCounters};
 
 /// Interval of timed turns: a power of two.
 const EACH: u64 = 64;
 /// Longest turn that counts, in cycles: 30 to 60 us. A longer one was interrupted.
 const INTERRUPTED: u64 = 100_000;
-
-npcc_pipeline::named! {
-    /// Stage of a turn, in the order of a packet's way.
-    pub enum Stage {
-        /// Taking a burst from the driver, and work just before it: new routes, the other workers' buffer accounts, PFC and watchdog of the
-        /// port polled before.
-        Receive = "receive",
-        /// Headers, classification, route, rewriting; sorting into runs; and the decision about frames that are not forwarded.
-        Parse = "parse",
-        /// WRED, buffer admission, NPCC, into the queues.
-        Enqueue = "enqueue",
-        /// Out of the queues: pause, scheduler, marking.
-        Schedule = "schedule",
-        /// Handing frames to the driver.
-        Transmit = "transmit",
-        /// All other work: commands, CNPs, frames from Linux and from other workers, accounts.
-        Other = "other",
-    }
-}
-
-counters! {
-    /// Totals of the timed turns.
-    pub struct StageCounters => StageCount {
-        /// Cycles of the turns that were timed, by stage; divided by the timed frames, what a frame costs.
-        cycles: [Counter; Stage::COUNT] => metric("npcc_worker_timed_cycles").by(&[("stage", Stage::NAMES)]),
-        /// Frames received in turns that were timed: one busy turn in 64.
-        frames: Counter => metric("npcc_worker_timed_frames"),
-    }
-}
 
 /// Stage profiler of a worker.
 #[derive(Debug, Default)]

@@ -1,11 +1,12 @@
 //! The appliance's own probe: a worker's stages for `show workers`, and reaction times for `show npcc`.
 
 use arrayvec::ArrayVec;
+use npcc_pipeline::counters::Stage;
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::units::{BURST, Nanos};
 
 use super::probe::Probe;
-use super::stages::{Profiler, Stage};
-use super::stats::WorkerStats;
+use super::stages::Profiler;
 use super::timings::{Times, TimingKind};
 use crate::clock::Now;
 use crate::control::crossing_timing::ThresholdCrossing;

@@ -5,6 +5,7 @@
 
 use arrayvec::ArrayVec;
 use npcc_pipeline::burst::Run;
+use npcc_pipeline::counters::Stage;
 use npcc_pipeline::datapath::Sent;
 use npcc_pipeline::drop::DropReason;
 use npcc_pipeline::egress::serve::TxSink;
@@ -16,7 +17,6 @@ use super::dpdk::Dpdk;
 use super::frame::Datapath;
 use super::io::Io;
 use super::probe::Probe;
-use super::stages::Stage;
 
 /// Transmit side of a port.
 #[derive(Debug)]

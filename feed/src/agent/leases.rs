@@ -2,35 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::num::NonZeroU16;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use npcc_api::ends::Lease;
 
 use super::wire::{CmId, QueuePair};
 
 /// Addresses of the network interfaces of each device.
 pub type Addresses = BTreeMap<String, Vec<IpAddr>>;
-
-/// Queue pair of a host, as boxes take it.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-pub struct Lease {
-    /// Address of the host.
-    pub to: IpAddr,
-    /// Address of its partner, if the host knows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<IpAddr>,
-    /// Queue pair of the host.
-    pub queue_pair: u32,
-    /// Queue pair of the partner.
-    pub remote_queue_pair: u32,
-    /// UDP source port of their packets, 1 to 65,535, if the host knows it; without it, the hash of both queue pairs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub udp_port: Option<NonZeroU16>,
-}
 
 /// Returns the leases of a device: with the addresses that the connection manager names, else with each address of the device.
 pub(super) fn of_device(pairs: &[QueuePair], ids: &[CmId], addresses: &[IpAddr]) -> Vec<Lease> {

@@ -1,9 +1,9 @@
 //! Messages of leases: `npcc.SITE.host.NAME.leases`.
 
+use npcc_api::ends::Lease;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::leases::Lease;
 use crate::name::Name;
 use crate::sync::LONGEST;
 

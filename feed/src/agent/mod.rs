@@ -11,7 +11,7 @@ mod settings;
 mod socket;
 pub mod wire;
 
-pub use leases::{Addresses, Lease, Leases};
+pub use leases::{Addresses, Leases};
 pub use messages::LeaseMessage;
 pub use run::{AgentError, run, show};
 pub use settings::AgentSettings;

@@ -7,9 +7,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use npcc_api::ends::Lease;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::leases::{Addresses, Lease, Leases, of_device};
+use super::leases::{Addresses, Leases, of_device};
 use super::messages::{LeaseMessage, MOST};
 use super::settings::AgentSettings;
 use super::socket::RdmaSocket;

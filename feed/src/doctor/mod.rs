@@ -9,14 +9,16 @@ mod servers;
 
 pub use finding::{Finding, Kind, Severity, text};
 
+use npcc_api::client;
+use npcc_api::protocol::Request;
+
 use crate::settings::Settings;
-use crate::switch::ask;
 
 /// Examines the bus and the switch of a box.
 pub async fn examine(settings: &Settings) -> Vec<Finding> {
     let mut found = Vec::new();
     servers::examine(settings, &mut found).await;
-    if let Err(error) = ask(&settings.switch.socket, "\"snapshot\"\n").await {
+    if let Err(error) = client::ask(&settings.switch.socket, &Request::Snapshot).await {
         let mend = "start the switch, or name its telemetry.read_only_socket as switch.socket";
         let place = settings.switch.socket.display();
         found.push(Finding::new(Kind::SwitchSilent, place, error, mend));

@@ -232,13 +232,13 @@ fn line(record: &Value) -> String {
     let said = match (record.get("line"), record.get("host")) {
         (Some(line), _) => line["text"].as_str().unwrap_or_default().to_owned(),
         (None, Some(host)) => format!(
-            "host {} flows {} paired {} cnps {} unresponsive {} standing {}",
+            "host {} flows {} paired {} cnps {} unresponsive {} responsiveness {}",
             host["address"].as_str().unwrap_or("-"),
             host["flows"],
             host["paired"],
-            host["cnps"],
+            host["cnps_sent"],
             host["unresponsive"],
-            host["standing"].as_str().unwrap_or("-"),
+            host["responsiveness"].as_str().unwrap_or("-"),
         ),
         (None, None) => record.to_string(),
     };

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use npcc_api::client::{self, ClientError, PATIENCE};
+use npcc_api::model;
+use npcc_api::protocol::{Reply, Request};
+use npcc_api::query::Query;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
@@ -13,7 +17,6 @@ use crate::bus::Link;
 use crate::clock::now_us;
 use crate::run::FeedReport;
 use crate::settings::Settings;
-use crate::switch::{ask, ask_rows};
 
 /// Time between two states, and two reads of the log.
 const STATE: Duration = Duration::from_secs(1);
@@ -62,10 +65,11 @@ impl Records {
     }
 
     async fn switch(&self) -> Option<state::SwitchState> {
-        let answer = ask(&self.settings.switch.socket, "\"snapshot\"\n");
-        let line = timeout(SNAPSHOT, answer).await.ok()?.ok()?;
-        let answer: Value = serde_json::from_str(&line).ok()?;
-        state::read(answer.get("snapshot")?)
+        let answer = client::ask(&self.settings.switch.socket, &Request::Snapshot);
+        match timeout(SNAPSHOT, answer).await.ok()?.ok()? {
+            Reply::Snapshot(snapshot) => Some(state::read(&snapshot)),
+            _ => None,
+        }
     }
 
     /// Publishes roll-ups of hosts and lines of the log.
@@ -88,13 +92,25 @@ impl Records {
         }
     }
 
+    /// Returns the rows of a table.
+    async fn rows(&self, table: &str, query: Query) -> Option<Vec<Value>> {
+        let mut rows = Vec::new();
+        let give = |row| {
+            rows.push(row);
+            Ok::<(), ClientError>(())
+        };
+        let answer = client::rows(&self.settings.switch.socket, table, &query, give);
+        timeout(PATIENCE, answer).await.ok()?.ok()?;
+        Some(rows)
+    }
+
     /// Publishes a roll-up of each host; returns the number of those that do not respond.
     async fn hosts(&self) -> Option<usize> {
-        let answer = ask_rows(&self.settings.switch.socket, "hosts", &json!({})).await;
-        let hosts = answer.ok()?;
+        let hosts = self.rows("hosts", Query::default()).await?;
         let unresponsive = hosts
             .iter()
-            .filter(|host| host["standing"] == "doubted")
+            .filter_map(|host| model::Host::deserialize(host).ok())
+            .filter(|host| matches!(host.responsiveness.as_str(), "unresponsive" | "moved"))
             .count();
         for host in hosts {
             let Value::Object(host) = host else { continue };
@@ -106,8 +122,11 @@ impl Records {
     /// Publishes the lines of the log after `read`, the time of the last line read, in microseconds of the switch's clock: decisions and
     /// events. Lines before the feed's start are left out. Where more lines came than are read at once, an event says so.
     async fn log(&self, read: &mut Option<u64>) {
-        let socket = &self.settings.switch.socket;
-        let Ok(mut lines) = ask_rows(socket, "log", &json!({"top": LINES})).await else {
+        let latest = Query {
+            top: Some(LINES),
+            ..Query::default()
+        };
+        let Some(mut lines) = self.rows("log", latest).await else {
             return;
         };
         lines.sort_by_key(time_of);

@@ -1,8 +1,8 @@
 //! The record `state`: what a switch says of itself, in brief.
 
+use npcc_api::model::{Port, Queue, Snapshot};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 /// State of a switch.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -34,40 +34,29 @@ pub(super) struct WorstQueue {
     pub(super) delay_us: f64,
 }
 
-/// Reads the answer to the request `snapshot`.
-pub(super) fn read(snapshot: &Value) -> Option<SwitchState> {
-    let at = |path| snapshot.pointer(path);
-    Some(SwitchState {
-        version: at("/version")?.as_str()?.to_owned(),
-        uptime_s: at("/seconds")?.as_f64()?,
-        worst_queue: worst_queue(at("/ports")?.as_array()?),
-        cnps: at("/npcc/cnps_sent")?.as_u64()?,
-        would_send: at("/npcc/would_send")
-            .and_then(Value::as_u64)
-            .unwrap_or_default(),
-        // The switch has percent.
-        paired: at("/npcc/health/paired")
-            .and_then(Value::as_f64)
-            .unwrap_or_default()
-            / 100.0,
-    })
-}
-
-fn worst_queue(ports: &[Value]) -> Option<WorstQueue> {
-    let queues = ports.iter().flat_map(|port| {
-        let queues = port["queues"].as_array().into_iter().flatten();
-        queues.filter_map(|queue| of_queue(port, queue))
+/// Returns the state that a snapshot of the switch shows.
+pub(super) fn read(snapshot: &Snapshot) -> SwitchState {
+    let queues = snapshot.ports.iter().flat_map(|port| {
+        let of_queue = |queue| of_queue(port, queue);
+        port.queues.iter().filter_map(of_queue)
     });
-    queues.max_by(|a, b| a.delay_us.total_cmp(&b.delay_us))
+    SwitchState {
+        version: snapshot.version.clone(),
+        uptime_s: snapshot.seconds,
+        worst_queue: queues.max_by(|a, b| a.delay_us.total_cmp(&b.delay_us)),
+        cnps: snapshot.npcc.cnps_sent,
+        would_send: snapshot.npcc.would_send,
+        // The switch has percent.
+        paired: snapshot.npcc.health.paired / 100.0,
+    }
 }
 
-fn of_queue(port: &Value, queue: &Value) -> Option<WorstQueue> {
-    let bytes = queue["depth"].as_u64().filter(|bytes| *bytes > 0)?;
-    let shaped = port["rate"].as_u64();
-    let rate = shaped.or_else(|| port["link_speed"].as_u64())?;
+fn of_queue(port: &Port, queue: &Queue) -> Option<WorstQueue> {
+    let bytes = Some(queue.level.depth).filter(|bytes| *bytes > 0)?;
+    let rate = port.rate.unwrap_or(port.link_speed);
     Some(WorstQueue {
-        port: port["name"].as_str()?.to_owned(),
-        priority: queue["priority"].as_u64()?,
+        port: port.name.clone(),
+        priority: queue.priority.into(),
         bytes,
         delay_us: bytes as f64 * 8e6 / rate.max(1) as f64,
     })
@@ -75,22 +64,39 @@ fn of_queue(port: &Value, queue: &Value) -> Option<WorstQueue> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn the_worst_queue_is_the_one_that_takes_longest() {
-        let queue = |priority, depth| json!({"priority": priority, "depth": depth});
-        let snapshot = json!({
-            "version": "1", "seconds": 2.5,
-            "ports": [
-                {"name": "fast", "link_speed": 100_000_000_000u64, "rate": null, "queues": [queue(3, 125_000)]},
-                {"name": "slow", "link_speed": 100_000_000_000u64, "rate": 1_000_000_000, "queues": [queue(0, 0), queue(4, 12_500)]},
+        let queue = |priority, depth| {
+            let mut queue = Queue {
+                priority,
+                ..Queue::default()
+            };
+            queue.level.depth = depth;
+            queue
+        };
+        let port = |name: &str, rate, queues| Port {
+            name: name.to_owned(),
+            link_speed: 100_000_000_000,
+            rate,
+            queues,
+            ..Port::default()
+        };
+        let mut snapshot = Snapshot {
+            ports: vec![
+                port("fast", None, vec![queue(3, 125_000)]),
+                port(
+                    "slow",
+                    Some(1_000_000_000),
+                    vec![queue(0, 0), queue(4, 12_500)],
+                ),
             ],
-            "npcc": {"cnps_sent": 7, "would_send": 1, "health": {"paired": 50.0}},
-        });
-        let state = read(&snapshot).unwrap();
+            ..Snapshot::default()
+        };
+        (snapshot.npcc.cnps_sent, snapshot.npcc.would_send) = (7, 1);
+        snapshot.npcc.health.paired = 50.0;
+        let state = read(&snapshot);
         let worst = state.worst_queue.unwrap();
         assert_eq!(
             (worst.port.as_str(), worst.priority, worst.bytes),
@@ -99,6 +105,5 @@ mod tests {
         assert!((worst.delay_us - 100.0).abs() < 1e-9);
         assert_eq!((state.cnps, state.would_send), (7, 1));
         assert!((state.paired - 0.5).abs() < 1e-9);
-        assert_eq!(read(&json!({"version": "1"})), None);
     }
 }

@@ -6,6 +6,8 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use npcc_api::ends::EndRow;
+use npcc_api::peers::MOST_ROWS;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -17,9 +19,8 @@ use crate::bus::{BusCounts, ConnectFailure, Link, Published};
 use crate::clock::now_us;
 use crate::fleet;
 use crate::name::Name;
-use crate::row::Row;
 use crate::settings::Settings;
-use crate::switch::{Batch, FromSwitch, MOST_ROWS, SuggestCounts, follow, suggest};
+use crate::switch::{Batch, FromSwitch, SuggestCounts, follow, suggest};
 use crate::sync::{Machine, Outgoing};
 
 /// Time between two steps of publishing and suggesting.
@@ -167,7 +168,7 @@ impl Feed {
             }
             FromSwitch::Rows(rows) => {
                 for row in rows {
-                    self.snapshots += u64::from(row == Row::Begin);
+                    self.snapshots += u64::from(row == EndRow::Begin);
                     self.machine.row(row);
                 }
             }

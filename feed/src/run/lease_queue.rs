@@ -6,9 +6,12 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::agent::{Lease, LeaseMessage};
+use npcc_api::ends::Lease;
+use npcc_api::peers::MOST_ROWS;
+
+use crate::agent::LeaseMessage;
 use crate::name::Name;
-use crate::switch::{HostLeases, MOST_ROWS};
+use crate::switch::HostLeases;
 
 /// Maximum number of hosts whose leases wait.
 const HOSTS: usize = 4_096;

@@ -5,14 +5,15 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use npcc_api::client;
+use npcc_api::ends::EndRow;
+use npcc_api::protocol::Request;
 use tokio::sync::mpsc;
-
-use super::envelope;
-use super::request;
-use crate::row::Row;
 
 /// Most rows of a batch.
 const BATCH: usize = 1024;
+/// Time within which rows that follow join a batch.
+const TOGETHER: Duration = Duration::from_millis(5);
 /// Time after which a lost connection is tried again.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -22,7 +23,7 @@ pub enum FromSwitch {
     /// The switch answers: a snapshot follows.
     Connected,
     /// Rows, in order.
-    Rows(Vec<Row>),
+    Rows(Vec<EndRow>),
     /// The switch does not answer, or no longer: the reason.
     Disconnected(String),
 }
@@ -42,24 +43,22 @@ pub async fn follow(socket: &Path, to: mpsc::Sender<FromSwitch>) {
 
 /// Follows one connection to its end; returns the reason.
 async fn follow_once(socket: &Path, to: &mpsc::Sender<FromSwitch>) -> io::Result<Infallible> {
-    let mut lines = request::open(socket, envelope::FOLLOW).await?;
+    let follow = Request::Ends { follow: true };
+    let mut lines = client::lines(socket, &follow)
+        .await
+        .map_err(io::Error::other)?;
+    // A switch without news is silent.
+    lines.patience = None;
     let mut batch = Vec::new();
     let mut is_new = true;
     loop {
-        // Rows that follow within 5 ms join the batch.
-        let line = match tokio::time::timeout(Duration::from_millis(5), lines.next_line()).await {
-            Ok(line) => line?,
-            Err(_) if batch.is_empty() => lines.next_line().await?,
-            Err(_) => {
-                pass(to, FromSwitch::Rows(std::mem::take(&mut batch)))?;
-                continue;
-            }
-        };
-        let Some(line) = line else {
-            return Err(io::Error::other("the switch closed the connection"));
-        };
-        let refused = |why| io::Error::other(format!("the switch refused: {why}"));
-        let row = envelope::row(&line).map_err(refused)?;
+        if !batch.is_empty() && !lines.has_line_within(TOGETHER).await {
+            pass(to, FromSwitch::Rows(std::mem::take(&mut batch)))?;
+        }
+        let line = lines.next().await.map_err(io::Error::other)?;
+        let line = line.ok_or_else(|| io::Error::other("the switch closed the connection"))?;
+        // A kind of row of a later version is left out.
+        let row: Option<EndRow> = serde_json::from_slice(line).ok();
         if is_new {
             pass(to, FromSwitch::Connected)?;
         }

@@ -2,10 +2,8 @@
 
 mod envelope;
 mod follow;
-mod request;
 mod suggest;
 
-pub use envelope::{HostLeases, MOST_ROWS, Suggested};
+pub use envelope::HostLeases;
 pub use follow::{FromSwitch, follow};
-pub use request::{RequestError, ask, ask_rows};
 pub use suggest::{Batch, SuggestCounts, suggest};

@@ -5,14 +5,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use npcc_api::client;
+use npcc_api::ends::EndRow;
+use npcc_api::peers::Suggested;
+use npcc_api::protocol::Reply;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::envelope::{self, HostLeases, Suggested};
-use super::request::ask;
+use super::envelope::{self, HostLeases};
 use crate::name::Name;
-use crate::row::Row;
 
 /// Time after which a request that failed is sent again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -21,7 +23,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub enum Batch {
     /// Rows that another box saw.
-    Peer(Name, Vec<Row>),
+    Peer(Name, Vec<EndRow>),
     /// Queue pairs that hosts' agents reported.
     Hosts(Vec<HostLeases>),
 }
@@ -77,18 +79,16 @@ impl SuggestCounts {
         self.last_failure = Some(why);
     }
 
-    /// Counts the answer to a batch, if it is one.
-    fn count(&mut self, batch: &Batch, line: &str) -> Result<(), String> {
+    /// Counts the answer to a batch: an outcome for each of its peers.
+    fn count(&mut self, batch: &Batch, all: &[Suggested]) {
         match batch {
-            Batch::Peer(peer, _) => self.add(peer, &envelope::suggested(line)?),
+            Batch::Peer(peer, _) => all.iter().for_each(|said| self.add(peer, said)),
             Batch::Hosts(hosts) => {
-                let all = envelope::suggested_hosts(line)?;
-                for (host, said) in hosts.iter().zip(&all) {
+                for (host, said) in hosts.iter().zip(all) {
                     self.add_host(&host.host, said);
                 }
             }
         }
-        Ok(())
     }
 }
 
@@ -111,11 +111,13 @@ pub async fn suggest(
             }
         };
         loop {
-            let answer = ask(socket, &request)
-                .await
-                .map_err(|error| error.to_string());
-            let Err(why) = answer.and_then(|line| counts().count(&batch, &line)) else {
-                break;
+            let why = match client::ask(socket, &request).await {
+                Ok(Reply::Suggested(all)) => {
+                    counts().count(&batch, &all);
+                    break;
+                }
+                Ok(other) => other.unexpected().to_string(),
+                Err(error) => error.to_string(),
             };
             counts().fail(why);
             if matches!(batch, Batch::Hosts(_)) {

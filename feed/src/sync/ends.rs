@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use npcc_api::ends::{End, EndRow, Key};
 use npcc_pipeline::bits::mix;
 
 use super::parts::{PARTS, hash, part_of};
 use super::pending::Pending;
-use crate::row::{End, Key, Row};
 
 /// Most ends of a part: its rows fit into one message. A table of 65,536 ends has 64 in each.
 pub(super) const MOST_OF_PART: u16 = 200;
@@ -162,10 +162,10 @@ impl Ends {
     }
 
     /// Takes the next change: the end as it is now, or that it is gone.
-    pub(super) fn next_change(&mut self) -> Option<Row> {
+    pub(super) fn next_change(&mut self) -> Option<EndRow> {
         let key = self.pending.pop()?;
         let end = self.get(&key);
-        Some(end.map_or(Row::Gone(key), |end| Row::End(*end)))
+        Some(end.map_or(EndRow::Gone(key), |end| EndRow::End(*end)))
     }
 
     pub(super) fn changes(&self) -> usize {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use npcc_api::ends::{End, EndRow};
 use npcc_pipeline::bits::mix;
 use npcc_pipeline::token_bucket::TokenBucket;
 
@@ -12,7 +13,6 @@ use super::own::Own;
 use super::parts::Parts;
 use super::replica::{PARTS_A_SECOND, PARTS_AT_ONCE, PeerCounts, Replica};
 use crate::name::Name;
-use crate::row::{End, Row};
 
 /// Time between heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -141,7 +141,7 @@ impl Machine {
     }
 
     /// Takes a row of the own switch.
-    pub fn row(&mut self, row: Row) {
+    pub fn row(&mut self, row: EndRow) {
         self.own.take(row);
     }
 
@@ -221,7 +221,7 @@ impl Machine {
     }
 
     /// Takes at most `most` rows to suggest to the switch, all of one peer; `None` if there is none.
-    pub fn suggestions(&mut self, most: usize) -> Option<(Name, Vec<Row>)> {
+    pub fn suggestions(&mut self, most: usize) -> Option<(Name, Vec<EndRow>)> {
         for name in round_robin(&self.peers, self.suggested.as_ref()) {
             let peer = self.peers.get_mut(&name);
             let rows = peer.map(|peer| peer.replica.suggestions(most));

@@ -1,12 +1,12 @@
 //! Messages between feeds: JSON, versioned, at most 64 KiB.
 
+use npcc_api::ends::{End, EndRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ends::MOST_OF_PART;
 use super::parts::PARTS;
 use crate::name::Name;
-use crate::row::{End, Row};
 
 /// Longest message, in bytes.
 pub const LONGEST: usize = 64 << 10;
@@ -67,7 +67,7 @@ pub(super) struct Message {
 #[serde(rename_all = "lowercase")]
 pub(super) enum Body {
     /// Rows with the numbers `first`, `first + 1` and so on.
-    Delta { first: u64, rows: Vec<Row> },
+    Delta { first: u64, rows: Vec<EndRow> },
     /// Last number, and a hash of all ends.
     Heartbeat { sequence: u64, hash: u64 },
     /// Last number, and the hash of each part.
@@ -146,7 +146,7 @@ impl Body {
         let is_part = |part: u16| usize::from(part) < PARTS;
         match self {
             Body::Delta { first, rows } => {
-                *first <= MOST_SEQUENCE && rows.iter().all(Row::is_shareable)
+                *first <= MOST_SEQUENCE && rows.iter().all(EndRow::is_shareable)
             }
             Body::Heartbeat { sequence, .. } => *sequence <= MOST_SEQUENCE,
             Body::Digest { sequence, hashes } => {
@@ -154,7 +154,7 @@ impl Body {
             }
             Body::Request { parts } => parts.iter().all(|part| is_part(*part)),
             Body::Parts { sequence, parts } => {
-                let shareable = |end: &End| Row::End(*end).is_shareable();
+                let shareable = |end: &End| EndRow::End(*end).is_shareable();
                 *sequence <= MOST_SEQUENCE
                     && parts.len() <= PARTS
                     && parts
@@ -193,7 +193,7 @@ mod tests {
             to: long,
             queue_pair: 0xff_ffff,
             udp_port: u16::MAX,
-            transport: crate::row::Transport::Xrc,
+            transport: npcc_api::ends::Transport::Xrc,
             first_seen: u64::MAX,
             last_seen: u64::MAX,
             packets: u64::MAX,
@@ -202,7 +202,7 @@ mod tests {
         };
         let delta = Body::Delta {
             first: MOST_SEQUENCE,
-            rows: vec![Row::End(end); MOST_ROWS],
+            rows: vec![EndRow::End(end); MOST_ROWS],
         };
         let bytes = Message::new(name(&"x".repeat(32)), u64::MAX, delta).encode();
         assert!(bytes.len() < LONGEST, "{}", bytes.len());

@@ -2,10 +2,11 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use npcc_api::ends::{Cm, EndRow, Key};
+
 use super::ends::Ends;
 use super::message::{Body, MOST_ROWS, Part};
 use super::parts::{self, Parts};
-use crate::row::{Cm, Key, Row};
 
 /// Most messages of the connection manager that wait; the oldest are overwritten.
 const MOST_CM: usize = 4096;
@@ -35,9 +36,9 @@ impl Own {
     }
 
     /// Takes a row of the switch. One that only says that an end is still in use is left out for 10 s: a switch writes it every second.
-    pub(super) fn take(&mut self, row: Row) {
+    pub(super) fn take(&mut self, row: EndRow) {
         match row {
-            Row::End(end) if row.is_shareable() => {
+            EndRow::End(end) if row.is_shareable() => {
                 if let Some(unconfirmed) = &mut self.unconfirmed {
                     unconfirmed.remove(&end.key());
                 }
@@ -47,24 +48,27 @@ impl Own {
                 }
                 self.lost += u64::from(!self.ends.insert(end));
             }
-            Row::Gone(key) => {
+            EndRow::Gone(key) => {
                 self.ends.remove(&key);
             }
-            Row::Cm(cm) if row.is_shareable() => {
+            EndRow::Cm(cm) if row.is_shareable() => {
                 self.cm.push_back(cm);
                 if self.cm.len() > MOST_CM {
                     self.cm.pop_front();
                     self.lost += 1;
                 }
             }
-            Row::End(_) | Row::Cm(_) => self.lost += 1,
-            Row::Begin => self.unconfirmed = Some(self.ends.iter().map(|end| end.key()).collect()),
-            Row::Complete { .. } => {
+            EndRow::End(_) | EndRow::Cm(_) => self.lost += 1,
+            EndRow::Begin => {
+                self.unconfirmed = Some(self.ends.iter().map(|end| end.key()).collect())
+            }
+            EndRow::Complete { .. } => {
                 for key in self.unconfirmed.take().unwrap_or_default() {
                     self.ends.remove(&key);
                 }
             }
-            Row::Lost { .. } => {}
+            // No switch writes leases.
+            EndRow::Lost { .. } | EndRow::Lease(_) => {}
         }
         let forgotten = self.ends.bound_changes() as u64;
         if forgotten > 0 {
@@ -78,7 +82,7 @@ impl Own {
     pub(super) fn delta(&mut self) -> Option<Body> {
         let mut rows = Vec::new();
         while rows.len() < MOST_ROWS {
-            let cm = self.cm.pop_front().map(Row::Cm);
+            let cm = self.cm.pop_front().map(EndRow::Cm);
             let Some(row) = cm.or_else(|| self.ends.next_change()) else {
                 break;
             };

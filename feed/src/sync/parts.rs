@@ -2,7 +2,7 @@
 
 use npcc_pipeline::bits::mix;
 
-use crate::row::Octets;
+use crate::octets::Octets;
 
 /// Number of parts of a table. A table of 65,536 ends has 64 in each, and a digest of all fits into one message.
 pub const PARTS: usize = 1024;
@@ -74,7 +74,7 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
-    use crate::row::{End, Transport};
+    use npcc_api::ends::{End, Transport};
 
     #[test]
     fn a_set_has_what_was_put_in() {

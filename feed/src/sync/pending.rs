@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::row::Key;
+use npcc_api::ends::Key;
 
 /// Queue of distinct identities, oldest first. Its length is bounded by the number of ends plus as many that are gone.
 #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use npcc_api::ends::{EndRow, Key};
 use npcc_pipeline::token_bucket::TokenBucket;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +11,6 @@ use super::ends::Ends;
 use super::limits::Limits;
 use super::message::{Body, Message, Part, RejectReason};
 use super::parts::{PARTS, Parts};
-use crate::row::{Key, Row};
 
 /// Time between two requests, without jitter.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -169,7 +169,7 @@ impl Replica {
         self.compared = false;
     }
 
-    fn delta(&mut self, now: Duration, first: u64, rows: &[Row]) {
+    fn delta(&mut self, now: Duration, first: u64, rows: &[EndRow]) {
         if first > self.next {
             self.missed(now, first);
         }
@@ -179,11 +179,15 @@ impl Replica {
         };
         for row in rows {
             match row {
-                Row::End(end) if !self.ends.insert(*end) => self.refuse(RejectReason::Full, 1),
-                Row::End(_) => {}
-                Row::Gone(key) => _ = self.ends.remove(key),
-                // No switch takes messages of the connection manager.
-                Row::Cm(_) | Row::Lost { .. } | Row::Begin | Row::Complete { .. } => {}
+                EndRow::End(end) if !self.ends.insert(*end) => self.refuse(RejectReason::Full, 1),
+                EndRow::End(_) => {}
+                EndRow::Gone(key) => _ = self.ends.remove(key),
+                // No switch takes messages of the connection manager, and leases come from hosts alone.
+                EndRow::Cm(_)
+                | EndRow::Lost { .. }
+                | EndRow::Begin
+                | EndRow::Complete { .. }
+                | EndRow::Lease(_) => {}
             }
         }
         self.next += rows.len() as u64;
@@ -252,7 +256,7 @@ impl Replica {
     }
 
     /// Takes at most `most` rows for the switch.
-    pub(super) fn suggestions(&mut self, most: usize) -> Vec<Row> {
+    pub(super) fn suggestions(&mut self, most: usize) -> Vec<EndRow> {
         std::iter::from_fn(|| self.ends.next_change())
             .take(most)
             .collect()

@@ -1,20 +1,22 @@
-//! Switch that speaks the management protocol as far as a feed uses it.
+//! Switch that answers by HTTP as far as a feed uses it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::IpAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use npcc_feed::row::{End, Key, Row, Transport};
+use npcc_api::ends::{End, EndRow, Key, Transport};
+use npcc_api::model::{Host, Port, Queue, Snapshot};
+use npcc_testkit::http::{self, Received};
 use serde_json::{Value, json};
 
 #[derive(Debug, Default)]
 struct State {
     table: BTreeMap<Key, End>,
-    followers: Vec<Sender<Row>>,
+    followers: Vec<Sender<EndRow>>,
     suggested: BTreeMap<String, BTreeMap<Key, End>>,
     leases: BTreeMap<String, Vec<Value>>,
     log: Vec<Value>,
@@ -67,7 +69,9 @@ impl FakeSwitch {
         let mut state = self.state.lock().unwrap();
         for end in ends {
             state.table.insert(end.key(), end);
-            state.followers.retain(|to| to.send(Row::End(end)).is_ok());
+            state
+                .followers
+                .retain(|to| to.send(EndRow::End(end)).is_ok());
         }
     }
 
@@ -76,7 +80,9 @@ impl FakeSwitch {
         let mut state = self.state.lock().unwrap();
         for key in keys {
             state.table.remove(&key);
-            state.followers.retain(|to| to.send(Row::Gone(key)).is_ok());
+            state
+                .followers
+                .retain(|to| to.send(EndRow::Gone(key)).is_ok());
         }
     }
 
@@ -86,7 +92,7 @@ impl FakeSwitch {
         state
             .table
             .extend(ends.into_iter().map(|end| (end.key(), end)));
-        let rows = [vec![Row::Lost { count: 1 }], snapshot(&state)].concat();
+        let rows = [vec![EndRow::Lost { count: 1 }], snapshot(&state)].concat();
         state
             .followers
             .retain(|to| rows.iter().all(|row| to.send(*row).is_ok()));
@@ -138,62 +144,94 @@ impl FakeSwitch {
 }
 
 fn serve(client: &UnixStream, state: &Mutex<State>) {
-    let mut line = String::new();
-    if BufReader::new(client).read_line(&mut line).is_err() || line.is_empty() {
+    let Ok(request) = http::read(client) else {
         return;
-    }
+    };
     if state.lock().unwrap().hangs {
         std::thread::park();
     }
-    let request: Value = serde_json::from_str(&line).unwrap();
     // A client that goes away in the middle is its own affair.
     let _ = answer(&request, client, state);
 }
 
-fn answer(request: &Value, mut to: &UnixStream, state: &Mutex<State>) -> std::io::Result<()> {
-    if request == "snapshot" {
-        let snapshot = json!({"version": "0.0", "seconds": 5.0, "npcc": {"cnps_sent": 3, "health": {"paired": 50.0}},
-            "ports": [{"name": "dci", "link_speed": 100_000_000_000u64, "rate": null, "queues": [{"priority": 3, "depth": 125_000}]}]});
-        return writeln!(to, "{}", json!({"snapshot": snapshot}));
-    }
-    if request["ends"]["follow"] == true {
-        return stream(to, &follow(state));
-    }
-    if let Some(all) = request["suggest-all"].as_array() {
-        let all: Vec<Value> = all.iter().map(|of| leases(of, state)).collect();
-        return writeln!(to, "{}", json!({"suggested-all": all}));
-    }
-    if let Some(suggest) = request.get("suggest") {
-        return writeln!(to, "{}", suggested(suggest, state));
-    }
-    match request["rows"]["table"].as_str() {
-        Some("hosts") => writeln!(
-            to,
-            "{}",
-            json!({"row": {"address": "10.0.1.7", "standing": "doubted", "flows": 4, "paired": 3, "cnps": 9, "unresponsive": 1}})
-        )?,
-        Some("log") => {
-            for line in &state.lock().unwrap().log {
-                writeln!(to, "{}", json!({"row": line}))?;
-            }
+fn answer(request: &Received, to: &UnixStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let lines = |rows: &[Value]| {
+        let rows = rows
+            .iter()
+            .map(|row| json!({"row": row}).to_string() + "\n");
+        let end = json!({"end": {"matched": 1, "next": null}});
+        rows.collect::<String>() + &format!("{end}\n")
+    };
+    match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/v1/snapshot") => http::write(to, 200, &json!(totals()).to_string()),
+        ("GET", "/v1/ends") if request.query == "follow=true" => {
+            http::write_head(to)?;
+            stream(to, &follow(state))
         }
-        _ => return writeln!(to, "{}", json!({"error": "no such table"})),
+        ("POST", "/v1/ends") => {
+            let all: Vec<Value> = serde_json::from_slice(&request.body).unwrap();
+            let taken: Vec<Value> = all.iter().map(|of| taken(of, state)).collect();
+            http::write(to, 200, &json!(taken).to_string())
+        }
+        ("GET", "/v1/hosts") => http::write(to, 200, &lines(&[json!(host())])),
+        ("GET", "/v1/log") => http::write(to, 200, &lines(&state.lock().unwrap().log)),
+        _ => http::write(
+            to,
+            404,
+            &json!({"error": "there is no such path"}).to_string(),
+        ),
     }
-    writeln!(to, "{}", json!({"end": {"matched": 1, "next": null}}))
+}
+
+/// Returns the totals of a switch with one queue that waits.
+fn totals() -> Snapshot {
+    let mut queue = Queue {
+        priority: 3,
+        ..Queue::default()
+    };
+    queue.level.depth = 125_000;
+    let mut snapshot = Snapshot {
+        version: "0.0".to_owned(),
+        seconds: 5.0,
+        ports: vec![Port {
+            name: "dci".to_owned(),
+            link_speed: 100_000_000_000,
+            queues: vec![queue],
+            ..Port::default()
+        }],
+        ..Snapshot::default()
+    };
+    snapshot.npcc.cnps_sent = 3;
+    snapshot.npcc.health.paired = 50.0;
+    snapshot
+}
+
+/// Returns a host that ignores CNPs.
+fn host() -> Host {
+    let mut host = Host {
+        address: "10.0.1.7".to_owned(),
+        responsiveness: "unresponsive".to_owned(),
+        flows: 4,
+        paired: 3,
+        unresponsive: 1,
+        ..Host::default()
+    };
+    host.counts.cnps_sent = 9;
+    host
 }
 
 /// Returns the rows of a snapshot, with their marks.
-fn snapshot(state: &State) -> Vec<Row> {
-    let rows = state.table.values().map(|end| Row::End(*end));
+fn snapshot(state: &State) -> Vec<EndRow> {
+    let rows = state.table.values().map(|end| EndRow::End(*end));
     let count = state.table.len() as u64;
-    [Row::Begin]
+    [EndRow::Begin]
         .into_iter()
         .chain(rows)
-        .chain([Row::Complete { count }])
+        .chain([EndRow::Complete { count }])
         .collect()
 }
 
-fn follow(state: &Mutex<State>) -> Receiver<Row> {
+fn follow(state: &Mutex<State>) -> Receiver<EndRow> {
     let mut state = state.lock().unwrap();
     let (to, rows) = channel();
     for row in snapshot(&state) {
@@ -203,7 +241,7 @@ fn follow(state: &Mutex<State>) -> Receiver<Row> {
     rows
 }
 
-fn stream(to: &UnixStream, rows: &Receiver<Row>) -> std::io::Result<()> {
+fn stream(to: &UnixStream, rows: &Receiver<EndRow>) -> std::io::Result<()> {
     let mut out = std::io::BufWriter::new(to);
     while let Ok(row) = rows.recv() {
         writeln!(out, "{}", json!(row))?;
@@ -215,29 +253,27 @@ fn stream(to: &UnixStream, rows: &Receiver<Row>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn leases(of: &Value, state: &Mutex<State>) -> Value {
+/// Takes what a peer or a host reports; returns the outcome.
+fn taken(of: &Value, state: &Mutex<State>) -> Value {
     let rows = of["rows"].as_array().unwrap();
-    let mut state = state.lock().unwrap();
-    let held = state.leases.entry(of["host"].as_str().unwrap().to_owned());
-    held.or_default().extend(rows.iter().cloned());
-    json!({"accepted": rows.len(), "refused": {}})
-}
-
-fn suggested(suggest: &Value, state: &Mutex<State>) -> Value {
-    let mut state = state.lock().unwrap();
-    let rows: Vec<Row> = serde_json::from_value(suggest["rows"].clone()).unwrap();
     assert!(rows.len() <= 1024);
-    if state.refuses {
-        return json!({"suggested": {"accepted": 0, "refused": {"not-behind-port": rows.len()}}});
+    let mut state = state.lock().unwrap();
+    if let Some(host) = of["host"].as_str() {
+        let held = state.leases.entry(host.to_owned());
+        held.or_default().extend(rows.iter().cloned());
+        return json!({"accepted": rows.len(), "refused": {}});
     }
-    let peer = suggest["peer"].as_str().unwrap().to_owned();
+    if state.refuses {
+        return json!({"accepted": 0, "refused": {"not-behind-port": rows.len()}});
+    }
+    let peer = of["peer"].as_str().unwrap().to_owned();
     let ends = state.suggested.entry(peer).or_default();
-    for row in &rows {
-        match row {
-            Row::End(end) => _ = ends.insert(end.key(), *end),
-            Row::Gone(key) => _ = ends.remove(key),
+    for row in rows {
+        match serde_json::from_value(row.clone()).unwrap() {
+            EndRow::End(end) => _ = ends.insert(end.key(), end),
+            EndRow::Gone(key) => _ = ends.remove(&key),
             _ => {}
         }
     }
-    json!({"suggested": {"accepted": rows.len(), "refused": {}}})
+    json!({"accepted": rows.len(), "refused": {}})
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::Context;
+use npcc_api::model::{Percentiles, Snapshot};
 use serde::Serialize;
 
 use super::{Line, Plan, SETTLE, drops, ratio, started};
 use crate::pace::Schedule;
-use npcc_appliance::report::model::{Percentiles, Snapshot};
 
 /// Shares of the capacity at which latency is measured, in percent.
 pub const LOADS: [u8; 3] = [10, 50, 90];

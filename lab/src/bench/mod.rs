@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use npcc_api::model::Snapshot;
 use npcc_pipeline::num::real;
 use npcc_pipeline::units::Mac;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
@@ -25,7 +26,6 @@ pub use self::reaction::{Cnps, Reacted, reaction};
 use self::running::Running;
 use crate::pace::Schedule;
 use crate::traffic::{Operation, Traffic, Way};
-use npcc_appliance::report::model::Snapshot;
 
 /// Time to let caches and branch predictors warm up before measuring.
 const SETTLE: Duration = Duration::from_millis(700);
@@ -121,7 +121,7 @@ pub fn line(plan: &Plan, name: &str, sizes: &[usize]) -> anyhow::Result<Line> {
     if frames == 0 {
         return Err(anyhow!("no frame came out in {} ms", plan.time.as_millis()));
     }
-    let turns = |of: fn(&npcc_appliance::report::model::Worker) -> u64| {
+    let turns = |of: fn(&npcc_api::model::Worker) -> u64| {
         let sum = |shot: &Snapshot| shot.workers.iter().map(of).sum::<u64>();
         sum(&after) - sum(&before)
     };

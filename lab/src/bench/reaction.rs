@@ -10,14 +10,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use npcc_api::model::{Percentiles, Snapshot};
+use npcc_api::protocol::Request;
 use npcc_pipeline::units::Mac;
 use serde::Serialize;
 
 use super::{Running, SETTLE, hosts, write_way};
 use crate::pace::Schedule;
 use crate::traffic::{Operation, Traffic, Way};
-use npcc_appliance::manage::protocol::Request;
-use npcc_appliance::report::model::{Percentiles, Snapshot};
 
 /// Length of a frame without FCS, in bytes.
 const FRAME: usize = 1_082;

@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use npcc_api::client::blocking as client;
+use npcc_api::model::Snapshot;
+use npcc_api::protocol::{Reply, Request};
+use npcc_api::query::Query;
 
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::manage::query::Query;
-use npcc_appliance::report::model::Snapshot;
 use npcc_engine::recorder::place;
 
 /// Time limit for a switch to come up; loading a full table takes long.

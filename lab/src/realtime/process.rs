@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -12,6 +13,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use npcc_api::client::blocking as client;
+use npcc_api::ends::{EndRow, Lease, ReportedLease};
+use npcc_api::model::{Queue, Snapshot};
+use npcc_api::peers::PeerName;
+use npcc_api::peers::{MOST_ROWS, Suggestion};
+use npcc_api::protocol::{Reply, Request};
 use npcc_cnp::control::config::EcnMode;
 use npcc_roce::key::Qpn;
 use npcc_roce::pair::foreign::{RefusedEnd, ReportedEnd};
@@ -19,12 +26,6 @@ use npcc_sim::engine::Attachment;
 use npcc_sim::scenario::{Case, Scenario};
 
 use super::net;
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::ends::names::PeerName;
-use npcc_appliance::manage::ends::peers::{MOST_ROWS, Suggestion};
-use npcc_appliance::manage::ends::row::{EndRow, LeaseFields};
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::report::model::{Queue, Snapshot};
 
 /// Priority of the data.
 const DATA: u8 = 3;
@@ -274,12 +275,12 @@ impl Drop for Process {
 fn report(socket: &Path, ends: &[ReportedEnd]) -> anyhow::Result<()> {
     for ends in ends.chunks(MOST_ROWS) {
         let rows: Result<Vec<_>, _> = ends.iter().map(lease).map(serde_json::to_value).collect();
-        let request = Request::Suggest(Suggestion {
+        let request = Request::Suggest(vec![Suggestion {
             name: PeerName::Host("model-hosts".to_owned()),
             rows: rows.context("cannot write what hosts report")?,
-        });
+        }]);
         let taken = client::ask(socket, &request).and_then(|reply| match reply {
-            Reply::Suggested(taken) => Ok(taken),
+            Reply::Suggested(taken) => Ok(taken.into_iter().next().unwrap_or_default()),
             other => Err(other.unexpected()),
         });
         let taken = taken.context("the switch does not take what hosts report")?;
@@ -295,12 +296,15 @@ fn report(socket: &Path, ends: &[ReportedEnd]) -> anyhow::Result<()> {
 
 /// Returns the lease of an end. It holds as long as any lease may: hosts do not renew it here.
 fn lease(end: &ReportedEnd) -> EndRow {
-    EndRow::Lease(LeaseFields {
+    let lease = Lease {
         to: end.key.dst(),
         from: Some(end.key.src()),
         queue_pair: end.key.dest_qp().get(),
         remote_queue_pair: end.partner.map_or(0, Qpn::get),
-        udp_port: Some(end.udp_port),
+        udp_port: NonZeroU16::new(end.udp_port),
+    };
+    EndRow::Lease(ReportedLease {
+        lease,
         expires: u64::MAX,
     })
 }

@@ -96,3 +96,23 @@ impl<E: Named, C: Cell, const N: usize> Cell for ByName<E, C, N> {
         }
     }
 }
+
+#[cfg(feature = "config")]
+impl<E: Named, T: schemars::JsonSchema, const N: usize> schemars::JsonSchema for ByName<E, T, N> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        BTreeMap::<String, T>::schema_name()
+    }
+
+    fn json_schema(schemas: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let one = schemas.subschema_for::<T>();
+        schemars::json_schema!({
+            "type": "object",
+            "propertyNames": { "enum": E::NAMES },
+            "additionalProperties": one,
+        })
+    }
+}

@@ -250,6 +250,7 @@ macro_rules! counters {
             $(
                 $(#[doc = $note:literal])*
                 $(#[serde $json:tt])?
+                $(#[schemars $schema:tt])?
                 $field:ident: $Cell:ty => $show:ident $with:tt $(. $also:ident $more:tt)*
             ),* $(,)?
         }
@@ -262,9 +263,10 @@ macro_rules! counters {
 
         #[doc = concat!("What [`", stringify!($Cells), "`] read as.")]
         #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "config", derive(schemars::JsonSchema))]
         #[serde(default)]
         pub struct $Counts {
-            $( $(#[doc = $note])* $(#[serde $json])? pub $field: <$Cell as $crate::counters::Cell>::Count, )*
+            $( $(#[doc = $note])* $(#[serde $json])? $(#[cfg_attr(feature = "config", schemars $schema)])? pub $field: <$Cell as $crate::counters::Cell>::Count, )*
         }
 
         impl $crate::counters::Cell for $Cells {

@@ -16,6 +16,7 @@ mod path;
 mod pfc;
 mod punt;
 mod show;
+mod threads;
 
 use crossbeam_utils::CachePadded;
 
@@ -25,6 +26,10 @@ pub use self::path::Path;
 pub use self::pfc::{FlowCount, FlowCounters, PauseCount, PauseCounters, PfcCount, PfcCounters};
 pub use self::punt::{PuntClassCount, PuntClassCounters, PuntCount, PuntCounters};
 pub use self::show::{Columns, Kind, Label, Metric, Show, Visit};
+pub use self::threads::{
+    ControlCount, ControlStats, DeliveredCount, DeliveredCounters, DeviceCounters, DeviceDrops,
+    LinuxCount, LinuxStats, Stage, StageCount, StageCounters, WorkerCount, WorkerStats,
+};
 use crate::bits::low8;
 use crate::drop::DropReason;
 use crate::per::PerPort;

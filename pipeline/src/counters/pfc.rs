@@ -10,21 +10,21 @@ counters! {
         /// Pauses that the peer began.
         rx_pauses: Counter => metric("npcc_pfc_receive_pauses"),
         /// Time for which the peer had this switch paused.
-        #[serde(rename = "rx_paused_us", with = "micros")] rx_paused_ns: Counter => metric("npcc_pfc_receive_paused_seconds").seconds(),
+        #[serde(rename = "rx_paused_us", with = "micros")] #[schemars(with = "f64")] rx_paused_ns: Counter => metric("npcc_pfc_receive_paused_seconds").seconds(),
         /// Length of the peer's last pause that ended.
-        #[serde(rename = "rx_last_us", with = "micros")] rx_last_ns: Gauge => no_metric(),
+        #[serde(rename = "rx_last_us", with = "micros")] #[schemars(with = "f64")] rx_last_ns: Gauge => no_metric(),
         /// Length of the peer's longest pause that ended.
-        #[serde(rename = "rx_longest_us", with = "micros")] rx_longest_ns: Highest => no_metric(),
+        #[serde(rename = "rx_longest_us", with = "micros")] #[schemars(with = "f64")] rx_longest_ns: Highest => no_metric(),
         /// Start of the peer's last pause.
         #[serde(skip)] rx_began: Highest => no_metric(),
         /// Pauses that this switch began.
         tx_pauses: Counter => metric("npcc_pfc_transmit_pauses"),
         /// Time for which this switch had the peer paused.
-        #[serde(rename = "tx_paused_us", with = "micros")] tx_paused_ns: Counter => metric("npcc_pfc_transmit_paused_seconds").seconds(),
+        #[serde(rename = "tx_paused_us", with = "micros")] #[schemars(with = "f64")] tx_paused_ns: Counter => metric("npcc_pfc_transmit_paused_seconds").seconds(),
         /// Length of this switch's last pause that ended.
-        #[serde(rename = "tx_last_us", with = "micros")] tx_last_ns: Gauge => no_metric(),
+        #[serde(rename = "tx_last_us", with = "micros")] #[schemars(with = "f64")] tx_last_ns: Gauge => no_metric(),
         /// Length of this switch's longest pause that ended.
-        #[serde(rename = "tx_longest_us", with = "micros")] tx_longest_ns: Highest => no_metric(),
+        #[serde(rename = "tx_longest_us", with = "micros")] #[schemars(with = "f64")] tx_longest_ns: Highest => no_metric(),
         /// Start of this switch's last pause.
         #[serde(skip)] tx_began: Highest => no_metric(),
         /// Pause storms that the watchdog found.
@@ -53,13 +53,13 @@ counters! {
         /// Pauses by priority, 0 first.
         #[serde(skip)] priorities: [PauseCounters; PRIORITIES] => nested().by(BY_PRIORITY),
         /// 1 while the peer has this switch paused.
-        #[serde(with = "priorities")] paused: Mask => metric("npcc_pfc_paused").by(BY_PRIORITY),
+        #[serde(with = "priorities")] #[schemars(with = "Vec<u8>")] paused: Mask => metric("npcc_pfc_paused").by(BY_PRIORITY),
         /// 1 while this switch has the peer paused.
-        #[serde(with = "priorities")] asserted: Mask => metric("npcc_pfc_asserted").by(BY_PRIORITY),
+        #[serde(with = "priorities")] #[schemars(with = "Vec<u8>")] asserted: Mask => metric("npcc_pfc_asserted").by(BY_PRIORITY),
         /// 1 while the watchdog finds a pause storm.
-        #[serde(with = "priorities")] storm: Mask => metric("npcc_pfc_storm").by(BY_PRIORITY),
+        #[serde(with = "priorities")] #[schemars(with = "Vec<u8>")] storm: Mask => metric("npcc_pfc_storm").by(BY_PRIORITY),
         /// 1 while the peer pauses for half of the time with frames waiting, short of a storm.
-        #[serde(with = "priorities")] storm_warning: Mask => metric("npcc_pfc_storm_warning").by(BY_PRIORITY),
+        #[serde(with = "priorities")] #[schemars(with = "Vec<u8>")] storm_warning: Mask => metric("npcc_pfc_storm_warning").by(BY_PRIORITY),
         /// Pauses begun because the buffer filled.
         xoff_buffer: Counter => metric("npcc_pfc_xoff").tag("cause", "buffer").column("BY BUFFER")
             .help("Pauses begun by cause: the buffer filled, or the worker (cpu) fell behind the receive ring."),
@@ -70,7 +70,7 @@ counters! {
         /// Pause frames that were due and found no buffer, or no room in the device.
         #[serde(rename = "failed_pauses")] failed: Counter => metric("npcc_pfc_failed_frames"),
         /// Longest time from a wanted XOFF to the frame in the device.
-        #[serde(rename = "xoff_us", with = "micros")] response_ns: Highest => metric("npcc_pfc_xoff_longest_seconds").seconds(),
+        #[serde(rename = "xoff_us", with = "micros")] #[schemars(with = "f64")] response_ns: Highest => metric("npcc_pfc_xoff_longest_seconds").seconds(),
         /// Transmit queues whose driver's answers say what the device's ring holds; the others are accounted by time alone, and may fill while the link holds.
         tx_answers: Gauge => metric("npcc_port_answering_transmit_queues"),
         /// Times of 1 ms in which a device's transmit ring kept what it had, each with up to 64 frames given past the bound.

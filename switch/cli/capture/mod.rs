@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use npcc_appliance::manage::capture::{CaptureEnd, CaptureRequest};
-use npcc_appliance::manage::recording::{Next, Recording};
+use npcc_api::capture::{CaptureEnd, CaptureRequest};
+use npcc_api::client::recording::{Next, Recording};
 use npcc_pipeline::capture::Filter;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Result;
-use npcc_appliance::manage::capture::{CaptureEnd, CaptureStart};
+use npcc_api::capture::{CaptureEnd, CaptureStart};
 use npcc_pipeline::capture::{Event, Kind};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
@@ -141,6 +141,7 @@ mod tests {
     #[test]
     fn what_a_capture_lost_is_isb_ifdrop_of_the_first_interface() {
         let start = CaptureStart {
+            id: 1,
             version: "1".to_owned(),
             ports: ["dc0", "wan0"]
                 .map(|name| (name.to_owned(), "02:00:00:00:01:01".to_owned()))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use npcc_appliance::manage::capture::CaptureStart;
+use npcc_api::capture::CaptureStart;
 use npcc_pipeline::capture::{Event, Kind};
 use npcc_pipeline::num::{real, whole};
 use npcc_pipeline::units::{Nanos, PortId};
@@ -70,6 +70,7 @@ mod tests {
 
     fn start() -> CaptureStart {
         CaptureStart {
+            id: 1,
             version: String::new(),
             ports: ["dc0", "wan0"]
                 .map(|name| (name.to_owned(), String::new()))

@@ -1,6 +1,6 @@
 //! The screen: head, ports, queues as bars with their zones, flows, keys.
 
-use npcc_appliance::report::model::{Flow, NpccQueue, Port};
+use npcc_api::model::{Flow, NpccQueue, Port};
 use npcc_pipeline::num::real;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

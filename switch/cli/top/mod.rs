@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::protocol::{Reply, Request};
-use npcc_appliance::manage::query::Query;
-use npcc_appliance::report::model::{Flow, Snapshot};
+use npcc_api::client::blocking as client;
+use npcc_api::model::{Flow, Snapshot};
+use npcc_api::protocol::{Reply, Request};
+use npcc_api::query::Query;
 use npcc_engine::fault;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

@@ -1,6 +1,6 @@
 //! State of the screen: the last two looks, and what keys chose.
 
-use npcc_appliance::report::model::{Flow, NpccQueue, Port, Queue, Snapshot};
+use npcc_api::model::{Flow, NpccQueue, Port, Queue, Snapshot};
 use npcc_pipeline::num::real;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

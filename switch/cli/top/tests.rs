@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use npcc_appliance::report::model::{Flow, Npcc, NpccQueue, Port, Queue, Snapshot};
+use npcc_api::model::{Flow, Npcc, NpccQueue, Port, Queue, Snapshot};
 use npcc_cnp::status::{NpccCount, WatchedCount};
 use npcc_pipeline::drop::DropReason;
 use ratatui::Terminal;

@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
-use npcc_appliance::manage::capture::CaptureRequest;
-use npcc_appliance::manage::client;
-use npcc_appliance::manage::query::Query;
-use npcc_appliance::manage::recording::{Next, Recording};
-use npcc_appliance::report::routes::Route;
+use npcc_api::capture::CaptureRequest;
+use npcc_api::client::blocking as client;
+use npcc_api::client::recording::{Next, Recording};
+use npcc_api::query::Query;
+use npcc_api::routes::Route;
 use npcc_config::ipnet::IpNet;
 use serde::Serialize;
 use serde_json::Value;
@@ -121,7 +121,7 @@ fn packet(args: &PacketArgs) -> Result<(), Failure> {
 
 /// Events of each packet, by its number, and how much was lost.
 type Followed = (
-    npcc_appliance::manage::capture::CaptureStart,
+    npcc_api::capture::CaptureStart,
     BTreeMap<u32, Vec<Seen>>,
     u64,
 );

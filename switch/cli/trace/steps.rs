@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use npcc_appliance::manage::capture::CaptureStart;
+use npcc_api::capture::CaptureStart;
 use npcc_pipeline::capture::{Event, Fields, Kind};
 use npcc_pipeline::parse::parse;
 use npcc_pipeline::route::buckets::{BUCKETS, first_choice};

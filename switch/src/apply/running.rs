@@ -9,12 +9,13 @@
 
 use std::path::PathBuf;
 
+use npcc_api::outcome::Outcome;
 use npcc_config::model::ConfigFile;
 use npcc_config::{Config, Loaded, Overrides, differences};
 
 use super::desired::{DesiredState, ObservedLink};
 use super::in_force::ConfigInForce;
-use super::outcome::{ApplyError, Outcome};
+use super::outcome::ApplyError;
 
 /// Targets of a change, in the order in which they change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

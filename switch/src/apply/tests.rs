@@ -503,7 +503,7 @@ fn load(path: &Path) -> Result<npcc_config::Loaded, ApplyError> {
 }
 
 /// Reads another file in a switch that was started with `BASE`.
-fn read(text: &str) -> Result<super::outcome::Outcome, ApplyError> {
+fn read(text: &str) -> Result<npcc_api::outcome::Outcome, ApplyError> {
     let folder = tempfile::tempdir().unwrap();
     let case = Case::new(folder.path());
     std::fs::write(&case.path, text).unwrap();

@@ -1,6 +1,6 @@
 //! Rights of the management sockets' clients.
 
-use super::protocol::Request;
+use npcc_api::operations::Right;
 
 /// Group whose processes may report what other boxes and hosts saw, on the read-only socket: that of npcc-feed, which reads a network and may
 /// therefore not change the switch.
@@ -17,15 +17,6 @@ pub enum Access {
     ReadOnly,
 }
 
-/// Slot of a client among those served at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientSlot {
-    /// Slot for any request.
-    Shared,
-    /// The last slot, kept for a change: other clients, however slow, cannot lock an operator out.
-    Reserved,
-}
-
 impl Access {
     /// Returns the configuration key that names this socket.
     #[must_use]
@@ -36,30 +27,32 @@ impl Access {
         }
     }
 
-    /// Returns true if a client with these rights may make a request.
+    /// Returns true if a client with these rights may use operations that need `right`.
     #[must_use]
-    pub const fn may(self, request: &Request) -> bool {
-        match self {
-            Access::ReadWrite => true,
-            Access::Report => request.reads() || request.reports(),
-            Access::ReadOnly => request.reads(),
+    pub fn may(self, right: Right) -> bool {
+        match (self, right) {
+            (Access::ReadWrite, _) | (_, Right::Read) | (Access::Report, Right::Report) => true,
+            (Access::Report | Access::ReadOnly, _) => false,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use npcc_api::operations::OPERATIONS;
+
     use super::*;
 
     #[test]
     fn reporters_read_and_report_and_change_nothing() {
-        let may = |request: &Request| {
-            [Access::ReadWrite, Access::Report, Access::ReadOnly].map(|access| access.may(request))
-        };
-        assert_eq!(may(&Request::Snapshot), [true; 3]);
-        assert_eq!(may(&Request::SuggestAll(Vec::new())), [true, true, false]);
-        for changes in [Request::Stop, Request::ClearCounters] {
-            assert_eq!(may(&changes), [true, false, false], "{}", changes.name());
+        for one in OPERATIONS {
+            let may = [Access::ReadWrite, Access::Report, Access::ReadOnly]
+                .map(|access| access.may(one.right));
+            let expected = match one.name {
+                "suggest" => [true, true, false],
+                _ => [true, one.right == Right::Read, one.right == Right::Read],
+            };
+            assert_eq!(may, expected, "{}", one.name);
         }
     }
 }

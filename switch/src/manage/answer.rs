@@ -1,160 +1,34 @@
-//! Handling of one client: request, identity, answer.
+//! Requests that have one answer: the change or the reading, its author, and the log of changes.
 //!
 //! Law: a panic while a request is carried out ends with that request. A change, or its refusal, is logged before it is answered.
 
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use nix::unistd::Gid;
+use nix::sys::socket::UnixCredentials;
+use npcc_api::audit::{self, Author, Cause, ChangedKey};
+use npcc_api::operations::{Operation, Right};
+use npcc_api::peers::PeerName;
+use npcc_api::protocol::{ApiError, Reply, Request, status};
 use npcc_config::{Difference, printable};
 use signal_hook::consts::SIGTERM;
 
-use super::access::{Access, ClientSlot};
-use super::capture;
-use super::ends::export;
+use super::http::lines::DEFECT;
 use super::management::Management;
-use super::patience::{Limits, Patience};
-use super::protocol::{Reply, Request};
-use super::query::Query;
-use super::rows::RowLine;
 use super::tables;
 use super::view::View;
 use crate::apply::outcome::ApplyError;
-use crate::report::audit::{self, Author, Cause, ChangedKey};
+use npcc_engine::control::pairs;
 use npcc_engine::fault;
-
-/// Longest request, in bytes.
-const LONGEST_REQUEST: u64 = 8 << 20;
-/// Size of the pieces in which an answer is written.
-const PIECE: usize = 64 << 10;
-
-/// Longest time for which an idle client holds the slot that is kept for a change.
-const KEPT_IDLE: Duration = Duration::from_millis(500);
-/// Answer to a request in that slot that is no change.
-const KEPT: &str =
-    "as many others are being served as may, and the last place is kept for changes: try again";
-
-/// Answer to a request that panicked.
-const DEFECT: &str = "a defect: the request panicked; its message is in the switch's standard error, please report it";
 
 /// Most characters of a request or its outcome in the log of changes.
 const LONGEST_LINE: usize = 400;
 /// Most lines of a change that are written to standard error.
 const LINES: usize = 100;
 
-/// Reads a request, carries it out and answers.
-pub(super) fn serve(
-    stream: &UnixStream,
-    management: &Management,
-    (access, slot): (Access, ClientSlot),
-    stop: &AtomicBool,
-) -> io::Result<()> {
-    // Before the request is read: if the client process ends meanwhile, another may get its number.
-    let author = author(stream);
-    let mut patience = Patience::new(stream, limits(slot), stop)?;
-    let mut line = String::new();
-    BufReader::new(Read::take(&mut patience, LONGEST_REQUEST)).read_line(&mut line)?;
-    if line.is_empty() {
-        // A client that only checks that the socket accepts connections.
-        return Ok(());
-    }
-    let request = serde_json::from_str(&line);
-    if is_refused(slot, &request) {
-        refuse(stream, KEPT);
-        return Ok(());
-    }
-    if let Ok(Request::Rows { table, query }) = &request {
-        patience.answer();
-        let mut out = BufWriter::with_capacity(PIECE, patience);
-        write_rows(&management.view, table, query, &mut out)?;
-        return out.flush();
-    }
-    if let Ok(Request::Ends { follow }) = &request {
-        let view = &management.view;
-        return export::serve(*follow, (&view.ends, view.clock), (stream, stop));
-    }
-    if let Ok(Request::Capture(wanted)) = &request
-        && access == Access::ReadWrite
-    {
-        return capture::serve(wanted, management, (stream, stop), |reply| {
-            management.log_change(author, &wanted.name(), reply);
-        });
-    }
-    let reply = match request {
-        Ok(request) => reply(&request, management, access, author),
-        Err(error) => Reply::Error(format!("not a request: {error}")),
-    };
-    patience.answer();
-    let mut out = BufWriter::with_capacity(PIECE, patience);
-    serde_json::to_writer(&mut out, &reply)?;
-    out.write_all(b"\n")?;
-    out.flush()
-}
-
-/// Returns the time limits of a client in this slot.
-fn limits(slot: ClientSlot) -> Limits {
-    match slot {
-        ClientSlot::Shared => Limits::default(),
-        ClientSlot::Reserved => Limits {
-            idle: KEPT_IDLE,
-            ..Limits::default()
-        },
-    }
-}
-
-/// Returns true if a client in this slot may not make this request.
-fn is_refused(slot: ClientSlot, request: &serde_json::Result<Request>) -> bool {
-    slot == ClientSlot::Reserved && !request.as_ref().is_ok_and(is_change)
-}
-
-/// Returns true if a request changes something and ends soon (a capture does not).
-const fn is_change(request: &Request) -> bool {
-    !request.reads() && !matches!(request, Request::Capture(_))
-}
-
-/// Writes the rows of a table, or an error line.
-fn write_rows(view: &View, name: &str, query: &Query, out: &mut dyn Write) -> io::Result<()> {
-    let written = catch_unwind(AssertUnwindSafe(|| {
-        tables::named(name).and_then(|table| table.answer(view, query, &mut *out))
-    }));
-    let why = match written {
-        Ok(Some(written)) => return written,
-        Ok(None) => format!("there is no table `{name}` that comes row by row"),
-        Err(_) => DEFECT.to_owned(),
-    };
-    serde_json::to_writer(&mut *out, &RowLine::Error(why))?;
-    out.write_all(b"\n")
-}
-
-/// Tells a client why it is not served, if that takes no waiting.
-pub(super) fn refuse(stream: &UnixStream, why: &str) {
-    let Ok(mut text) = serde_json::to_string(&Reply::Error(why.to_owned())) else {
-        return;
-    };
-    text.push('\n');
-    // Otherwise the client learns it from the end of the stream.
-    let _ = stream.set_nonblocking(true);
-    let _ = (&*stream).write(text.as_bytes());
-}
-
-/// Returns the user ID of the client.
-pub(super) fn user(stream: &UnixStream) -> Option<u32> {
-    let credentials = getsockopt(stream, PeerCredentials).ok();
-    credentials.map(|client| client.uid())
-}
-
-/// Returns the group of the process at the other end; `None` if the system does not report it.
-pub(super) fn group(stream: &UnixStream) -> Option<Gid> {
-    let credentials = getsockopt(stream, PeerCredentials).ok()?;
-    Some(Gid::from_raw(credentials.gid()))
-}
-
-fn author(stream: &UnixStream) -> Author {
-    let credentials = getsockopt(stream, PeerCredentials).ok();
+/// Returns the author of what a client with these credentials requests.
+pub(super) fn author(credentials: Option<&UnixCredentials>) -> Author {
     Author {
         cause: Cause::Client,
         uid: credentials.map(|client| client.uid()),
@@ -169,16 +43,15 @@ fn login_uid(pid: i32) -> Option<u32> {
     text.trim().parse().ok().filter(|uid| *uid != u32::MAX)
 }
 
-fn reply(request: &Request, management: &Management, access: Access, author: Author) -> Reply {
-    if !access.may(request) {
-        return Reply::Error(format!(
-            "`{}` changes something, and this socket is for reading: use that of telemetry.socket",
-            request.name()
-        ));
-    }
+/// Carries a request out that has one answer. A change is logged.
+pub(super) fn reply(
+    (operation, request): (&Operation, &Request),
+    management: &Management,
+    author: Author,
+) -> Reply {
     let reply = guarded(|| carried_out(request, management, author.user()));
     // What peers report comes many times a second, and `show peers` counts it.
-    if !request.reads() && !request.reports() {
+    if operation.right == Right::Change && !matches!(request, Request::EndCapture { .. }) {
         management.log_change(author, &request.name(), &reply);
     }
     reply
@@ -187,73 +60,84 @@ fn reply(request: &Request, management: &Management, access: Access, author: Aut
 /// Returns the reply, or an error if `carry_out` panicked.
 fn guarded(carry_out: impl FnOnce() -> Reply) -> Reply {
     // State that a panic left half-changed is behind locks, whose poisoning shows it.
-    catch_unwind(AssertUnwindSafe(carry_out)).unwrap_or_else(|_| Reply::Error(DEFECT.to_owned()))
+    catch_unwind(AssertUnwindSafe(carry_out)).unwrap_or_else(|_| {
+        let defect = ApiError::new(status::INTERNAL_ERROR, DEFECT);
+        Reply::Refused(defect)
+    })
 }
 
 fn carried_out(request: &Request, management: &Management, user: u32) -> Reply {
     match request {
+        Request::Ready => management.ready(),
         Request::Snapshot => Reply::Snapshot(Box::new(management.view.shown_to(Some(user)))),
-        Request::Show { table } | Request::Rows { table, .. } => {
-            show(&management.view, table, user)
-        }
-        Request::ClearCounters => {
+        Request::Show { table } => show(&management.view, table, user),
+        Request::ClearCounters { port } => {
             fault::panics("request");
-            management.view.clear_counters(user, None);
-            Reply::Done
+            done(management.clear_counters(user, port.as_deref()))
         }
-        Request::ClearPortCounters { port } => done(management.clear_port_counters(user, port)),
         Request::ClearWatermarks => done(management.clear_watermarks()),
         Request::Set { key, value } => changed(management.set(key, value), Reply::Reloaded),
         Request::Unset { key } => changed(management.unset(key.as_deref()), Reply::Reloaded),
         Request::Config { diff } => changed(management.config(*diff), Reply::Text),
-        Request::Reload {
-            confirm_ms,
-            dry_run,
-        } => {
+        Request::PlanReload => changed(management.reload(None, true), Reply::Reloaded),
+        Request::Reload { confirm_ms } => {
             let confirm = confirm_ms.map(Duration::from_millis);
-            changed(management.reload(confirm, *dry_run), Reply::Reloaded)
+            changed(management.reload(confirm, false), Reply::Reloaded)
         }
         Request::Commit => changed(management.commit(), |()| Reply::Done),
         Request::Rollback => changed(management.rollback(), Reply::Reloaded),
         Request::Port { name, up } => done(management.set_admin(name, *up)),
-        // A capture is answered frame by frame, and only on the socket that may change things.
-        Request::Capture(_) => Reply::Error("this is not where frames are captured".to_owned()),
-        // Rows are written as they come.
-        Request::Ends { .. } => Reply::Error("this is not where ends are exported".to_owned()),
-        Request::Suggest(of_peer) => match management.suggest(of_peer) {
+        Request::EndCapture { id } => {
+            management
+                .view
+                .ended_capture()
+                .store(*id, Ordering::Relaxed);
+            Reply::Done
+        }
+        Request::Suggest(all) => match management.suggest(all) {
             Ok(suggested) => Reply::Suggested(suggested),
-            Err(why) => Reply::Error(why),
+            Err(why) => Reply::Refused(why),
         },
-        Request::SuggestAll(all) => match management.suggest_all(all) {
-            Ok(suggested) => Reply::SuggestedAll(suggested),
-            Err(why) => Reply::Error(why),
-        },
-        Request::Distrust(name) => done(management.trust(name, false)),
-        Request::Trust(name) => done(management.trust(name, true)),
+        Request::Trust { peer, trusted } => {
+            done(management.trust(&PeerName::from(peer.as_str()), *trusted))
+        }
         Request::Drain { on } => {
             management.drain(*on);
             Reply::Done
         }
-        Request::Stop => done(signal_hook::low_level::raise(SIGTERM)),
-        Request::Npcc(request) => done(management.pair_request(request)),
+        Request::Stop => {
+            done(signal_hook::low_level::raise(SIGTERM).map_err(|error| error.to_string()))
+        }
+        Request::AddPair(pair) => done(management.pair(pairs::pair_command(pair, false))),
+        Request::DeletePair { src, dst, dest_qp } => {
+            done(management.pair(pairs::delete_command(*src, *dst, *dest_qp)))
+        }
         Request::SendCnps(order) => done(management.send_cnps(order)),
+        // Their answers are lines, which are written as they come.
+        Request::Rows { .. } | Request::Ends { .. } | Request::Capture(_) => {
+            let why = "this answer comes line by line";
+            Reply::Refused(ApiError::new(status::INTERNAL_ERROR, why))
+        }
     }
 }
 
-fn done<E: std::fmt::Display>(done: Result<(), E>) -> Reply {
+fn done<E: Into<ApiError>>(done: Result<(), E>) -> Reply {
     match done {
         Ok(()) => Reply::Done,
-        Err(error) => Reply::Error(error.to_string()),
+        Err(error) => Reply::Refused(error.into()),
     }
 }
 
 fn changed<T>(done: Result<T, ApplyError>, reply: impl FnOnce(T) -> Reply) -> Reply {
     match done {
         Ok(done) => reply(done),
-        Err(error @ (ApplyError::Invalid(_) | ApplyError::NeedsRestart { .. })) => {
-            Reply::Invalid(error.to_string())
+        Err(error) => {
+            let status = match error {
+                ApplyError::Invalid(_) | ApplyError::NeedsRestart { .. } => status::UNPROCESSABLE,
+                ApplyError::Refused(_) => status::CONFLICT,
+            };
+            Reply::Refused(ApiError::new(status, error.to_string()))
         }
-        Err(error) => Reply::Error(error.to_string()),
     }
 }
 
@@ -266,23 +150,21 @@ fn refused(report: &str) -> String {
 }
 
 fn show(view: &View, name: &str, user: u32) -> Reply {
-    let found = tables::named(name).and_then(|table| table.collect(view, Some(user)));
-    let Some(collected) = found else {
-        return Reply::Error(format!("there is no table `{name}` that comes as a whole"));
-    };
-    match collected {
-        Ok(data) => Reply::Table(data),
-        Err(error) => Reply::Error(error.to_string()),
+    let found = tables::named(name).and_then(|table| table.data(view, Some(user)));
+    match found {
+        Some(Ok(data)) => Reply::Table(data),
+        Some(Err(error)) => Reply::Refused(error.to_string().into()),
+        None => {
+            let why = format!("there is no table `{name}` that comes as a whole");
+            Reply::Refused(ApiError::new(status::NOT_FOUND, why))
+        }
     }
 }
 
 impl Management {
     /// Reads the configuration file again, as SIGHUP requests.
     pub fn reload_at_signal(&self) {
-        let request = Request::Reload {
-            confirm_ms: None,
-            dry_run: false,
-        };
+        let request = Request::Reload { confirm_ms: None };
         let author = Author::not_a_client(Cause::Signal);
         let reply = guarded(|| carried_out(&request, self, author.user()));
         self.log_change(author, &request.name(), &reply);
@@ -303,7 +185,7 @@ impl Management {
     }
 
     /// Logs a change and its author, for `show` and on standard error.
-    fn log_change(&self, author: Author, what: &str, reply: &Reply) {
+    pub(super) fn log_change(&self, author: Author, what: &str, reply: &Reply) {
         let (outcome, more) = match reply {
             // One key, whose values the change lists.
             Reply::Reloaded(outcome)
@@ -322,8 +204,11 @@ impl Management {
                 ),
                 outcome.to_string(),
             ),
-            Reply::Invalid(report) => (refused(report), report.clone()),
-            Reply::Error(why) => (format!("refused: {why}"), String::new()),
+            Reply::Refused(why) if why.status == status::UNPROCESSABLE => {
+                let report = &why.problem.error;
+                (refused(report), report.clone())
+            }
+            Reply::Refused(why) => (format!("refused: {why}"), String::new()),
             _ => ("done".to_owned(), String::new()),
         };
         let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
@@ -399,23 +284,8 @@ mod tests {
     #[test]
     fn a_request_that_panics_is_answered_with_an_error() {
         let reply = guarded(|| panic!("as if there were a defect"));
-        assert!(matches!(reply, Reply::Error(why) if why.contains("defect")));
+        assert!(matches!(reply, Reply::Refused(why) if why.status == status::INTERNAL_ERROR));
         assert_eq!(guarded(|| Reply::Done), Reply::Done);
-    }
-
-    #[test]
-    fn the_reserved_slot_is_for_changes() {
-        let set = || Request::Set {
-            key: "npcc.action".to_owned(),
-            value: "off".to_owned(),
-        };
-        let odd = || serde_json::from_str::<Request>("{}");
-        assert!(!is_refused(ClientSlot::Reserved, &Ok(set())));
-        assert!(is_refused(ClientSlot::Reserved, &Ok(Request::Snapshot)));
-        assert!(is_refused(ClientSlot::Reserved, &odd()));
-        for request in [Ok(set()), Ok(Request::Snapshot), odd()] {
-            assert!(!is_refused(ClientSlot::Shared, &request));
-        }
     }
 
     #[test]

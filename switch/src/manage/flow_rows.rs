@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
 
+use npcc_api::query::{End, Query};
 use npcc_cnp::response::Response;
 use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_config::ipnet::IpNet;
@@ -13,8 +14,6 @@ use npcc_pipeline::named::Named;
 use npcc_pipeline::units::PortId;
 use npcc_roce::key::{Qpn, QueueFlow};
 use npcc_roce::pair::Evidence;
-
-use super::query::{End, Query};
 
 /// Most flows that are sorted.
 pub(super) const MOST: usize = 65_536;

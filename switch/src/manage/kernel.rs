@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use npcc_api::events::{Event, Kind};
 use npcc_linux::netlink::handle::Notice;
 use npcc_linux::netlink::report::Reason;
 use npcc_pipeline::punt::{Place, PuntPort};
 use npcc_pipeline::units::{Mac, PortId};
 
 use super::management::Management;
-use crate::report::events::{Event, Kind};
 use crate::wiring;
 use crate::wiring::kernel::Kernel;
 use npcc_engine::log::note;

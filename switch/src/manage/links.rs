@@ -11,6 +11,8 @@
 use std::sync::PoisonError;
 use std::time::{Instant, SystemTime};
 
+use npcc_api::events::Kind;
+use npcc_api::protocol::ApiError;
 use npcc_config::Config;
 use npcc_linux::netlink::interface::State;
 use npcc_pipeline::units::{BitRate, PortId};
@@ -18,7 +20,6 @@ use npcc_pipeline::units::{BitRate, PortId};
 use super::link_state::{DownReason, LinkReport, LinkState};
 use super::management::{Live, Management};
 use crate::apply::running::RunningState;
-use crate::report::events::Kind;
 use crate::wiring::pfc::{PfcState, marks_in_time};
 use crate::wiring::speeds::{self, Speeds};
 
@@ -162,7 +163,7 @@ impl Management {
     ///
     /// # Errors
     /// Fails if there is no such port.
-    pub fn set_admin(&self, name: &str, up: bool) -> Result<(), String> {
+    pub fn set_admin(&self, name: &str, up: bool) -> Result<(), ApiError> {
         let index = self.view.ports.iter().position(|port| port.name == name);
         let index = index.ok_or_else(|| self.no_port(name))?;
         if let Some(state) = self.view.links.lock().get_mut(index) {

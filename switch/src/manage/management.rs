@@ -6,21 +6,26 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use npcc_api::cnps::CnpOrder;
+use npcc_api::outcome::Outcome;
+use npcc_api::pairs::ListedPair;
+use npcc_api::protocol::{ApiError, Reply, status};
 use npcc_cnp::control::command::ControlCommand;
 use npcc_pipeline::route::down_ports::DownPorts;
 use npcc_pipeline::units::PortId;
 
 use super::capture::Captures;
+use super::errors::{of_control, of_worker};
 use super::targets::{LiveTargets, Routes};
 use super::view::View;
 use crate::apply::desired::ObservedLink;
-use crate::apply::outcome::{ApplyError, Outcome};
+use crate::apply::outcome::ApplyError;
 use crate::apply::running::RunningState;
 use crate::wiring::kernel::Kernel;
 use npcc_engine::control::commands::ControlCommands;
-use npcc_engine::control::order::{self, CnpOrder};
-use npcc_engine::control::pairs::{ControlCommandError, ListedPair, PairRequest};
-use npcc_engine::worker::command::{Unresponsive, WorkerCommand, WorkerCommands};
+use npcc_engine::control::order;
+use npcc_engine::control::pairs::{self, ControlCommandError};
+use npcc_engine::worker::command::{WorkerCommand, WorkerCommands};
 
 /// Running configuration and its routes.
 #[derive(Debug)]
@@ -148,67 +153,89 @@ impl Management {
     ///
     /// # Errors
     /// Says what is wrong with one of them, or that the control core does not listen.
-    pub fn suggest_pairs(&self, pairs: &[ListedPair]) -> Result<(), ControlCommandError> {
-        let commands = pairs.iter().map(|pair| pair.command(true));
+    pub fn suggest_pairs(&self, listed: &[ListedPair]) -> Result<(), ControlCommandError> {
+        let commands = listed.iter().map(|pair| pairs::pair_command(pair, true));
         let commands: Arc<[ControlCommand]> = commands.collect::<Result<_, _>>()?;
         self.npcc.send_pairs_and_wait(&commands)
     }
 
-    /// Has the control core add or forget a pair.
+    /// Has the control core carry out an operator's command about a pair.
     ///
     /// # Errors
     /// Says what is wrong with it, or that the control core does not listen.
-    pub fn pair_request(&self, request: &PairRequest) -> Result<(), String> {
-        let command = request.command();
+    pub fn pair(
+        &self,
+        command: Result<ControlCommand, ControlCommandError>,
+    ) -> Result<(), ApiError> {
         let given = command.and_then(|command| self.npcc.send_and_wait(command));
-        given.map_err(|error| error.to_string())
+        given.map_err(|error| of_control(&error))
     }
 
     /// Has the control core send the CNPs of an order, [`order::GAP`] apart.
     ///
     /// # Errors
     /// Says what is wrong with the order, or why a CNP cannot leave and how many have left.
-    pub fn send_cnps(&self, order: &CnpOrder) -> Result<(), String> {
-        order.check_count()?;
+    pub fn send_cnps(&self, order: &CnpOrder) -> Result<(), ApiError> {
+        order::check_count(order).map_err(|why| ApiError::new(status::BAD_REQUEST, why))?;
         for sent in 0..order.count {
             if sent > 0 {
                 std::thread::sleep(order::GAP);
             }
             let given = self.npcc.send_cnp(order);
-            given.map_err(|error| match sent {
-                0 => error.to_string(),
-                _ => format!("{error}; {sent} of {} CNPs have left", order.count),
+            given.map_err(|error| {
+                let mut error = of_control(&error);
+                if sent > 0 {
+                    error.problem.error += &format!("; {sent} of {} CNPs have left", order.count);
+                }
+                error
             })?;
         }
         Ok(())
     }
 
-    /// Shows a port's counters to a user relative to now.
+    /// Shows the counters of a port, or of all, to a user relative to now.
     ///
     /// # Errors
     /// Fails if there is no such port.
-    pub fn clear_port_counters(&self, user: u32, name: &str) -> Result<(), String> {
-        let port = self.port(name).ok_or_else(|| self.no_port(name))?;
-        self.view.clear_counters(user, Some(port));
+    pub fn clear_counters(&self, user: u32, port: Option<&str>) -> Result<(), ApiError> {
+        let port = match port {
+            Some(name) => Some(self.port(name).ok_or_else(|| self.no_port(name))?),
+            None => None,
+        };
+        self.view.clear_counters(user, port);
         Ok(())
     }
 
     /// Returns the error for a port that does not exist.
-    pub(super) fn no_port(&self, name: &str) -> String {
+    pub(super) fn no_port(&self, name: &str) -> ApiError {
         let ports = self.view.ports.iter();
         let names: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
-        let names = names.join(", ");
-        format!("there is no port `{name}`: write one of {names}")
+        let why = format!("there is no port `{name}`");
+        let hint = format!("write one of {}", names.join(", "));
+        ApiError::with_hint(status::NOT_FOUND, why, &hint)
     }
 
     /// Restarts the user watermarks and the timings.
     ///
     /// # Errors
     /// Fails if a worker timed out.
-    pub fn clear_watermarks(&self) -> Result<(), Unresponsive> {
-        self.workers.enqueue(&[WorkerCommand::ClearWatermarks])?;
+    pub fn clear_watermarks(&self) -> Result<(), ApiError> {
+        let cleared = self.workers.enqueue(&[WorkerCommand::ClearWatermarks]);
+        cleared.map_err(of_worker)?;
         self.view.restart_watermarks();
         Ok(())
+    }
+
+    /// Returns since when the switch forwards, or that it does not yet.
+    pub(super) fn ready(&self) -> Reply {
+        self.view.forwarding().map_or_else(
+            || {
+                let why = "the switch does not forward yet";
+                let hint = "try again in a second";
+                Reply::Refused(ApiError::with_hint(status::UNAVAILABLE, why, hint))
+            },
+            Reply::Ready,
+        )
     }
 }
 

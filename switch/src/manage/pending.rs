@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use npcc_api::audit::PendingReload;
 
 /// Reload that waits for its commit.
 #[derive(Debug, Clone, Copy)]
@@ -11,19 +11,12 @@ pub struct Pending {
     pub deadline: Instant,
 }
 
-/// Pending reload as it is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PendingShown {
-    /// Seconds until the rollback.
-    pub seconds_left: u64,
-}
-
 impl Pending {
     /// Returns the pending reload as shown at this moment.
     #[must_use]
-    pub fn shown(self) -> PendingShown {
+    pub fn shown(self) -> PendingReload {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        PendingShown {
+        PendingReload {
             seconds_left: seconds(left),
         }
     }

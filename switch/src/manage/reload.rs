@@ -7,11 +7,13 @@
 use std::sync::{MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
+use npcc_api::outcome::Outcome;
+
 use super::management::Management;
 use super::pending::{Pending, seconds};
 use super::targets::LiveTargets;
 use crate::apply::desired::ObservedLink;
-use crate::apply::outcome::{ApplyError, Outcome};
+use crate::apply::outcome::ApplyError;
 use crate::apply::running::RunningState;
 use npcc_engine::fault;
 

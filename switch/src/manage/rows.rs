@@ -1,26 +1,24 @@
 //! Tables of `show` that are streamed row by row, so that they are never held as a whole: flows, hosts, routes, neighbours and the log.
 //!
-//! The answer is a line of JSON for each row and one for its end. To add a table: an implementation of [`Rows`] and a line in
-//! `tables::ALL`.
+//! The answer is a line of JSON for each row and one for its end. To add a table: an implementation of [`Rows`], and a line in
+//! `tables::ALL` and in the operations of `npcc-api`.
 
 use std::io::{self, Write};
 
+use npcc_api::model::{Flow, Host, LogLine};
+use npcc_api::query::{End, Query};
+use npcc_api::routes::{Neighbor, Route};
+use npcc_api::rows::RowLine;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::query::{End, Query};
 use super::view::View;
-use crate::report::model::{Flow, Host, LogLine};
 use crate::report::npcc_table;
-use crate::report::routes::{self, Neighbor, Route};
+use crate::report::routes;
 
 /// Table that is streamed row by row.
 pub(super) trait Rows {
-    /// Name of the table: `show NAME`.
-    const NAME: &'static str;
-    /// Description for the help.
-    const ABOUT: &'static str;
     /// Type of a row.
     type Row: Serialize + DeserializeOwned;
 
@@ -70,42 +68,32 @@ pub(super) fn page<T, R>(
     })
 }
 
-/// Line of an answer, as written.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Written<'a, R> {
-    Row(&'a R),
-    End(End),
-    Error(String),
-}
-
-/// Line of an answer, as read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RowLine {
-    /// A row of the table.
-    Row(Value),
-    /// The end: no more rows follow in this answer.
-    End(End),
-    /// The reason why there are no rows, or no more.
-    Error(String),
-}
-
-fn line<R: Serialize>(out: &mut dyn Write, line: &Written<'_, R>) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, line)?;
-    out.write_all(b"\n")
-}
-
 /// Writes the requested rows of `R`, and the line that ends them.
-pub(super) fn answer<R: Rows>(view: &View, query: &Query, out: &mut dyn Write) -> io::Result<()> {
-    let mut give = |row: &R::Row| line(out, &Written::Row(row));
-    let ended = R::each(view, query, &mut give);
-    let last: Written<'_, ()> = match ended {
-        Ok(end) => Written::End(end),
-        Err(Unanswered::Refused(why)) => Written::Error(why),
-        Err(Unanswered::Gone(error)) => return Err(error),
+pub(super) fn write<R: Rows>(
+    view: &View,
+    query: &Query,
+    out: &mut dyn Write,
+) -> Result<(), Unanswered> {
+    let mut line = |line: &RowLine<&R::Row>| -> io::Result<()> {
+        serde_json::to_writer(&mut *out, line)?;
+        out.write_all(b"\n")
     };
-    line(out, &last)
+    let end = R::each(view, query, &mut |row| line(&RowLine::Row(row)))?;
+    Ok(line(&RowLine::End(end))?)
+}
+
+/// Returns the requested rows of `R` as JSON.
+pub(super) fn json<R: Rows>(view: &View, query: &Query) -> anyhow::Result<String> {
+    let mut rows = Vec::new();
+    let ended = R::each(view, query, &mut |row| {
+        rows.push(serde_json::to_value(row)?);
+        Ok(())
+    });
+    match ended {
+        Ok(_) => Ok(read::<R>(rows, query.top.is_none(), true)?),
+        Err(Unanswered::Refused(why)) => Err(anyhow::anyhow!(why)),
+        Err(Unanswered::Gone(error)) => Err(error.into()),
+    }
 }
 
 /// Formats rows: a table for people, or a list for scripts. With `sort` they are sorted first.
@@ -129,8 +117,6 @@ pub(super) fn read<R: Rows>(
 pub(super) enum Flows {}
 
 impl Rows for Flows {
-    const NAME: &'static str = "flows";
-    const ABOUT: &'static str = "RoCEv2 flows: QPNs, evidence, bytes, CNPs";
     type Row = Flow;
 
     fn each(
@@ -157,8 +143,6 @@ impl Rows for Flows {
 pub(super) enum Hosts {}
 
 impl Rows for Hosts {
-    const NAME: &'static str = "hosts";
-    const ABOUT: &'static str = "By host: what becomes of its CNPs, what they did, NAKs and CE";
     type Row = Host;
 
     fn each(
@@ -185,8 +169,6 @@ impl Rows for Hosts {
 pub(super) enum Routes {}
 
 impl Rows for Routes {
-    const NAME: &'static str = "routes";
-    const ABOUT: &'static str = "Routes and their next hops; --diff: against the kernel's, now";
     type Row = Route;
 
     fn each(
@@ -209,9 +191,6 @@ impl Rows for Routes {
 pub(super) enum Neighbors {}
 
 impl Rows for Neighbors {
-    const NAME: &'static str = "neighbors";
-    const ABOUT: &'static str =
-        "Neighbours of the kernel behind our ports, and their MAC addresses";
     type Row = Neighbor;
 
     fn each(
@@ -234,9 +213,6 @@ impl Rows for Neighbors {
 pub(super) enum Log {}
 
 impl Rows for Log {
-    const NAME: &'static str = "log";
-    const ABOUT: &'static str =
-        "The latest CNPs and why each was sent, refusals, events and changes";
     type Row = LogLine;
 
     fn each(

@@ -3,27 +3,41 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use axum::Router;
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::{Gid, Group};
+use npcc_api::client::connect;
+use tokio::runtime::Builder;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 
-use super::access::{Access, ClientSlot, REPORTERS};
+use super::access::{Access, REPORTERS};
+use super::answer::author;
+use super::http::client::{Client, Limits};
+use super::http::connection;
+use super::http::places::Places;
+use super::http::router::router;
 use super::management::Management;
-use super::thread_limit::ThreadLimit;
-use super::{answer, connect};
 use npcc_engine::log::note;
 
-/// Most clients of a socket that are served at a time. Each is dropped after a bounded time ([`super::patience`]). Clients of the read-only
-/// socket take no slot from those who change things; of the other socket's slots the last is kept for a change.
+/// Most clients of a socket that are served at a time. Each is dropped after a bounded time ([`super::http::client`]). Clients of the read-only
+/// socket take no place from those who change things; of the other socket's places the last is kept for a change.
 const CLIENTS: usize = 16;
 /// Most clients of one user at the read-only socket.
 const CLIENTS_OF_USER: usize = 4;
-/// Most clients accepted per turn: no flood of them keeps the management thread from its other work.
-const BACKLOG: usize = 64;
+/// Most clients without a place that are told so at a time; others are cut off.
+const REFUSED: usize = 16;
+/// Interval of the management thread's other work.
+const TURN: Duration = Duration::from_millis(10);
+/// Time for which a thread that carried a request out waits for another.
+const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// Time that clients have for the end of their answers once the switch stops.
 const LEAVE: Duration = Duration::from_secs(2);
 
@@ -59,7 +73,19 @@ pub enum SocketError {
     },
 }
 
-/// Returns the most slots of one user.
+/// Connects to a socket within `patience`.
+fn within(path: &Path, patience: Duration) -> std::io::Result<()> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match connect::once(path)? {
+            Some(_) => return Ok(()),
+            None if Instant::now() < deadline => std::thread::sleep(TURN),
+            None => return Err(ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+/// Returns the most places of one user.
 const fn each(access: Access) -> usize {
     match access {
         Access::ReadWrite => CLIENTS,
@@ -75,7 +101,7 @@ pub struct Server {
     access: Access,
     /// Number of the group [`REPORTERS`], if there is one.
     reporters: Option<Gid>,
-    threads: ThreadLimit,
+    places: Arc<Places>,
     /// Time before which no further line says that clients cannot be accepted.
     quiet_until: Option<Instant>,
 }
@@ -90,7 +116,7 @@ impl Server {
             path: path.to_owned(),
             error,
         };
-        match connect::within(path, PATIENCE) {
+        match within(path, PATIENCE) {
             Ok(_) => return Err(SocketError::InUse(path.to_owned(), access)),
             Err(error) if error.kind() == ErrorKind::TimedOut => {
                 return Err(SocketError::Hangs(path.to_owned(), access));
@@ -118,7 +144,11 @@ impl Server {
                 .ok()
                 .flatten()
                 .map(|group| group.gid),
-            threads: ThreadLimit::new("npcc-client", CLIENTS, each(access)),
+            places: Arc::new(Places::new(
+                CLIENTS,
+                each(access),
+                access == Access::ReadWrite,
+            )),
             quiet_until: None,
         };
         // Without such a group only the owner may connect.
@@ -131,40 +161,11 @@ impl Server {
         server.listener.set_nonblocking(true).map_err(io)?;
         Ok(server)
     }
-
-    /// Gives each waiting client a thread; returns when none waits, or after `BACKLOG` clients.
-    fn serve_waiting(&mut self, management: &Arc<Management>, stop: &Arc<AtomicBool>) {
-        for _ in 0..BACKLOG {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) => return self.not_accepted(&error, Instant::now()),
-            };
-            let stream = Arc::new(stream);
-            let (client, access) = (Arc::clone(&stream), self.access_of(&stream));
-            let is_kept = access == Access::ReadWrite && self.threads.left() == 1;
-            let slot = if is_kept {
-                ClientSlot::Reserved
-            } else {
-                ClientSlot::Shared
-            };
-            // If the system does not report the user, the client counts as that of user `u32::MAX`.
-            let user = answer::user(&client).unwrap_or(u32::MAX);
-            let (management, stop) = (Arc::clone(management), Arc::clone(stop));
-            let started = self.threads.start(user, move || {
-                // A client that goes away in the middle is no error of ours.
-                let _ = answer::serve(&client, &management, (access, slot), &stop);
-            });
-            if let Err(why) = started {
-                answer::refuse(&stream, &why.to_string());
-            }
-        }
-    }
 }
 
 impl Server {
-    /// Returns the rights of a client: those of the socket, and on the read-only one more for the group of the feed.
-    fn access_of(&self, client: &UnixStream) -> Access {
-        let group = answer::group(client);
+    /// Returns the rights of a client of this group: those of the socket, and on the read-only one more for the group of the feed.
+    fn access_of(&self, group: Option<Gid>) -> Access {
         match self.access {
             Access::ReadOnly if self.reporters.is_some() && group == self.reporters => {
                 Access::Report
@@ -173,10 +174,10 @@ impl Server {
         }
     }
 
-    /// Logs, at most once in [`QUIET`], why clients wait; nothing is wrong where there is none.
+    /// Logs, at most once in [`QUIET`], why clients wait; one that went away again is no reason.
     fn not_accepted(&mut self, error: &std::io::Error, now: Instant) {
-        use ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
-        if matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
+        use ErrorKind::{ConnectionAborted, Interrupted};
+        if matches!(error.kind(), Interrupted | ConnectionAborted)
             || self.quiet_until.is_some_and(|until| now < until)
         {
             return;
@@ -189,22 +190,89 @@ impl Server {
     }
 }
 
-/// Serves until `stop`, polling every 10 ms; calls `idle` once per turn. Returns once all clients are served, or after `LEAVE`.
+/// Serves until `stop`; calls `idle` every 10 ms. Returns once all clients are served, or after `LEAVE`.
+///
+/// # Errors
+/// Fails if the system gives no event queue.
 pub fn serve(
-    mut servers: Vec<Server>,
+    servers: Vec<Server>,
     management: &Arc<Management>,
     stop: &Arc<AtomicBool>,
     mut idle: impl FnMut(),
-) {
-    while !stop.load(Ordering::Relaxed) {
-        for server in &mut servers {
-            server.serve_waiting(management, stop);
+) -> std::io::Result<()> {
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .thread_name("npcc-client")
+        .max_blocking_threads(2 * CLIENTS)
+        .thread_keep_alive(KEEP_ALIVE)
+        .build()?;
+    let router = router(Arc::clone(management));
+    runtime.block_on(async {
+        let all: Vec<Arc<Places>> = servers.iter().map(|one| Arc::clone(&one.places)).collect();
+        let accepting: Vec<_> = servers
+            .into_iter()
+            .map(|server| tokio::spawn(accept(server, router.clone(), Arc::clone(stop))))
+            .collect();
+        while !stop.load(Ordering::Relaxed) && !accepting.iter().any(JoinHandle::is_finished) {
+            idle();
+            sleep(TURN).await;
         }
-        idle();
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    for server in &mut servers {
-        server.threads.wait(LEAVE);
+        let leave = async {
+            while !all.iter().all(|places| places.are_free()) {
+                sleep(TURN).await;
+            }
+        };
+        let _ = timeout(LEAVE, leave).await;
+        // The sockets' files go with the servers.
+        for one in accepting {
+            one.abort();
+            let _ = one.await;
+        }
+    });
+    runtime.shutdown_background();
+    Ok(())
+}
+
+/// Accepts the clients of a socket until the task is aborted.
+async fn accept(mut server: Server, router: Router, stop: Arc<AtomicBool>) {
+    let Ok(listener) = server
+        .listener
+        .try_clone()
+        .and_then(tokio::net::UnixListener::from_std)
+    else {
+        return;
+    };
+    let refused = Arc::new(Semaphore::new(REFUSED));
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                server.not_accepted(&error, Instant::now());
+                sleep(TURN).await;
+                continue;
+            }
+        };
+        let credentials = getsockopt(&stream, PeerCredentials).ok();
+        let access = server.access_of(credentials.map(|one| Gid::from_raw(one.gid())));
+        // If the system does not report the user, the client counts as that of user `u32::MAX`.
+        let user = credentials.map_or(u32::MAX, |one| one.uid());
+        let place = server.places.take(user);
+        // A client without a place is told why, if there are not too many of them.
+        let permit = match &place {
+            Ok(_) => None,
+            Err(_) => match Arc::clone(&refused).try_acquire_owned() {
+                Ok(permit) => Some(permit),
+                Err(_) => continue,
+            },
+        };
+        let who = (author(credentials.as_ref()), access);
+        let client = Client::new(who, place, Limits::default(), Arc::clone(&stop));
+        let router = router.clone();
+        tokio::spawn(async move {
+            connection::serve(stream, router, Arc::new(client)).await;
+            drop(permit);
+        });
     }
 }
 
@@ -266,8 +334,7 @@ mod tests {
             let path = folder.path().join("switch.sock");
             let mut server = Server::bind(&path, "no-such-group", access).unwrap();
             server.reporters = reporters;
-            let _client = UnixStream::connect(&path).unwrap();
-            server.access_of(&server.listener.accept().unwrap().0)
+            server.access_of(Some(Gid::effective()))
         };
         let (own, other) = (
             Gid::effective(),

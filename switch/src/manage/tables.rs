@@ -1,59 +1,67 @@
 //! The tables of `show`: each has a name, the data that the switch collects, and its formats for people and scripts.
 //!
-//! To add a table: a line in [`ALL`]. The protocol, the command line, its help and the tests follow.
+//! To add a table: a line in [`ALL`], and one in the operations of `npcc-api`. The router, the command line, its help and the tests follow.
 
-use std::io::{self, Write};
+use std::io::Write;
 
-use serde::{Deserialize, Serialize};
+use npcc_api::audit::Changes;
+use npcc_api::lossless::{BufferTable, PortBuffer};
+use npcc_api::model::{Snapshot, Versioned};
+use npcc_api::operations;
+use npcc_api::protocol::{OTHER_ANSWER, Reply, Request};
+use npcc_api::query::Query;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::ends::peers;
-use super::pending::{Pending, PendingShown};
-use super::query::Query;
-use super::rows::{self, RowLine, Rows};
+use super::pending::Pending;
+use super::rows::{self, Rows, Unanswered};
 use super::view::View;
-use crate::report::audit;
-use crate::report::ends::PeerTable;
-use crate::report::lossless::{self, Group};
-use crate::report::model::Snapshot;
-use crate::report::routes::Linux;
-use crate::report::{dcbx, lossless_table, npcc_table, ports_table, punt_table, workers};
+use crate::report::{self, dcbx, lossless_table, npcc_table, ports_table, punt_table, workers};
 
-/// Table as the protocol and the command line know it.
+/// Table as the interface and the command line know it.
 #[derive(Debug)]
 pub struct Entry {
     /// Name of the table: `show NAME`.
     pub name: &'static str,
-    /// Description for the help.
-    pub about: &'static str,
     how: How,
 }
 
 /// Transfer and format of a table.
 #[derive(Debug)]
 enum How {
-    /// Transferred as a whole.
+    /// Transferred as a whole: collected by the switch as JSON; formatted from the snapshot, or from that JSON.
     Whole {
-        collect: fn(&View, Option<u32>) -> serde_json::Result<Value>,
-        read: fn(Value, bool) -> serde_json::Result<String>,
+        data: fn(&View, Option<u32>) -> serde_json::Result<Value>,
+        json: fn(&View) -> serde_json::Result<String>,
+        /// True if the command line formats the snapshot.
+        of_snapshot: bool,
+        read: fn(Reply, bool) -> anyhow::Result<String>,
     },
     /// Streamed row by row.
     Rows {
-        answer: fn(&View, &Query, &mut dyn Write) -> io::Result<()>,
+        write: fn(&View, &Query, &mut dyn Write) -> Result<(), Unanswered>,
+        json: fn(&View, &Query) -> anyhow::Result<String>,
         read: fn(Vec<Value>, bool, bool) -> serde_json::Result<String>,
     },
 }
 
 impl Entry {
-    const fn rows<R: Rows>() -> Entry {
+    const fn rows<R: Rows>(name: &'static str) -> Entry {
         Entry {
-            name: R::NAME,
-            about: R::ABOUT,
+            name,
             how: How::Rows {
-                answer: rows::answer::<R>,
+                write: rows::write::<R>,
+                json: rows::json::<R>,
                 read: rows::read::<R>,
             },
         }
+    }
+
+    /// Returns the description for the help.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        operations::table(self.name).map_or("", |one| one.about)
     }
 
     /// Returns true if the table is streamed row by row.
@@ -62,30 +70,14 @@ impl Entry {
         matches!(self.how, How::Rows { .. })
     }
 
-    /// Returns the switch's answer to a user, or to nobody in particular; `None` if the table is streamed row by row.
+    /// Returns the table as a user gets it, or nobody in particular; `None` if it is streamed row by row.
     ///
     /// # Errors
     /// Fails if the data cannot be encoded.
-    pub fn collect(&self, view: &View, user: Option<u32>) -> Option<serde_json::Result<Value>> {
+    pub fn data(&self, view: &View, user: Option<u32>) -> Option<serde_json::Result<Value>> {
         match self.how {
-            How::Whole { collect, .. } => Some(collect(view, user)),
+            How::Whole { data, .. } => Some(data(view, user)),
             How::Rows { .. } => None,
-        }
-    }
-
-    /// Writes the switch's answer; `None` if the table comes as a whole.
-    ///
-    /// # Errors
-    /// Fails if the client goes away or is too slow.
-    pub fn answer(
-        &self,
-        view: &View,
-        query: &Query,
-        out: &mut dyn Write,
-    ) -> Option<io::Result<()>> {
-        match self.how {
-            How::Rows { answer, .. } => Some(answer(view, query, out)),
-            How::Whole { .. } => None,
         }
     }
 
@@ -94,32 +86,33 @@ impl Entry {
     /// # Errors
     /// Says what is wrong with the query.
     pub fn json(&self, view: &View, query: &Query) -> anyhow::Result<String> {
-        if let Some(collected) = self.collect(view, None) {
-            return Ok(self.read(collected?, true)?);
+        match self.how {
+            How::Whole { json, .. } => Ok(json(view)?),
+            How::Rows { json, .. } => json(view, query),
         }
-        let mut lines = Vec::new();
-        if let Some(written) = self.answer(view, query, &mut lines) {
-            written?;
-        }
-        let mut rows = Vec::new();
-        for line in serde_json::Deserializer::from_slice(&lines).into_iter() {
-            match line? {
-                RowLine::Row(row) => rows.push(row),
-                RowLine::End(_) => break,
-                RowLine::Error(why) => anyhow::bail!(why),
-            }
-        }
-        Ok(self.read_rows(rows, query.top.is_none(), true)?)
     }
 
-    /// Formats the switch's answer, if it comes as a whole.
+    /// Returns the request whose reply [`Entry::read`] formats.
+    #[must_use]
+    pub fn request(&self) -> Request {
+        match self.how {
+            How::Whole {
+                of_snapshot: true, ..
+            } => Request::Snapshot,
+            _ => Request::Show {
+                table: self.name.to_owned(),
+            },
+        }
+    }
+
+    /// Formats the switch's reply, if the table comes as a whole.
     ///
     /// # Errors
-    /// Fails if the answer is of another kind.
-    pub fn read(&self, data: Value, as_json: bool) -> serde_json::Result<String> {
+    /// Fails if the reply is a refusal or of another kind.
+    pub fn read(&self, reply: Reply, as_json: bool) -> anyhow::Result<String> {
         match self.how {
-            How::Whole { read, .. } => read(data, as_json),
-            How::Rows { read, .. } => read(vec![data], false, as_json),
+            How::Whole { read, .. } => read(reply, as_json),
+            How::Rows { .. } => Err(reply.unexpected()),
         }
     }
 
@@ -127,66 +120,111 @@ impl Entry {
     ///
     /// # Errors
     /// Fails if the rows are of another kind.
-    pub fn read_rows(
-        &self,
-        rows: Vec<Value>,
-        sort: bool,
-        as_json: bool,
-    ) -> serde_json::Result<String> {
+    pub fn read_rows(&self, rows: Vec<Value>, sort: bool, as_json: bool) -> anyhow::Result<String> {
         match self.how {
-            How::Rows { read, .. } => read(rows, sort, as_json),
-            How::Whole { read, .. } => read(Value::Array(rows), as_json),
+            How::Rows { read, .. } => {
+                read(rows, sort, as_json).map_err(|_| anyhow::anyhow!(OTHER_ANSWER))
+            }
+            How::Whole { .. } => Err(anyhow::anyhow!(OTHER_ANSWER)),
         }
     }
 }
 
-/// Declares a table that comes as a whole: name, description, data collected by the switch, text for people, JSON for scripts.
+/// Writes the requested rows of a table.
+pub(super) fn write_rows(
+    name: &str,
+    view: &View,
+    query: &Query,
+    out: &mut dyn Write,
+) -> Result<(), Unanswered> {
+    match named(name).map(|table| &table.how) {
+        Some(How::Rows { write, .. }) => write(view, query, out),
+        _ => {
+            let why = format!("there is no table `{name}` that comes row by row");
+            Err(Unanswered::Refused(why))
+        }
+    }
+}
+
+fn pretty(data: &impl Serialize) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(data)? + "\n")
+}
+
+/// Declares a table that comes as a whole: name, data collected by the switch, text for people, JSON for scripts.
 macro_rules! whole {
-    ($name:literal, $about:literal, $collect:expr, $text:expr, |$data:ident: $Data:ty| $json:expr) => {
+    ($name:literal, $collect:expr, $text:expr) => {
         Entry {
             name: $name,
-            about: $about,
             how: How::Whole {
-                collect: |view, user| serde_json::to_value($collect(view, user)),
-                read: |data, as_json| {
-                    let $data: &$Data = &serde_json::from_value(data)?;
+                data: |view, _| serde_json::to_value($collect(view)),
+                json: |view| pretty(&$collect(view)),
+                of_snapshot: false,
+                read: |reply, as_json| {
+                    let Reply::Table(data) = reply else {
+                        return Err(reply.unexpected());
+                    };
+                    let data =
+                        serde_json::from_value(data).map_err(|_| anyhow::anyhow!(OTHER_ANSWER))?;
                     if as_json {
-                        return Ok(serde_json::to_string_pretty($json)? + "\n");
+                        return Ok(pretty(&data)?);
                     }
-                    Ok($text($data))
+                    Ok($text(&data))
                 },
             },
         }
     };
 }
 
-/// Declares a table that is read from the snapshot.
+/// Declares a table that is read from the snapshot: name, text for people, JSON for scripts.
 macro_rules! of_the_snapshot {
-    ($name:literal, $about:literal, $text:expr, |$all:ident| $json:expr) => {
-        whole!($name, $about, View::shown_to, $text, |$all: Snapshot| $json)
+    ($name:literal, $text:expr, |$all:ident| $json:expr) => {
+        Entry {
+            name: $name,
+            how: How::Whole {
+                data: |view, user| {
+                    let $all = &view.shown_to(user);
+                    serde_json::to_value($json)
+                },
+                json: |view| {
+                    let $all = &view.shown_to(None);
+                    pretty($json)
+                },
+                of_snapshot: true,
+                read: |reply, as_json| {
+                    let Reply::Snapshot($all) = reply else {
+                        return Err(reply.unexpected());
+                    };
+                    let $all: &Snapshot = &$all;
+                    if as_json {
+                        return Ok(pretty($json)?);
+                    }
+                    Ok($text($all))
+                },
+            },
+        }
     };
 }
 
 /// All tables, in the order of the help; one line declares a table.
 #[rustfmt::skip]
 pub static ALL: &[Entry] = &[
-    of_the_snapshot!("ports", "Traffic, drops and link of each port", ports_table::ports, |all| &all.ports),
-    of_the_snapshot!("workers", "Which worker has which ports, and what crosses between them", workers::shown, |all| &all.workers),
-    of_the_snapshot!("queues", "Depth, peak, drops and marks of each egress queue", ports_table::queues, |all| &all.ports),
-    Entry::rows::<rows::Flows>(),
-    Entry::rows::<rows::Hosts>(),
-    Entry::rows::<rows::Log>(),
-    whole!("audit", "Who changed what, and a reload that waits for its commit", |view, _| Changes::of(view), Changes::text, |changes: Changes| changes),
-    of_the_snapshot!("pfc", "Pause sent and obeyed, backends, storms", lossless_table::pfc, |all| &all.ports),
-    of_the_snapshot!("buffer", "The shared buffer: groups, headroom, watermarks", lossless_table::buffer, |all| &Versioned::of(all, &Held::of(all))),
-    of_the_snapshot!("punt", "What Linux was given by class, ICMP errors, and what it sent", punt_table::of_snapshot, |all| &Versioned::of(all, &all.punt)),
-    whole!("linux", "How the kernel's routes are followed: prefixes, messages, comparisons", |view, _| View::linux(view), Linux::text, |linux: Linux| linux),
-    Entry::rows::<rows::Routes>(),
-    Entry::rows::<rows::Neighbors>(),
-    of_the_snapshot!("qos", "Effective queues, maps and headroom", lossless_table::qos, |all| &Versioned::of(all, &all.qos)),
-    of_the_snapshot!("dcbx", "PFC and RoCE's priority as commands for lldpcli, which announces them to hosts", dcbx::shown, |all| &Versioned::of(all, &dcbx::Dcbx::of_snapshot(all))),
-    whole!("peers", "Boxes and hosts' agents that report ends: what they hold, what was refused, what came of it", |view, _| peers::shown(view), PeerTable::text, |peers: PeerTable| peers),
-    of_the_snapshot!("npcc", "Watched queues: zone, trend, decisions, CNPs, reaction time", npcc_table::npcc, |all| &Versioned::of(all, &all.npcc)),
+    of_the_snapshot!("ports", ports_table::ports, |all| &all.ports),
+    of_the_snapshot!("workers", workers::shown, |all| &all.workers),
+    of_the_snapshot!("queues", ports_table::queues, |all| &all.ports),
+    Entry::rows::<rows::Flows>("flows"),
+    Entry::rows::<rows::Hosts>("hosts"),
+    Entry::rows::<rows::Log>("log"),
+    whole!("audit", changes, changes_text),
+    of_the_snapshot!("pfc", lossless_table::pfc, |all| &all.ports),
+    of_the_snapshot!("buffer", lossless_table::buffer, |all| &versioned(all, held(all))),
+    of_the_snapshot!("punt", punt_table::of_snapshot, |all| &versioned(all, &all.punt)),
+    whole!("linux", View::linux, report::routes::linux_text),
+    Entry::rows::<rows::Routes>("routes"),
+    Entry::rows::<rows::Neighbors>("neighbors"),
+    of_the_snapshot!("qos", lossless_table::qos, |all| &versioned(all, &all.qos)),
+    of_the_snapshot!("dcbx", dcbx::shown, |all| &versioned(all, dcbx::of_snapshot(all))),
+    whole!("peers", peers::shown, report::ends::peers),
+    of_the_snapshot!("npcc", npcc_table::npcc, |all| &versioned(all, &all.npcc)),
 ];
 
 /// Returns the table of this name.
@@ -195,84 +233,46 @@ pub fn named(name: &str) -> Option<&'static Entry> {
     ALL.iter().find(|table| table.name == name)
 }
 
-/// JSON object of a table with the program's version first, as in `--stats-json`.
-#[derive(Serialize)]
-struct Versioned<'a, T> {
-    version: &'a str,
-    #[serde(flatten)]
-    data: &'a T,
+fn versioned<T>(all: &Snapshot, data: T) -> Versioned<T> {
+    let version = all.version.clone();
+    Versioned { version, data }
 }
 
-impl<'a, T> Versioned<'a, T> {
-    const fn of(all: &'a Snapshot, data: &'a T) -> Versioned<'a, T> {
-        let version = all.version.as_str();
-        Versioned { version, data }
+fn changes(view: &View) -> Changes {
+    Changes {
+        version: view.version.clone(),
+        pending: view.pending_reload().map(Pending::shown),
+        changes: view.journal().changes(),
     }
 }
 
-/// Output of `show audit --json`.
-#[derive(Serialize, Deserialize)]
-struct Changes {
-    /// Version of the program.
-    #[serde(default)]
-    version: String,
-    /// Reload that waits for its commit.
-    pending: Option<PendingShown>,
-    /// Latest changes, oldest first.
-    changes: Vec<audit::Change>,
+fn changes_text(of: &Changes) -> String {
+    let lines = of.changes.iter().map(|entry| format!("{entry:#}\n"));
+    let pending = of.pending.iter().map(|pending| {
+        format!(
+            "a reload waits for its commit: rolled back in {} s\n",
+            pending.seconds_left
+        )
+    });
+    lines.chain(pending).collect()
 }
 
-impl Changes {
-    fn of(view: &View) -> Changes {
-        Changes {
-            version: view.version.clone(),
-            pending: view.pending_reload().map(Pending::shown),
-            changes: view.journal().changes(),
-        }
+fn held(all: &Snapshot) -> BufferTable {
+    let ports = all.ports.iter().map(|port| PortBuffer {
+        name: port.name.clone(),
+        lossless_lost: port.lossless_lost,
+        groups: port.groups.clone(),
+    });
+    BufferTable {
+        buffer: all.buffer,
+        ports: ports.collect(),
     }
-
-    fn text(&self) -> String {
-        let lines = self.changes.iter().map(|entry| format!("{entry:#}\n"));
-        let pending = self.pending.iter().map(|pending| {
-            format!(
-                "a reload waits for its commit: rolled back in {} s\n",
-                pending.seconds_left
-            )
-        });
-        lines.chain(pending).collect()
-    }
-}
-
-/// Output of `show buffer --json`.
-#[derive(Serialize)]
-struct Held<'a> {
-    buffer: lossless::Buffer,
-    ports: Vec<HeldBy<'a>>,
-}
-
-impl Held<'_> {
-    fn of(snapshot: &Snapshot) -> Held<'_> {
-        let ports = snapshot.ports.iter().map(|port| HeldBy {
-            name: &port.name,
-            lossless_lost: port.lossless_lost,
-            groups: &port.groups,
-        });
-        Held {
-            buffer: snapshot.buffer,
-            ports: ports.collect(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct HeldBy<'a> {
-    name: &'a str,
-    lossless_lost: u64,
-    groups: &'a [Group],
 }
 
 #[cfg(test)]
 mod tests {
+    use npcc_api::operations::Makes;
+
     use super::*;
 
     #[test]
@@ -287,6 +287,8 @@ mod tests {
             .collect();
         for (at, table) in ALL.iter().enumerate() {
             assert!(ALL[..at].iter().all(|other| other.name != table.name));
+            let makes = operations::table(table.name).unwrap().makes;
+            assert_eq!(makes == Makes::Rows, table.has_rows(), "{}", table.name);
             assert!(
                 manual.contains(&format!("`show {}`", table.name)),
                 "{}",
@@ -298,14 +300,11 @@ mod tests {
     #[test]
     fn an_answer_of_another_kind_is_refused_and_the_right_one_is_read_both_ways() {
         let audit = named("audit").unwrap();
-        let changes = serde_json::json!({ "pending": null, "changes": [] });
+        let changes = Reply::Table(serde_json::json!({ "pending": null, "changes": [] }));
         assert_eq!(audit.read(changes.clone(), false).unwrap(), "");
-        assert!(
-            audit
-                .read(changes, true)
-                .unwrap()
-                .contains("\"changes\": []")
-        );
+        let json = audit.read(changes, true).unwrap();
+        assert!(json.contains("\"changes\": []"), "{json}");
+        assert!(audit.read(Reply::Done, true).is_err());
         let log = named("log").unwrap();
         let line = |text: &str| serde_json::json!({ "time_us": 1, "kind": "event", "text": text });
         let lines = || vec![line("one"), line("two")];

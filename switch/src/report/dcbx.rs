@@ -5,10 +5,9 @@
 
 use std::fmt::Write;
 
-use serde::{Deserialize, Serialize};
-
-use super::model::Snapshot;
-use super::qos::Qos;
+use npcc_api::dcbx::{Application, Dcbx};
+use npcc_api::model::Snapshot;
+use npcc_api::qos::Qos;
 
 /// Subtype of the PFC configuration TLV.
 const PFC: u8 = 0x0b;
@@ -21,126 +20,97 @@ const DSCP: u8 = 5;
 /// The UDP port of RoCEv2 (IBTA, annex A17).
 const ROCEV2: u16 = 4791;
 
-/// Contents of `show dcbx --json`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Dcbx {
-    /// Ports on which the TLVs are announced.
-    pub ports: Vec<String>,
-    /// Bit mask of the priorities that are paused rather than dropped.
-    pub pfc: u8,
-    /// Priority of each application.
-    pub applications: Vec<Application>,
+fn octets(of: &Application) -> [u8; 3] {
+    let selector = if of.selector == "dscp" { DSCP } else { UDP };
+    let [high, low] = of.value.to_be_bytes();
+    [of.priority << 5 | selector, high, low]
 }
 
-/// An application and its priority.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Application {
-    /// Selector: `udp-port` or `dscp`.
-    pub selector: String,
-    /// UDP port or DSCP.
-    pub value: u16,
-    /// Priority of the application.
-    pub priority: u8,
-}
-
-impl Application {
-    fn octets(&self) -> [u8; 3] {
-        let selector = if self.selector == "dscp" { DSCP } else { UDP };
-        let [high, low] = self.value.to_be_bytes();
-        [self.priority << 5 | selector, high, low]
-    }
-}
-
-impl Dcbx {
-    /// Derives the TLVs from `qos`: RoCEv2 gets the first lossless priority that a frame can have, and every DSCP the priority that its
-    /// frames get, where DSCPs are trusted.
-    #[must_use]
-    pub fn of(qos: &Qos, ports: Vec<String>) -> Dcbx {
-        let lossless = || qos.priorities.iter().filter(|queue| queue.lossless);
-        let (trust, default) = (qos.trust.as_str(), qos.default_priority);
-        let reached = |priority: u8| match trust {
-            "port" => priority == default,
-            "pcp" => *qos.pcp_to_priority.get(&priority).unwrap_or(&default) == priority,
-            _ => priority == default || qos.dscp_to_priority.values().any(|to| *to == priority),
-        };
-        let roce = lossless()
-            .find(|queue| reached(queue.priority))
-            .map(|queue| Application {
-                selector: "udp-port".to_owned(),
-                value: ROCEV2,
-                priority: queue.priority,
-            });
-        let by_dscp = qos
-            .dscp_to_priority
-            .iter()
-            .filter(|_| matches!(trust, "dscp" | "both"));
-        let by_dscp = by_dscp.map(|(dscp, priority)| Application {
-            selector: "dscp".to_owned(),
-            value: u16::from(*dscp),
-            priority: *priority,
+/// Derives the TLVs from `qos`: RoCEv2 gets the first lossless priority that a frame can have, and every DSCP the priority that its
+/// frames get, where DSCPs are trusted.
+#[must_use]
+pub fn of(qos: &Qos, ports: Vec<String>) -> Dcbx {
+    let lossless = || qos.priorities.iter().filter(|queue| queue.lossless);
+    let (trust, default) = (qos.trust.as_str(), qos.default_priority);
+    let reached = |priority: u8| match trust {
+        "port" => priority == default,
+        "pcp" => *qos.pcp_to_priority.get(&priority).unwrap_or(&default) == priority,
+        _ => priority == default || qos.dscp_to_priority.values().any(|to| *to == priority),
+    };
+    let roce = lossless()
+        .find(|queue| reached(queue.priority))
+        .map(|queue| Application {
+            selector: "udp-port".to_owned(),
+            value: ROCEV2,
+            priority: queue.priority,
         });
-        Dcbx {
-            ports,
-            pfc: lossless().fold(0, |all, queue| {
-                all | 1u8.checked_shl(queue.priority.into()).unwrap_or(0)
-            }),
-            applications: roce.into_iter().chain(by_dscp).collect(),
+    let by_dscp = qos
+        .dscp_to_priority
+        .iter()
+        .filter(|_| matches!(trust, "dscp" | "both"));
+    let by_dscp = by_dscp.map(|(dscp, priority)| Application {
+        selector: "dscp".to_owned(),
+        value: u16::from(*dscp),
+        priority: *priority,
+    });
+    Dcbx {
+        ports,
+        pfc: lossless().fold(0, |all, queue| {
+            all | 1u8.checked_shl(queue.priority.into()).unwrap_or(0)
+        }),
+        applications: roce.into_iter().chain(by_dscp).collect(),
+    }
+}
+
+/// Returns the TLVs to announce: their subtypes and the octets after them, under the OUI 00-80-C2.
+fn tlvs(of: &Dcbx) -> [(u8, Vec<u8>); 2] {
+    // Not willing, eight classes.
+    let pfc = vec![8, of.pfc];
+    let applications = of.applications.iter().flat_map(octets);
+    [
+        (PFC, pfc),
+        (
+            APPLICATION,
+            std::iter::once(0).chain(applications).collect(),
+        ),
+    ]
+}
+
+/// Returns commands for `lldpcli -c FILE`.
+#[must_use]
+pub fn text(of: &Dcbx) -> String {
+    let mut out = String::new();
+    for port in &of.ports {
+        for (subtype, octets) in tlvs(of) {
+            let octets: Vec<String> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+            let octets = octets.join(",");
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                out,
+                "configure ports {port} lldp custom-tlv replace oui 00,80,c2 subtype {subtype} oui-info {octets}"
+            );
         }
     }
+    out
+}
 
-    /// Returns the TLVs to announce: their subtypes and the octets after them, under the OUI 00-80-C2.
-    fn tlvs(&self) -> [(u8, Vec<u8>); 2] {
-        // Not willing, eight classes.
-        let pfc = vec![8, self.pfc];
-        let applications = self.applications.iter().flat_map(Application::octets);
-        [
-            (PFC, pfc),
-            (
-                APPLICATION,
-                std::iter::once(0).chain(applications).collect(),
-            ),
-        ]
-    }
-
-    /// Returns commands for `lldpcli -c FILE`.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let mut out = String::new();
-        for port in &self.ports {
-            for (subtype, octets) in self.tlvs() {
-                let octets: Vec<String> =
-                    octets.iter().map(|octet| format!("{octet:02x}")).collect();
-                let octets = octets.join(",");
-                // Writing to a string cannot fail.
-                let _ = writeln!(
-                    out,
-                    "configure ports {port} lldp custom-tlv replace oui 00,80,c2 subtype {subtype} oui-info {octets}"
-                );
-            }
-        }
-        out
-    }
-
-    /// Derives the TLVs from the snapshot of a running switch.
-    #[must_use]
-    pub fn of_snapshot(all: &Snapshot) -> Dcbx {
-        let ports = all.ports.iter().map(|port| port.name.clone()).collect();
-        Dcbx::of(&all.qos, ports)
-    }
+/// Derives the TLVs from the snapshot of a running switch.
+#[must_use]
+pub fn of_snapshot(all: &Snapshot) -> Dcbx {
+    let ports = all.ports.iter().map(|port| port.name.clone()).collect();
+    self::of(&all.qos, ports)
 }
 
 /// Renders `show dcbx`.
 #[must_use]
 pub fn shown(snapshot: &Snapshot) -> String {
-    Dcbx::of_snapshot(snapshot).text()
+    text(&of_snapshot(snapshot))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::qos::QosPriority;
+    use npcc_api::qos::QosPriority;
 
     fn lossless_three(trust: &str) -> Qos {
         Qos {
@@ -157,7 +127,7 @@ mod tests {
     }
 
     fn applications(qos: &Qos) -> Vec<(String, u16, u8)> {
-        let announced = Dcbx::of(qos, Vec::new()).applications.into_iter();
+        let announced = of(qos, Vec::new()).applications.into_iter();
         announced
             .map(|one| (one.selector, one.value, one.priority))
             .collect()
@@ -192,9 +162,9 @@ mod tests {
     #[test]
     fn dcbx_announces_the_lossless_priority_to_roce() {
         let qos = lossless_three("dscp");
-        let reported = Dcbx::of(&qos, vec!["dc0".to_owned()]);
+        let reported = of(&qos, vec!["dc0".to_owned()]);
         assert_eq!(
-            reported.text(),
+            text(&reported),
             "configure ports dc0 lldp custom-tlv replace oui 00,80,c2 subtype 11 oui-info 08,08\n\
              configure ports dc0 lldp custom-tlv replace oui 00,80,c2 subtype 12 oui-info 00,63,12,b7,65,00,1a,c5,00,30\n"
         );

@@ -8,11 +8,11 @@
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
+use npcc_api::audit::Change;
+use npcc_api::events::Event;
 use npcc_heap::records::{Ring, octets_of, words_of};
 use npcc_pipeline::units::Nanos;
 
-use super::audit::Change;
-use super::events::Event;
 use crate::saved::SavedState;
 
 /// Number of events that are kept, and of changes.
@@ -216,8 +216,8 @@ fn words(change: &Change) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::audit::{Author, Cause, ChangedKey};
-    use crate::report::events::Kind;
+    use npcc_api::audit::{Author, Cause, ChangedKey};
+    use npcc_api::events::Kind;
 
     const ROOT: Author = Author {
         cause: Cause::Client,

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::lossless::{FlowControl, Group, Pause};
-use super::model::{Port, Snapshot};
-use super::qos::QosPriority;
+use npcc_api::lossless::{FlowControl, Group, Pause};
+use npcc_api::model::{Port, Snapshot};
+use npcc_api::qos::QosPriority;
+
 use super::table::{Cell, count, counts, joined, micros, rate, red, table, thousands, time, word};
 
 /// Number of events in `show pfc`; `show log` has all of them.

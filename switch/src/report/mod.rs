@@ -2,18 +2,13 @@
 //!
 //! Field names are a contract with scripts; a field may be added, never renamed.
 
-pub mod audit;
-mod counted;
 pub mod dcbx;
 pub mod ends;
 pub mod events;
 pub mod journal;
-pub mod lossless;
 pub mod lossless_table;
-pub mod model;
 pub mod npcc_table;
 pub mod ports_table;
-pub mod punt;
 pub mod punt_table;
 pub mod qos;
 pub mod routes;

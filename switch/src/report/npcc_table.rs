@@ -1,8 +1,8 @@
 //! Tables of flows, hosts and NPCC's queues, for people.
 
+use npcc_api::model::{Flow, Host, Npcc, NpccQueue, Percentiles, Setting, Snapshot};
 use npcc_pipeline::units::Nanos;
 
-use super::model::{Flow, Host, Npcc, NpccQueue, Percentiles, Setting, Snapshot};
 use super::table::{count, counts, item, joined, list, micros, table, thousands, word};
 
 /// Renders `show flows`.

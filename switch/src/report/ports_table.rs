@@ -1,8 +1,8 @@
 //! Tables of ports and their queues, for people.
 
+use npcc_api::model::{NpccQueue, Port, Queue, Snapshot};
 use npcc_pipeline::units::BitRate;
 
-use super::model::{NpccQueue, Port, Queue, Snapshot};
 use super::table::{count, counts, joined, rate, table, thousands, time, word};
 
 /// Renders `show ports`: link, traffic, RoCE's signals and drops.
@@ -183,7 +183,7 @@ pub fn totals(snapshot: &Snapshot) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::qos::QosPriority;
+    use npcc_api::qos::QosPriority;
     use npcc_pipeline::drop::DropReason;
 
     /// Returns a snapshot of a port of 10 Gb/s with 8 queues.

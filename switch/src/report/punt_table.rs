@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::model::Snapshot;
-use super::punt::{Class, Punt};
+use npcc_api::model::Snapshot;
+use npcc_api::punt::{Class, Punt};
+
 use super::table::{count, table, thousands, word};
 
 /// Renders `show punt`.
@@ -75,7 +76,7 @@ mod tests {
     use npcc_pipeline::punt::{PuntClass, PuntRates};
 
     use super::*;
-    use npcc_engine::linux_io::stats::LinuxCount;
+    use npcc_pipeline::counters::LinuxCount;
 
     #[test]
     fn each_class_has_its_row_and_nothing_is_left_out() {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
+use npcc_api::text::decimal;
+pub(super) use npcc_api::text::time;
 
 /// Heading and text of a cell.
 pub(super) type Cell = (&'static str, String);
@@ -132,16 +134,6 @@ pub(super) fn thousands(value: u64) -> String {
     out
 }
 
-/// Formats a time in the unit that fits it, with at most one decimal: `5.7 s`, `312 us`.
-pub(super) fn time(ns: u64) -> String {
-    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-    match units.into_iter().find(|(_, scale)| ns >= *scale) {
-        Some((unit, scale)) => format!("{} {unit}", decimal(ns, scale)),
-        None if ns == 0 => "0".to_owned(),
-        None => format!("{ns} ns"),
-    }
-}
-
 /// Formats a time given in us, as [`time`] does.
 pub(super) fn micros(us: f64) -> String {
     let time_of = Duration::try_from_secs_f64(us / 1e6).unwrap_or_default();
@@ -154,16 +146,6 @@ pub(super) fn rate(bits: Option<u64>) -> String {
         None => "unlimited".to_owned(),
         Some(bits) if bits >= 1_000_000_000 => format!("{}G", decimal(bits, 1_000_000_000)),
         Some(bits) => format!("{}M", decimal(bits, 1_000_000)),
-    }
-}
-
-fn decimal(value: u64, unit: u64) -> String {
-    // Every unit is a multiple of ten.
-    let tenths = value / (unit / 10);
-    if tenths.is_multiple_of(10) {
-        (tenths / 10).to_string()
-    } else {
-        format!("{}.{}", tenths / 10, tenths % 10)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Tables of the workers: the work each did, and the cycles it took by stage.
 
-use super::model::{Snapshot, Worker};
+use npcc_api::model::{Snapshot, Worker};
+use npcc_pipeline::counters::Stage;
+
 use super::table::{count, counts, table, time, word};
-use npcc_engine::worker::stages::Stage;
 
 /// Renders `show workers`.
 #[must_use]

@@ -3,14 +3,15 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+
+use npcc_api::model::Snapshot;
 
 use super::checkpoint;
 use super::service::Service;
 use crate::manage::management::Management;
 use crate::manage::server::{self, Server};
-use crate::manage::thread_limit::ThreadLimit;
-use crate::report::model::Snapshot;
 use crate::telemetry::http::{Limits, Listener};
 use crate::telemetry::pages;
 use npcc_engine::fault;
@@ -120,9 +121,9 @@ fn manage(
     let terminal = log::is_terminal();
     let mut due = Instant::now();
     // A reload may take seconds: events are watched meanwhile.
-    let mut reloads = ThreadLimit::new("npcc-reload", 1, 1);
+    let mut reload: Option<JoinHandle<()>> = None;
     let mut service = Service::new(due);
-    server::serve(servers, management, own.stop(), || {
+    let served = server::serve(servers, management, own.stop(), || {
         own.beat();
         fault::panics("manage");
         fault::aborts("abort");
@@ -135,13 +136,14 @@ fn manage(
         if ready.load(Ordering::Relaxed) {
             service.turn(&management.view, &mut watchdog, now);
         }
-        if reloads.left() > 0
+        if reload.as_ref().is_none_or(JoinHandle::is_finished)
             && let Some(change) = wanted(management, hangup)
         {
             let management = Arc::clone(management);
-            let started = reloads.start(0, move || change(&management));
-            if let Err(why) = started {
-                note(&format!("no reload: {why}"));
+            let named = Builder::new().name("npcc-reload".to_owned());
+            match named.spawn(move || change(&management)) {
+                Ok(started) => reload = Some(started),
+                Err(why) => note(&format!("no reload: the system gives no thread: {why}")),
             }
         }
         if terminal && Instant::now() >= due {
@@ -150,7 +152,13 @@ fn manage(
             let _ = std::io::stderr().write_all(line.as_bytes());
         }
     });
-    reloads.wait(Duration::from_secs(2));
+    if let Err(why) = served {
+        note(&format!("no client can be served: {why}"));
+    }
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while reload.as_ref().is_some_and(|one| !one.is_finished()) && Instant::now() < deadline {
+        std::thread::sleep(LOOK);
+    }
     if terminal {
         let _ = writeln!(std::io::stderr());
     }

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use core_affinity::CoreId;
+use npcc_api::model::Snapshot;
 use npcc_config::{Config, Sizing};
 use npcc_dpdk::{Calibration, Eal};
 
@@ -34,7 +35,6 @@ pub use self::source::{Options, Source};
 use self::steps::Steps;
 use crate::manage::access::Access;
 use crate::manage::server::{Server, SocketError};
-use crate::report::model::Snapshot;
 use crate::sandbox::{self, Account};
 use crate::saved::SavedState;
 use crate::telemetry::http::Listener;

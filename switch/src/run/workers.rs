@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use npcc_cnp::control::ControlCore;
 use npcc_config::Config;
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::handoff::WorkerLinks;
 use npcc_pipeline::route::fib::FibReader;
 use rtrb::{Consumer, Producer};
@@ -23,7 +24,6 @@ use npcc_engine::worker::Worker;
 use npcc_engine::worker::command::WorkerCommand;
 use npcc_engine::worker::frame::Frame;
 use npcc_engine::worker::probe::Probe;
-use npcc_engine::worker::stats::WorkerStats;
 use npcc_engine::worker::telemetry::Telemetry;
 use npcc_engine::worker::timings::Timing;
 

@@ -15,13 +15,13 @@ pub mod storms;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use npcc_api::pairs::ListedPair;
 use npcc_cnp::table::FlowView;
 use npcc_heap::records::Ring;
 
 use self::facts::{Facts, FactsKept};
 use self::ledger::Ledger;
 use self::pairs::Pairs;
-use npcc_engine::control::pairs::ListedPair;
 use npcc_engine::log::note;
 use npcc_engine::store::Store;
 

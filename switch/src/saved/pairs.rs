@@ -8,12 +8,12 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
+use npcc_api::pairs::ListedPair;
 use npcc_cnp::table::{FlowSnapshot, FlowView};
 use npcc_heap::records::Ring;
 use npcc_roce::pair::Evidence;
 
 use super::memory;
-use npcc_engine::control::pairs::ListedPair;
 use npcc_engine::store::Store;
 
 /// Largest number of pairs that are left: 21 MB of memory, once they are written.

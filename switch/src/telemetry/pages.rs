@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `/` | a page for people, with its style and script beside it |
 //! | `/metrics` | [`super::metrics`] |
+//! | `/ready` | status 200 once the switch forwards, 503 before |
 //! | `/api/snapshot` | everything but flows, as `--stats-json` has it |
 //! | `/api/NAME` | what `show NAME --json` prints: of flows and hosts the first [`ROWS`], of the log the latest [`LINES`] |
 
@@ -15,12 +16,12 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::routing::get;
 use hyper::body::Bytes;
+use npcc_api::query::Query;
 
 use super::cache::Cache;
 use super::hosts;
 use super::metrics::{self, Format, Scrape};
 use crate::manage::management::Management;
-use crate::manage::query::Query;
 use crate::manage::tables::{self, Entry};
 
 /// Largest number of flows and of hosts in an answer.
@@ -95,13 +96,14 @@ pub fn router(management: Arc<Management>, names: &[String]) -> Router {
             "/chart.js",
             get(async || asset("text/javascript; charset=utf-8", CHART)),
         )
+        .route("/ready", get(of_ready))
         .route("/metrics", get(of_metrics))
         .route("/api/snapshot", get(of_snapshot))
         .route("/api/{table}", get(of_table))
         .fallback(async || {
             plain(
                 StatusCode::NOT_FOUND,
-                "there are /, /metrics and /api/snapshot here\n",
+                "there are /, /metrics, /ready and /api/snapshot here\n",
             )
         })
         .with_state(Arc::new(pages));
@@ -117,6 +119,20 @@ async fn of_metrics(State(pages): State<Arc<Pages>>, headers: HeaderMap) -> Resp
         format.content_type(),
         pages.tell(PageRequest::Metrics(format)),
     )
+}
+
+async fn of_ready(State(pages): State<Arc<Pages>>) -> Response<Body> {
+    match pages.management.view.forwarding() {
+        Some(ready) => answer("application/json", json(&ready)),
+        None => plain(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the switch does not forward yet\n",
+        ),
+    }
+}
+
+fn json(data: &impl serde::Serialize) -> anyhow::Result<Bytes> {
+    Ok(Bytes::from(serde_json::to_vec(data)?))
 }
 
 async fn of_snapshot(State(pages): State<Arc<Pages>>) -> Response<Body> {

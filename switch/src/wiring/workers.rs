@@ -8,13 +8,13 @@ use std::sync::Arc;
 use npcc_config::model::Idle;
 use npcc_config::{Config, resolved};
 use npcc_dpdk::{Port, RxInterrupt};
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::handoff::{HANDOFF_RING, WorkerPlan};
 use npcc_pipeline::units::{PortId, WorkerId};
 
 use super::ports::OpenPort;
 use npcc_engine::sleep::{ControlSleeper, Wakers, WorkerSleeper};
 use npcc_engine::worker::ports::{PortQueues, RemoteQueue, RxPoller};
-use npcc_engine::worker::stats::WorkerStats;
 
 /// Queues of one worker.
 #[derive(Debug, Default)]

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use npcc_appliance::saved::pairs::{self, Pairs};
+use npcc_engine::control::pairs::pair_command;
 use npcc_heap::records::{HEAD, Place, Ring};
 use npcc_pipeline::units::{Nanos, PortId, Priority};
 
@@ -102,7 +103,7 @@ impl World {
         let (pairs, suggested) = Pairs::of(ring, now);
         self.saved.pairs = pairs;
         for pair in suggested {
-            let answer = pair.command(true).and_then(|pair| self.npcc.give(pair));
+            let answer = pair_command(&pair, true).and_then(|pair| self.npcc.give(pair));
             self.answered(answer).unwrap();
         }
         // From now on a change may come, or another restart.

@@ -4,9 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use npcc_api::ends::EndRow;
 use npcc_feed::agent::{LeaseMessage, wire};
 use npcc_feed::name::Name;
-use npcc_feed::row::Row;
 
 fuzz_target!(|bytes: &[u8]| {
     let host: Name = "h".parse().unwrap();
@@ -14,9 +14,9 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(message.host == host && message.leases.len() <= 200);
         assert_eq!(LeaseMessage::decode(&message.encode(), &host), Some(message));
     }
-    if let Ok(row) = serde_json::from_slice::<Row>(bytes) {
+    if let Ok(row) = serde_json::from_slice::<EndRow>(bytes) {
         let written = serde_json::to_vec(&row).unwrap();
-        assert_eq!(serde_json::from_slice::<Row>(&written).unwrap(), row);
+        assert_eq!(serde_json::from_slice::<EndRow>(&written).unwrap(), row);
         let _ = row.is_shareable();
     }
     if let Ok(state) = serde_json::from_slice(bytes) {

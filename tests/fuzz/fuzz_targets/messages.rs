@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
+use npcc_api::ends::{End, EndRow, Key, Transport};
 use npcc_feed::name::Name;
-use npcc_feed::row::{End, Key, Row, Transport};
 use npcc_feed::sync::{LONGEST, Limits, Machine, PARTS};
 use serde_json::{Value, json};
 
@@ -33,13 +33,13 @@ fuzz_target!(|bytes: &[u8]| {
                 if sent.iter().any(|one: &End| one.key() == end.key()) || sent.len() < ENDS {
                     sent.retain(|one| one.key() != end.key());
                     sent.insert(end);
-                    there.row(Row::End(end));
+                    there.row(EndRow::End(end));
                 }
             }
             2 => {
                 let gone = key(some);
                 sent.retain(|one| one.key() != gone);
-                there.row(Row::Gone(gone));
+                there.row(EndRow::Gone(gone));
             }
             3 => here.reconnected(now),
             4 => here.repeat_suggestions(now),
@@ -93,9 +93,9 @@ fn message(form: u8, octets: &[u8]) -> Value {
     let wide = number(octets);
     let rows = || -> Vec<Value> {
         let row = |some: &[u8]| match some[0] & 3 {
-            0 => serde_json::to_value(Row::Gone(key(&some[1..]))).unwrap(),
-            1 => serde_json::to_value(Row::Lost { count: 1 }).unwrap(),
-            _ => serde_json::to_value(Row::End(end(&some[1..]))).unwrap(),
+            0 => serde_json::to_value(EndRow::Gone(key(&some[1..]))).unwrap(),
+            1 => serde_json::to_value(EndRow::Lost { count: 1 }).unwrap(),
+            _ => serde_json::to_value(EndRow::End(end(&some[1..]))).unwrap(),
         };
         octets.chunks_exact(7).map(row).collect()
     };

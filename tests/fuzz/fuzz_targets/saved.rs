@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use libfuzzer_sys::fuzz_target;
-use npcc_engine::control::pairs::ListedPair;
+use npcc_api::pairs::ListedPair;
 use npcc_appliance::report::journal::Journal;
-use npcc_engine::saved::SavedState;
-use npcc_engine::saved::facts::Facts;
-use npcc_engine::saved::store::Store;
+use npcc_appliance::saved::SavedState;
+use npcc_appliance::saved::facts::Facts;
+use npcc_engine::store::Store;
 use npcc_heap::records::{self, Place};
 use npcc_heap::shared::SharedWords;
 use npcc_pipeline::counters::Path;
@@ -43,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!((&facts, &pairs), (&again, &pairs_again));
     let _ = (facts.drained_for(SystemTime::now()), facts.wanted.as_ref().map(|named| named.wanted()));
     for pair in pairs {
-        let _ = pair.command(true);
+        let _ = npcc_engine::control::pairs::pair_command(&pair, true);
     }
     let mut shown = 0;
     for live in [1, 5, 5] {

@@ -4,6 +4,7 @@
 pub mod bench_path;
 pub mod capture;
 pub mod cnps;
+pub mod http;
 pub mod mix;
 pub mod mixed_path;
 pub mod npcc;

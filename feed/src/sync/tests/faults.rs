@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use npcc_api::ends::EndRow;
 use proptest::prelude::*;
 
 use super::harness::{Faults, Pair, cm, end};
-use crate::row::Row;
 
 /// Event of a history.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ fn carry_out(pair: &mut Pair, event: &Event) {
         }
         Event::Gone(side, number) => {
             let key = end(number, 0).key();
-            pair.boxes[side].say(Row::Gone(key));
+            pair.boxes[side].say(EndRow::Gone(key));
         }
         Event::Cm(side, number) => pair.boxes[side].say(cm(number)),
         Event::Faults(lost, repeated, delay, cut) => {
@@ -107,7 +107,7 @@ fn with_30_percent_lost_the_copy_follows() {
         pair.faults.lost = 30;
         for round in 0..100u64 {
             for number in 0..100 {
-                pair.boxes[0].say(Row::End(end(round * 100 + number, round)));
+                pair.boxes[0].say(EndRow::End(end(round * 100 + number, round)));
             }
             pair.run(Duration::from_millis(100));
             let copy = pair.boxes[1].copy();
@@ -142,7 +142,7 @@ fn a_cut_of_5_s_costs_what_changed() {
     let whole = pair.bytes;
     pair.faults.cut = true;
     for number in 0..50 {
-        pair.boxes[0].say(Row::End(end(number * 7, 1)));
+        pair.boxes[0].say(EndRow::End(end(number * 7, 1)));
     }
     pair.run(Duration::from_secs(5));
     assert!(!pair.is_equal());
@@ -164,12 +164,14 @@ fn without_a_bus_memory_is_bounded() {
     pair.run(Duration::from_secs(1));
     for number in 0..100_000 {
         // The driver does not call `publish` while the bus is down.
-        pair.boxes[0].machine.row(Row::End(end(number, 0)));
-        pair.boxes[0].machine.row(Row::Gone(end(number, 0).key()));
+        pair.boxes[0].machine.row(EndRow::End(end(number, 0)));
+        pair.boxes[0]
+            .machine
+            .row(EndRow::Gone(end(number, 0).key()));
         pair.boxes[0].machine.row(cm(number));
     }
     pair.check();
-    pair.boxes[0].say(Row::End(end(1, 1)));
+    pair.boxes[0].say(EndRow::End(end(1, 1)));
     pair.run(Duration::from_secs(2));
     assert!(pair.is_equal());
     assert!(pair.boxes[0].machine.own_lost() > 90_000);

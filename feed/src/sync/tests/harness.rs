@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
+use npcc_api::ends::{Cm, CmKind, End, EndRow, Key, Transport};
+use npcc_pipeline::bits::mix;
+
 use super::super::{LONGEST, Limits, Machine, Outgoing};
 use crate::name::Name;
-use crate::row::{Cm, CmKind, End, Key, Row, Transport};
-use npcc_pipeline::bits::mix;
 
 pub(super) const STEP: Duration = Duration::from_millis(10);
 
@@ -62,7 +63,7 @@ pub(super) fn end(number: u64, version: u64) -> End {
 pub(super) struct Edge {
     pub(super) machine: Machine,
     pub(super) table: BTreeMap<Key, End>,
-    pub(super) said: HashSet<Row>,
+    pub(super) said: HashSet<EndRow>,
     /// Ends as the rows suggested to its switch leave them.
     pub(super) suggested: BTreeMap<Key, End>,
     name: Name,
@@ -82,10 +83,10 @@ impl Edge {
         }
     }
 
-    pub(super) fn say(&mut self, row: Row) {
+    pub(super) fn say(&mut self, row: EndRow) {
         match row {
-            Row::End(end) => _ = self.table.insert(end.key(), end),
-            Row::Gone(key) => _ = self.table.remove(&key),
+            EndRow::End(end) => _ = self.table.insert(end.key(), end),
+            EndRow::Gone(key) => _ = self.table.remove(&key),
             _ => {}
         }
         self.said.insert(row);
@@ -95,18 +96,18 @@ impl Edge {
     /// Sees the ends of these numbers, in a version.
     pub(super) fn sees(&mut self, numbers: impl IntoIterator<Item = u64>, version: u64) {
         for number in numbers {
-            self.say(Row::End(end(number, version)));
+            self.say(EndRow::End(end(number, version)));
         }
     }
 
     /// Gives the feed the whole table, as after `lost` or at a start.
     pub(super) fn snapshot(&mut self) {
-        self.machine.row(Row::Begin);
+        self.machine.row(EndRow::Begin);
         for end in self.table.values() {
-            self.machine.row(Row::End(*end));
+            self.machine.row(EndRow::End(*end));
         }
         let count = self.table.len() as u64;
-        self.machine.row(Row::Complete { count });
+        self.machine.row(EndRow::Complete { count });
     }
 
     /// Replaces the feed by a new process.
@@ -122,8 +123,8 @@ impl Edge {
         while let Some((_, rows)) = self.machine.suggestions(1024) {
             for row in rows {
                 match row {
-                    Row::End(end) => _ = self.suggested.insert(end.key(), end),
-                    Row::Gone(key) => _ = self.suggested.remove(&key),
+                    EndRow::End(end) => _ = self.suggested.insert(end.key(), end),
+                    EndRow::Gone(key) => _ = self.suggested.remove(&key),
                     _ => {}
                 }
             }
@@ -216,7 +217,10 @@ impl Pair {
         for (own, other) in [(0, 1), (1, 0)] {
             let (own, other) = (&self.boxes[own], &self.boxes[other]);
             for end in own.machine.ends_of(&own.peer) {
-                assert!(other.said.contains(&Row::End(*end)), "never said: {end:?}");
+                assert!(
+                    other.said.contains(&EndRow::End(*end)),
+                    "never said: {end:?}"
+                );
             }
             self.check_bounds(own);
         }
@@ -238,8 +242,8 @@ impl Pair {
     }
 }
 
-pub(super) fn cm(number: u64) -> Row {
-    Row::Cm(Cm {
+pub(super) fn cm(number: u64) -> EndRow {
+    EndRow::Cm(Cm {
         message: CmKind::Req,
         from: IpAddr::from([10, 0, 2, 1]),
         to: IpAddr::from([10, 0, 1, 1]),

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use npcc_api::ends::{End, EndRow};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::{Limits, Machine, RejectReason};
 use super::harness::{Pair, end, name};
-use crate::row::{End, Row};
 
 /// Returns a message of box `a` in its own epoch or another, with made-up numbers.
 fn lie() -> impl Strategy<Value = Vec<u8>> {
@@ -15,7 +15,7 @@ fn lie() -> impl Strategy<Value = Vec<u8>> {
     let rows = prop::collection::vec(0..400u64, 0..40).prop_map(|numbers| {
         numbers
             .iter()
-            .map(|n| Row::End(end(*n, n * 3)))
+            .map(|n| EndRow::End(end(*n, n * 3)))
             .collect::<Vec<_>>()
     });
     let ends = prop::collection::vec((0..1100u16, prop::collection::vec(0..400u64, 0..9)), 0..5);
@@ -78,7 +78,7 @@ proptest! {
 }
 
 fn delta(first: u64, numbers: std::ops::Range<u64>, sender: &str) -> Vec<u8> {
-    let rows: Vec<Row> = numbers.map(|n| Row::End(end(n, 1))).collect();
+    let rows: Vec<EndRow> = numbers.map(|n| EndRow::End(end(n, 1))).collect();
     let body = json!({"delta": {"first": first, "rows": rows}});
     serde_json::to_vec(&json!({"v": 1, "box": sender, "epoch": 5, "body": body})).unwrap()
 }
@@ -145,7 +145,7 @@ fn a_peer_that_never_agrees_costs_a_bounded_number_of_requests() {
     let mut pair = Pair::new(4);
     let limits = pair.limits;
     pair.boxes[0].restart(OWN, &limits);
-    pair.boxes[0].say(Row::End(end(1, 1)));
+    pair.boxes[0].say(EndRow::End(end(1, 1)));
     for round in 0..6000u64 {
         let body = json!({"digest": {"sequence": 1, "hashes": vec![round + 1; 1024]}});
         let message = json!({"v": 1, "box": "a", "epoch": OWN, "body": body});

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use npcc_api::ends::EndRow;
+
 use super::harness::{Pair, cm, end, name};
-use crate::row::Row;
 
 #[test]
 fn ends_arrive_in_the_next_step_and_go_likewise() {
     let mut pair = Pair::new(1);
-    pair.boxes[0].say(Row::End(end(1, 1)));
-    pair.boxes[1].say(Row::End(end(2, 1)));
+    pair.boxes[0].say(EndRow::End(end(1, 1)));
+    pair.boxes[1].say(EndRow::End(end(2, 1)));
     pair.step();
     assert!(pair.is_equal());
-    pair.boxes[0].say(Row::Gone(end(1, 1).key()));
+    pair.boxes[0].say(EndRow::Gone(end(1, 1).key()));
     pair.step();
     assert!(pair.is_equal() && pair.boxes[1].copy().is_empty());
 }
@@ -22,14 +23,14 @@ fn ends_arrive_in_the_next_step_and_go_likewise() {
 fn a_message_of_the_connection_manager_is_not_suggested() {
     let mut pair = Pair::new(2);
     pair.boxes[0].machine.row(cm(7));
-    pair.boxes[0].say(Row::End(end(1, 1)));
+    pair.boxes[0].say(EndRow::End(end(1, 1)));
     let out = pair.boxes[0].machine.publish(Duration::ZERO).unwrap();
     let machine = &mut pair.boxes[1].machine;
     machine.receive(Duration::ZERO, &name("a"), &out.bytes);
     let (_, state) = machine.peers().next().unwrap();
     assert_eq!(state.counts.rows, 2);
     let (_, rows) = machine.suggestions(9).unwrap();
-    assert_eq!(rows, [Row::End(end(1, 1))]);
+    assert_eq!(rows, [EndRow::End(end(1, 1))]);
     assert!(machine.suggestions(9).is_none());
 }
 
@@ -38,7 +39,7 @@ fn a_message_of_the_connection_manager_is_not_suggested() {
 fn changes_of_one_end_are_one_row() {
     let mut pair = Pair::new(3);
     for version in 0..1000 {
-        pair.boxes[0].say(Row::End(end(1, version)));
+        pair.boxes[0].say(EndRow::End(end(1, version)));
     }
     pair.step();
     assert!(pair.is_equal());
@@ -55,7 +56,7 @@ fn a_refresh_is_passed_on_every_10_s() {
         seen.first_seen += second % 3;
         seen.last_seen += second * 1_000_000;
         seen.packets += second;
-        pair.boxes[0].machine.row(Row::End(seen));
+        pair.boxes[0].machine.row(EndRow::End(seen));
         pair.run(Duration::from_millis(50));
     }
     let (_, state) = pair.boxes[1].machine.peers().next().unwrap();
@@ -82,11 +83,11 @@ fn a_restart_of_the_feed_changes_nothing_at_the_peer() {
 fn three_restarts_within_a_second_are_followed() {
     let mut pair = Pair::new(8);
     let limits = pair.limits;
-    pair.boxes[0].say(Row::End(end(1, 1)));
+    pair.boxes[0].say(EndRow::End(end(1, 1)));
     pair.run(Duration::from_secs(5));
     for epoch in 90..93 {
         pair.boxes[0].restart(epoch, &limits);
-        pair.boxes[0].say(Row::End(end(epoch, 1)));
+        pair.boxes[0].say(EndRow::End(end(epoch, 1)));
         pair.run(Duration::from_millis(300));
         assert!(pair.is_equal(), "{epoch}");
     }
@@ -98,7 +99,7 @@ fn ends_are_suggested_again_for_60_s_after_a_peer_was_heard() {
     let mut pair = Pair::new(9);
     // At the last frame of these ends, by the box's clock: long ago, and just now.
     for (number, version) in [(1, 1), (2, 100), (3, 103), (4, 106)] {
-        pair.boxes[0].say(Row::End(end(number, version)));
+        pair.boxes[0].say(EndRow::End(end(number, version)));
     }
     pair.run(Duration::from_secs(1));
     pair.faults.cut = true;
@@ -143,10 +144,10 @@ fn refused_ends_are_suggested_again_in_slices() {
 #[test]
 fn nothing_is_requested_of_a_silent_peer() {
     let mut pair = Pair::new(5);
-    pair.boxes[0].say(Row::End(end(1, 1)));
+    pair.boxes[0].say(EndRow::End(end(1, 1)));
     pair.step();
     pair.faults.cut = true;
-    pair.boxes[0].say(Row::End(end(2, 1)));
+    pair.boxes[0].say(EndRow::End(end(2, 1)));
     pair.run(Duration::from_secs(60));
     let (_, state) = pair.boxes[1].machine.peers().next().unwrap();
     assert!(state.counts.requests <= 8, "{:?}", state.counts);

@@ -1,16 +1,12 @@
 //! Captures: a command to the workers for as long as a client listens, and the frames they copy, written to that client.
 //!
-//! The answer is a line with a [`CaptureStart`], then frames, each behind its length (four octets, lowest first) and its
-//! [`Event`](npcc_pipeline::capture::Event), then the length 0 and a line with a [`CaptureEnd`].
+//! The answer is a [`CaptureLine`](npcc_api::capture::CaptureLine) a line.
 //!
 //! Law: once a client is gone, for whatever reason, no frames are captured any more. One capture runs at a time. A client that does not
 //! read makes the workers' rings fill, which loses captures and nothing else.
 
-mod request;
 mod rings;
 mod serve;
 
-pub use self::request::{CaptureEnd, CaptureRequest, CaptureStart};
 pub use self::rings::{Captures, WorkerCaptures};
-pub(in crate::manage) use self::serve::is_gone;
-pub(super) use self::serve::serve;
+pub(super) use self::serve::write;

@@ -1,26 +1,21 @@
 //! Server side of a capture: from the command to the workers until the client is gone.
 
-use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nix::sys::socket::{MsgFlags, recv};
-use npcc_pipeline::capture::{CaptureOrder, Filter, Tracked};
+use npcc_api::capture::{CaptureEnd, CaptureLine, CaptureRequest, CaptureStart, CapturedFrame};
+use npcc_api::protocol::{ApiError, Reply, status};
+use npcc_pipeline::capture::{CaptureOrder, Event, Filter, Tracked};
 use npcc_pipeline::units::{MAX_PORTS, PortId, Priority};
-use serde::Serialize;
 
-use super::request::{CaptureEnd, CaptureRequest, CaptureStart};
-use super::rings::{Captures, RECORD};
+use super::rings::Captures;
+use crate::manage::errors::of_worker;
+use crate::manage::http::lines::{Lines, Unanswered};
 use crate::manage::management::Management;
-use crate::manage::patience::{Limits, Patience};
-use crate::manage::protocol::Reply;
 use npcc_engine::worker::command::{WorkerCommand, WorkerCommands};
 
-/// Longest time for which a client may read nothing before it is dropped.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest wait for the workers at the end: less than an answer may take when the switch stops.
 const STOP: Duration = Duration::from_millis(250);
 /// Sleep between polls of empty rings: a third of the time in which 10 Gb/s fill a ring.
@@ -38,37 +33,27 @@ impl Drop for On<'_> {
     }
 }
 
-/// Carries a request out, and answers it. `log` gets the first reply.
-pub(in crate::manage) fn serve(
+/// Captures, and writes the lines of the answer. `log` gets whether it began.
+pub(in crate::manage) fn write(
     wanted: &CaptureRequest,
     management: &Management,
-    (stream, stop): (&UnixStream, &AtomicBool),
+    out: &mut Lines,
     log: impl FnOnce(&Reply),
-) -> io::Result<()> {
-    let limits = Limits {
-        idle: PATIENCE,
-        overall: PATIENCE,
-    };
-    let mut patience = Patience::new(stream, limits, stop)?;
-    patience.answer();
-    let mut out = Out(BufWriter::with_capacity(RECORD, patience));
+) -> Result<(), Unanswered> {
+    let begun = begin(wanted, management);
+    let reply = begun
+        .as_ref()
+        .map_or_else(|why| Reply::Refused(why.clone()), |_| Reply::Done);
+    log(&reply);
     let Begun {
         mut captures,
         start,
         id,
         on,
         lost,
-    } = match begin(wanted, management) {
-        Ok(begun) => begun,
-        Err(why) => {
-            let refused = Reply::Error(why);
-            log(&refused);
-            return out.line(&refused);
-        }
-    };
-    let reply = Reply::Capturing(Box::new(start));
-    log(&reply);
-    out.line(&reply)?;
+    } = begun?;
+    line(out, &CaptureLine::Start(start))?;
+    out.flush()?;
     let mut run = Run {
         captures: &mut captures,
         id,
@@ -78,23 +63,29 @@ pub(in crate::manage) fn serve(
     let deadline = wanted
         .for_ms
         .and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
-    let why = run.until_ended(&mut out, || {
-        if stop.load(Ordering::Relaxed) {
+    let is_ended = || management.view.ended_capture().load(Ordering::Relaxed) == id;
+    let why = run.until_ended(out, |out| {
+        if out.is_stopping() {
             Some("stop")
         } else if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             Some("time")
         } else {
-            is_gone(stream).then_some("client")
+            (is_ended() || out.is_gone()).then_some("client")
         }
     })?;
     drop(on);
-    run.rest(&mut out)?;
+    run.rest(out)?;
     let end = CaptureEnd {
         captured: run.written,
         lost: run.captures.lost().wrapping_sub(lost),
         why: why.to_owned(),
     };
-    out.end(&end)
+    Ok(line(out, &CaptureLine::End(end))?)
+}
+
+fn line(out: &mut Lines, line: &CaptureLine) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
 }
 
 /// Capture that has begun.
@@ -112,15 +103,20 @@ fn order(
     wanted: &CaptureRequest,
     id: u32,
     management: &Management,
-) -> Result<CaptureOrder, String> {
-    let filter = Filter::parse(&wanted.filter).map_err(|error| error.to_string())?;
+) -> Result<CaptureOrder, ApiError> {
+    let bad = |why: String| ApiError::new(status::BAD_REQUEST, why);
+    let filter = Filter::parse(&wanted.filter).map_err(|error| bad(error.to_string()))?;
+    if wanted.snaplen == 0 || wanted.priority.is_some_and(|queue| queue > 7) {
+        return Err(bad(
+            "write a snaplen of 1 to 65535 and a priority of 0 to 7".to_owned(),
+        ));
+    }
     let ports = match &wanted.port {
         None => u32::MAX,
-        Some(name) => management.port(name).map(PortId::bit).ok_or_else(|| {
-            let names = management.view.ports.iter().map(|port| port.name.as_str());
-            let names: Vec<&str> = names.collect();
-            format!("there is no port `{name}`: {}", names.join(", "))
-        })?,
+        Some(name) => management
+            .port(name)
+            .map(PortId::bit)
+            .ok_or_else(|| management.no_port(name))?,
     };
     Ok(CaptureOrder {
         id,
@@ -135,18 +131,21 @@ fn order(
 }
 
 /// Starts the capture in the workers, if no other capture runs.
-fn begin<'a>(wanted: &CaptureRequest, management: &'a Management) -> Result<Begun<'a>, String> {
+fn begin<'a>(wanted: &CaptureRequest, management: &'a Management) -> Result<Begun<'a>, ApiError> {
     let mut captures = match management.captures.try_lock() {
         Ok(captures) => captures,
         Err(TryLockError::Poisoned(captures)) => captures.into_inner(),
         Err(TryLockError::WouldBlock) => {
-            return Err("another capture runs: end it first, one runs at a time".to_owned());
+            let why = "another capture runs";
+            let hint = "end it first, one runs at a time";
+            return Err(ApiError::with_hint(status::CONFLICT, why, hint));
         }
     };
     let (id, lost) = (captures.begin(), captures.lost());
     let order = order(wanted, id, management)?;
     let view = &management.view;
     let start = CaptureStart {
+        id,
         version: view.version.clone(),
         ports: view
             .ports
@@ -161,7 +160,7 @@ fn begin<'a>(wanted: &CaptureRequest, management: &'a Management) -> Result<Begu
     let given = management
         .workers
         .enqueue(&[WorkerCommand::Capture(Some(Box::new(order)))]);
-    given.map_err(|unresponsive| unresponsive.to_string())?;
+    given.map_err(of_worker)?;
     Ok(Begun {
         start,
         id,
@@ -176,15 +175,6 @@ fn since_1970() -> u64 {
     time.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Returns true if a client has gone away, or requests the end.
-pub(in crate::manage) fn is_gone(stream: &UnixStream) -> bool {
-    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK;
-    match recv(stream.as_raw_fd(), &mut [0], flags) {
-        Ok(_) => true,
-        Err(error) => error != nix::errno::Errno::EAGAIN,
-    }
-}
-
 /// Running capture.
 struct Run<'a> {
     captures: &'a mut Captures,
@@ -197,15 +187,15 @@ impl Run<'_> {
     /// Writes captured frames until `most` are written or `ended` returns a reason; returns the reason.
     fn until_ended(
         &mut self,
-        out: &mut Out<'_>,
-        ended: impl Fn() -> Option<&'static str>,
+        out: &mut Lines,
+        ended: impl Fn(&Lines) -> Option<&'static str>,
     ) -> io::Result<&'static str> {
         loop {
             let more = self.batch(out)?;
             if self.written >= self.most {
                 return Ok("count");
             }
-            if let Some(why) = ended() {
+            if let Some(why) = ended(out) {
                 return Ok(why);
             }
             if !more {
@@ -215,23 +205,28 @@ impl Run<'_> {
     }
 
     /// Writes at most [`BATCH`] copied frames; returns true if there may be more.
-    fn batch(&mut self, out: &mut Out<'_>) -> io::Result<bool> {
+    fn batch(&mut self, out: &mut Lines) -> io::Result<bool> {
         for _ in 0..BATCH {
             if self.written >= self.most {
                 break;
             }
             let Some(record) = self.captures.next(self.id) else {
-                out.0.flush()?;
+                out.flush()?;
+                out.rests();
                 return Ok(false);
             };
-            out.record(record)?;
+            let frame =
+                Event::decode(record).map(|(event, octets)| CapturedFrame::of(&event, octets));
+            // The rings have whole records only.
+            let frame = frame.ok_or(ErrorKind::InvalidData)?;
+            line(out, &CaptureLine::Frame(frame))?;
             self.written += 1;
         }
         Ok(true)
     }
 
     /// Writes the frames copied before the workers ended the capture.
-    fn rest(&mut self, out: &mut Out<'_>) -> io::Result<()> {
+    fn rest(&mut self, out: &mut Lines) -> io::Result<()> {
         let deadline = Instant::now() + STOP;
         while self.captures.is_on(self.id) && Instant::now() < deadline {
             while self.batch(out)? && self.written < self.most {}
@@ -239,31 +234,5 @@ impl Run<'_> {
         }
         while self.written < self.most && self.batch(out)? {}
         Ok(())
-    }
-}
-
-/// Buffered stream of the answer.
-struct Out<'a>(BufWriter<Patience<'a>>);
-
-impl Out<'_> {
-    fn line(&mut self, what: &impl Serialize) -> io::Result<()> {
-        self.0.get_mut().answer();
-        serde_json::to_writer(&mut self.0, what)?;
-        self.0.write_all(b"\n")?;
-        self.0.flush()
-    }
-
-    /// Writes a record behind its length.
-    fn record(&mut self, record: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(record.len()).map_err(|_| ErrorKind::InvalidData)?;
-        // The client's time limits restart with each record.
-        self.0.get_mut().answer();
-        self.0.write_all(&length.to_le_bytes())?;
-        self.0.write_all(record)
-    }
-
-    fn end(&mut self, end: &CaptureEnd) -> io::Result<()> {
-        self.0.write_all(&0u32.to_le_bytes())?;
-        self.line(end)
     }
 }

@@ -2,28 +2,24 @@
 //!
 //! Law: a reader gets every row, or the number of rows it lost and then a new snapshot. Neither the control core nor a worker waits for it.
 
-use std::io::{self, BufWriter, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use npcc_api::ends::EndRow;
 use npcc_roce::pair::export::{EndFeed, EndReader, Row};
 
 use super::calendar::Calendar;
-use super::row::EndRow;
-use crate::manage::capture::is_gone;
-use crate::manage::patience::{Limits, Patience};
+use super::row;
+use crate::manage::http::lines::{Lines, Unanswered};
 use npcc_engine::clock::Clock;
 
-/// Longest time for which a client may read nothing, or the control core be silent within a snapshot.
+/// Longest time for which the control core may be silent within a snapshot.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Sleep between polls of the export: a tenth of the time in which the busiest switch fills it.
 const POLL: Duration = Duration::from_millis(5);
 /// Rows written between checks for the end.
 const BATCH: usize = 256;
-/// Size of the pieces in which rows are written.
-const PIECE: usize = 64 << 10;
 
 /// Rows of one connection.
 #[derive(Debug)]
@@ -72,7 +68,7 @@ impl Rows {
             give(EndRow::Begin)?;
         }
         for given in 0..BATCH {
-            let Some(row) = self.reader.take() else {
+            let Some(record) = self.reader.take() else {
                 return Ok(given);
             };
             if self.reader.lost > self.lost {
@@ -81,14 +77,14 @@ impl Rows {
                 (self.last, self.count) = (Some(self.reader.walk()), 0);
                 give(EndRow::Begin)?;
             }
-            if let (Some(Row::Walked(wanted)), Row::Walked(walked)) = (self.last, row)
+            if let (Some(Row::Walked(wanted)), Row::Walked(walked)) = (self.last, record)
                 && walked >= wanted
             {
                 self.last = None;
                 give(EndRow::Complete { count: self.count })?;
             }
-            self.count += u64::from(matches!(row, Row::End(_)));
-            if let Some(row) = EndRow::of(&row, calendar) {
+            self.count += u64::from(matches!(record, Row::End(_)));
+            if let Some(row) = row::of(&record, calendar) {
                 give(row)?;
             }
         }
@@ -96,32 +92,26 @@ impl Rows {
     }
 }
 
-/// Answers a request: one snapshot, or also what changes after it until the client goes away.
-pub(in crate::manage) fn serve(
+/// Writes the rows of a snapshot, or also what changes after it until the client goes away.
+pub(in crate::manage) fn write(
     follow: bool,
     (feed, clock): (&Arc<EndFeed>, Clock),
-    (stream, stop): (&UnixStream, &AtomicBool),
-) -> io::Result<()> {
-    let limits = Limits {
-        idle: PATIENCE,
-        overall: PATIENCE,
-    };
-    let patience = Patience::new(stream, limits, stop)?;
-    let mut out = BufWriter::with_capacity(PIECE, patience);
+    out: &mut Lines,
+) -> Result<(), Unanswered> {
     let mut rows = Rows::new(feed);
     let mut silent = Duration::ZERO;
     while follow || !rows.is_complete() {
-        out.get_mut().answer();
         let calendar = Calendar::of(clock);
         let given = rows.each(&calendar, |row| {
-            serde_json::to_writer(&mut out, &row)?;
+            serde_json::to_writer(&mut *out, &row)?;
             out.write_all(b"\n")
         })?;
         if given == BATCH {
             continue;
         }
         out.flush()?;
-        if stop.load(Ordering::Relaxed) || is_gone(stream) {
+        out.rests();
+        if out.is_stopping() || out.is_gone() {
             return Ok(());
         }
         silent = if given > 0 || rows.is_complete() {
@@ -130,11 +120,11 @@ pub(in crate::manage) fn serve(
             silent + POLL
         };
         if silent >= PATIENCE {
-            return Err(io::ErrorKind::TimedOut.into());
+            return Err(io::Error::from(io::ErrorKind::TimedOut).into());
         }
         std::thread::sleep(POLL);
     }
-    out.flush()
+    Ok(())
 }
 
 #[cfg(test)]

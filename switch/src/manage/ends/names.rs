@@ -2,58 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use npcc_api::peers::PeerName;
 use npcc_roce::pair::foreign::{PEERS, PeerId};
-use serde::{Deserialize, Serialize};
 
-use super::row::Speaker;
-
-/// Longest name of a peer.
-const LONGEST_NAME: usize = 32;
 /// Number of numbers that agents of hosts leave to boxes.
 const BOXES: usize = 32;
-
-/// Name of a peer, as a client gives it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
-#[serde(rename_all = "kebab-case")]
-pub enum PeerName {
-    /// Another box.
-    #[display("{_0}")]
-    Peer(String),
-    /// Agent of a host.
-    #[display("host:{_0}")]
-    Host(String),
-}
-
-impl From<&str> for PeerName {
-    /// Reads a name as `show peers` lists it.
-    fn from(listed: &str) -> PeerName {
-        match listed.strip_prefix("host:") {
-            Some(host) => PeerName::Host(host.to_owned()),
-            None => PeerName::Peer(listed.to_owned()),
-        }
-    }
-}
-
-impl PeerName {
-    /// Returns the name under which the peer is listed.
-    pub(super) fn listed(&self) -> Result<String, String> {
-        let (PeerName::Peer(name) | PeerName::Host(name)) = self;
-        let valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(valid) {
-            return Err(format!(
-                "`{name}` is no name of a peer: write 1 to {LONGEST_NAME} of a-z, 0-9 and -"
-            ));
-        }
-        Ok(self.to_string())
-    }
-
-    pub(super) const fn speaker(&self) -> Speaker {
-        match self {
-            PeerName::Peer(_) => Speaker::Box,
-            PeerName::Host(_) => Speaker::Host,
-        }
-    }
-}
 
 /// Name that the agents share for which no number of their own is left.
 const OTHERS: &str = "host:other-agents";

@@ -77,46 +77,27 @@ fn trust_is_not_given_to_an_agent_without_a_number_of_its_own() {
     assert_eq!(names.own_number(&OTHERS.into()), Ok(PeerId(223)));
 }
 
+/// Rows of a feed are taken as it writes them.
 #[test]
-fn requests_are_as_agreed() {
-    use crate::manage::ends::peers::Suggestion;
-    use crate::manage::protocol::Request;
-    let read = |text: &str| serde_json::from_str::<Request>(text).unwrap();
-    assert_eq!(read(r#"{"ends":{}}"#), Request::Ends { follow: false });
-    let name = PeerName::Peer("edge-2".to_owned());
-    assert_eq!(
-        read(r#"{"distrust":{"peer":"edge-2"}}"#),
-        Request::Distrust(name.clone())
-    );
-    let rows = vec![serde_json::json!({"kind": "begin"})];
-    let suggest = Request::Suggest(Suggestion { name, rows });
-    let text = r#"{"suggest":{"peer":"edge-2","rows":[{"kind":"begin"}]}}"#;
-    assert_eq!(read(text), suggest);
-    assert_eq!(serde_json::to_string(&suggest).unwrap(), text);
-    assert!(!suggest.reads() && Request::Ends { follow: true }.reads());
-}
-
-/// Lines of a feed and to a feed.
-#[test]
-fn requests_of_a_feed_are_understood_and_replies_are_as_it_reads_them() {
+fn requests_of_a_feed_are_understood() {
     use crate::manage::ends::calendar::Calendar;
-    use crate::manage::ends::peers::{Suggested, Suggestion};
-    use crate::manage::ends::row::EndRow;
-    use crate::manage::protocol::{Reply, Request};
+    use npcc_api::ends::EndRow;
+    use npcc_api::peers::Suggestion;
+    use npcc_api::protocol::Request;
     let requests = include_str!("../../../../tests/protocol/requests.jsonl");
     let mut suggestions = Vec::new();
     for line in requests.lines() {
         match serde_json::from_str(line).unwrap() {
             Request::Ends { follow } => assert!(follow),
-            Request::Suggest(of_peer) => suggestions.push(of_peer),
-            Request::SuggestAll(all) => suggestions.extend(all),
+            Request::Suggest(all) => suggestions.extend(all),
             other => panic!("{other:?}"),
         }
     }
     let rows_of = suggestions.iter().map(|Suggestion { name, rows }| {
         for row in rows {
             let row: EndRow = serde_json::from_value(row.clone()).unwrap();
-            assert!(row.report(name.speaker(), &Calendar::default()).is_ok());
+            let report = crate::manage::ends::row::report(&row, name, &Calendar::default());
+            assert!(report.is_ok());
         }
         (name.listed().unwrap(), rows.len())
     });
@@ -124,22 +105,6 @@ fn requests_of_a_feed_are_understood_and_replies_are_as_it_reads_them() {
     let expected = [("edge-2", 2), ("host:gpu-1", 2), ("host:gpu-2", 1)]
         .map(|(name, rows)| (name.to_owned(), rows));
     assert_eq!(rows_of, expected);
-    let suggested = Suggested {
-        accepted: 2,
-        refused: [("not-behind-port".to_owned(), 3)].into(),
-    };
-    let other = Suggested {
-        accepted: 1,
-        ..Suggested::default()
-    };
-    let replies = [
-        Reply::Suggested(suggested.clone()),
-        Reply::SuggestedAll(vec![suggested, other]),
-        Reply::Error("1025 rows at once: send 1024 at most".to_owned()),
-    ];
-    let lines = replies.map(|reply| serde_json::to_string(&reply).unwrap() + "\n");
-    let expected = include_str!("../../../../tests/protocol/replies.jsonl");
-    assert_eq!(lines.concat(), expected);
 }
 
 /// 256 made-up names once left no number to any box.

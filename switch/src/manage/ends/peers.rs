@@ -3,70 +3,44 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use npcc_api::ends::EndRow;
+use npcc_api::peers::{MOST_ROWS, PeerName, PeerRow, PeerTable, Suggested, Suggestion};
+use npcc_api::protocol::{ApiError, status};
 use npcc_cnp::control::command::ControlCommand;
 use npcc_pipeline::counters;
 use npcc_pipeline::units::Nanos;
 use npcc_roce::pair::foreign::view::Reports;
 use npcc_roce::pair::foreign::{PeerId, RefusedEnd};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::calendar::Calendar;
-use super::names::PeerName;
-use super::row::EndRow;
+use super::row;
+use crate::manage::errors::of_control;
 use crate::manage::management::Management;
 use crate::manage::view::View;
-use crate::report::ends::{PeerRow, PeerTable};
-
-/// Most rows of a request.
-pub const MOST_ROWS: usize = 1_024;
-
-/// Rows of one peer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Suggestion {
-    /// The peer: another box, or a host's agent.
-    #[serde(flatten)]
-    pub name: PeerName,
-    /// Its rows, each an [`EndRow`].
-    pub rows: Vec<Value>,
-}
-
-/// Outcome of a list of reports.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Suggested {
-    /// Number of rows taken.
-    pub accepted: u64,
-    /// Number of rows refused, by reason.
-    pub refused: BTreeMap<String, u64>,
-}
 
 impl Management {
-    /// Has the control core take what a peer reports.
-    ///
-    /// # Errors
-    /// Says what is wrong with the request, or that the control core does not listen. Rows that are wrong are counted, and the others taken.
-    pub fn suggest(&self, of_peer: &Suggestion) -> Result<Suggested, String> {
-        self.suggest_all(std::slice::from_ref(of_peer))
-            .map(|mut all| all.pop().unwrap_or_default())
-    }
-
     /// Has the control core take what peers report; returns the outcome for each.
     ///
     /// # Errors
-    /// Fails like [`Management::suggest`]. The rows of the peers before the one that is wrong are taken.
-    pub fn suggest_all(&self, all: &[Suggestion]) -> Result<Vec<Suggested>, String> {
+    /// Says what is wrong with the request, or that the control core does not listen. Rows that are wrong are counted, and the others taken; so
+    /// are the rows of the peers before one that is wrong.
+    pub fn suggest(&self, all: &[Suggestion]) -> Result<Vec<Suggested>, ApiError> {
         let rows: usize = all.iter().map(|of_peer| of_peer.rows.len()).sum();
         for (count, what) in [(rows, "rows"), (all.len(), "peers")] {
             if count > MOST_ROWS {
-                return Err(format!("{count} {what} at once: send {MOST_ROWS} at most"));
+                let why = format!("{count} {what} at once");
+                let hint = format!("send {MOST_ROWS} at most");
+                return Err(ApiError::with_hint(status::PAYLOAD_TOO_LARGE, why, &hint));
             }
         }
         all.iter().map(|of_peer| self.take_rows(of_peer)).collect()
     }
 
-    fn take_rows(&self, Suggestion { name, rows }: &Suggestion) -> Result<Suggested, String> {
+    fn take_rows(&self, Suggestion { name, rows }: &Suggestion) -> Result<Suggested, ApiError> {
+        let listed = name.listed();
+        listed.map_err(|why| ApiError::new(status::BAD_REQUEST, why))?;
         if rows.is_empty() {
-            name.listed()?;
             return Ok(Suggested::default());
         }
         let peer = self.view.peers.number(name)?;
@@ -78,16 +52,16 @@ impl Management {
             }
         };
         let mut reports = Vec::with_capacity(rows.len());
-        for row in rows {
-            let read = EndRow::deserialize(row).map_err(|_| RefusedEnd::Malformed);
-            match read.and_then(|row| row.report(name.speaker(), &calendar)) {
+        for given in rows {
+            let read = EndRow::deserialize(given).map_err(|_| RefusedEnd::Malformed);
+            match read.and_then(|read| row::report(&read, name, &calendar)) {
                 Ok(report) => reports.push(report),
                 Err(reason) => count(reason, 1),
             }
         }
         let reports = Arc::new(Reports::new(peer, reports.into()));
         let taken = self.npcc.send_reports_and_wait(&reports);
-        taken.map_err(|error| error.to_string())?;
+        taken.map_err(|error| of_control(&error))?;
         for (reason, counter) in RefusedEnd::ALL.into_iter().zip(&reports.refused) {
             count(reason, counter.get());
         }
@@ -101,16 +75,16 @@ impl Management {
     ///
     /// # Errors
     /// Says what is wrong with the name, or that the control core does not listen.
-    pub fn trust(&self, name: &PeerName, trusted: bool) -> Result<(), String> {
-        let peer = self.view.peers.own_number(name)?;
+    pub fn trust(&self, name: &PeerName, trusted: bool) -> Result<(), ApiError> {
+        let peer = self.view.peers.own_number(name);
+        let peer = peer.map_err(|why| ApiError::new(status::NOT_FOUND, why))?;
         let command = if trusted {
             ControlCommand::Trust(peer)
         } else {
             ControlCommand::Distrust(peer)
         };
-        self.npcc
-            .send_and_wait(command)
-            .map_err(|error| error.to_string())
+        let given = self.npcc.send_and_wait(command);
+        given.map_err(|error| of_control(&error))
     }
 }
 

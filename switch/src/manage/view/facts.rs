@@ -1,6 +1,7 @@
 //! Constant facts, published counters, and the state set by operators, from which the view is built.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use npcc_cnp::flow_cache::CacheShared;
@@ -9,6 +10,8 @@ use npcc_linux::netlink::handle::Handle;
 use npcc_linux::netlink::interface::Interface;
 use npcc_pipeline::capture::CaptureStats;
 use npcc_pipeline::counters::Counters;
+use npcc_pipeline::counters::LinuxStats;
+use npcc_pipeline::counters::WorkerStats;
 use npcc_pipeline::punt::PuntRates;
 use npcc_pipeline::units::{Mac, Nanos};
 
@@ -16,9 +19,7 @@ use crate::apply::in_force::ConfigInForce;
 use crate::manage::carrier::Carrier;
 use crate::manage::pending::Pending;
 use crate::wiring;
-use npcc_engine::linux_io::LinuxStats;
 use npcc_engine::linux_io::claims::Claims;
-use npcc_engine::worker::stats::WorkerStats;
 
 /// Constant facts about a port.
 #[derive(Debug)]
@@ -97,6 +98,8 @@ pub struct Operators {
     pub(super) path: PathBuf,
     /// Lock that a reload holds while it reads the file and applies it.
     pub(super) reading: Mutex<()>,
+    /// Number of the latest capture that a client ended.
+    pub(super) ended_capture: AtomicU32,
 }
 
 impl Operators {
@@ -110,6 +113,7 @@ impl Operators {
             config: Mutex::new(started),
             path,
             reading: Mutex::default(),
+            ended_capture: AtomicU32::default(),
         }
     }
 }

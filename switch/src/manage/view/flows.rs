@@ -6,6 +6,8 @@ use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
+use npcc_api::model::{Flow, Host, LogDecision, LogLine};
+use npcc_api::query::{End, Query};
 use npcc_cnp::action::Action;
 use npcc_cnp::admission::Suppressed;
 use npcc_cnp::log::{Entry, KEPT, Outcome};
@@ -17,10 +19,8 @@ use npcc_roce::pair::Evidence;
 
 use super::View;
 use crate::manage::flow_rows::{self, Filter};
-use crate::manage::query::{End, Query};
 use crate::manage::rows::{Unanswered, page};
 use crate::report::journal;
-use crate::report::model::{Flow, Host, LogDecision, LogLine};
 use npcc_engine::clock::Clock;
 
 /// Most hosts for which flows are counted.

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 
+use npcc_api::query::{End, Query};
+use npcc_api::routes::{Linux, Neighbor, NextHop, Route};
 use npcc_config::ipnet::IpNet;
 use npcc_linux::fib::Member;
 use npcc_linux::netlink::handle::{Handle, NeighborRow, RouteRow};
@@ -11,9 +13,8 @@ use npcc_pipeline::route::nexthop::{Adjacency, Kind};
 use npcc_pipeline::route::prefix::Prefix;
 
 use super::View;
-use crate::manage::query::{End, Query};
 use crate::manage::rows::{Unanswered, page};
-use crate::report::routes::{self, Linux, Neighbor, NextHop, Route};
+use crate::report::routes;
 
 /// Returns the error for a kernel that is no longer followed.
 fn gone() -> Unanswered {
@@ -41,7 +42,7 @@ impl View {
     #[must_use]
     pub fn linux(&self) -> Linux {
         let status = self.handle().map(Handle::status);
-        let mut linux = status.map_or_else(Linux::default, |status| Linux::of(&status));
+        let mut linux = status.map_or_else(Linux::default, |status| routes::linux(&status));
         let mut settle = self.settles();
         linux.each_count(|name, count| settle(Path::ROOT.then("netlink").then(name), count));
         Linux {
@@ -92,8 +93,7 @@ impl View {
         if query.diff {
             return self.each_difference(kernel, query, give);
         }
-        let hop =
-            |member: &Member| NextHop::of_member(member, &self.port_name(member.adjacency.port));
+        let hop = |member: &Member| routes::member(member, &self.port_name(member.adjacency.port));
         let row = |row: &RouteRow| Route {
             prefix: row.prefix.to_string(),
             state: routes::state(row.installed).to_owned(),

@@ -13,13 +13,19 @@ mod workers;
 
 use std::net::IpAddr;
 use std::path::Path as FilePath;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use npcc_api::events::{Event, Kind};
+use npcc_api::lossless::Buffer;
+use npcc_api::model::{Conservation, Snapshot, Traffic};
+use npcc_api::punt::Punt;
+use npcc_api::qos::Qos;
 use npcc_cnp::host_rules::HostRules;
 use npcc_cnp::status::NpccStatus;
 use npcc_cnp::table::FlowView;
-use npcc_pipeline::counters::{self, Gauge, Path, PortCount};
+use npcc_pipeline::counters::{self, ControlStats, DeviceDrops, Gauge, Path, PortCount};
 use npcc_pipeline::units::{BitRate, Mac, Nanos, PortId};
 use npcc_roce::pair::export::EndFeed;
 
@@ -32,16 +38,11 @@ use super::link_state::Links;
 use super::pending::Pending;
 use super::ready::Readiness;
 use crate::apply::in_force::ConfigInForce;
-use crate::report::events::{Event, Kind, Watch};
+use crate::report::events::{self, Watch};
 use crate::report::journal::Journal;
-use crate::report::lossless::Buffer;
-use crate::report::model::{Conservation, DeviceDrops, Snapshot, Traffic};
-use crate::report::punt::Punt;
-use crate::report::qos::Qos;
 use crate::saved::SavedState;
 use crate::wiring::live_routes::{SharedTable, Table};
 use npcc_engine::clock::Clock;
-use npcc_engine::control::ControlStats;
 use npcc_engine::worker::timings::{TimingKind, Timings};
 
 /// Port's counters at one moment, over all workers, and its device's drops.
@@ -167,6 +168,11 @@ impl View {
         lock(&self.operators.hosts)
     }
 
+    /// Returns the number of the latest capture that a client ended.
+    pub(super) const fn ended_capture(&self) -> &AtomicU32 {
+        &self.operators.ended_capture
+    }
+
     /// Returns the lock that a reload holds while it reads the file and applies it.
     pub(super) const fn reload_lock(&self) -> &Mutex<()> {
         &self.operators.reading
@@ -249,7 +255,7 @@ impl View {
         let hosts = watch.hosts(verdicts.changes(), verdicts.hosts(), now);
         new.extend(hosts.into_iter().filter_map(|event| journal.event(event)));
         drop((watch, journal));
-        new.iter().for_each(Event::log);
+        new.iter().for_each(events::log);
     }
 
     /// Records an event of a neighbour of a port, with its MAC addresses before and now: some a minute, as hosts cause them at will.
@@ -277,7 +283,7 @@ impl View {
             ..event
         };
         let new = self.journal().event(event);
-        new.iter().for_each(Event::log);
+        new.iter().for_each(events::log);
     }
 
     /// Returns the events of ports and lossless queues, oldest first.

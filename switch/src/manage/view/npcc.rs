@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use npcc_api::model::{Health, Npcc, NpccQueue, Percentiles, Setting};
 use npcc_cnp::policy::{Parameter, PolicyName};
 use npcc_cnp::status::{NpccCount, QueueStatus};
 use npcc_pipeline::counters::{self, Cell, Path};
@@ -9,7 +10,6 @@ use npcc_pipeline::num::real;
 use npcc_pipeline::units::PortId;
 
 use super::View;
-use crate::report::model::{Health, Npcc, NpccQueue, Percentiles, Setting};
 use npcc_engine::worker::timings::TimingKind;
 
 impl View {

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use npcc_api::lossless::{FlowControl, Group, Pause};
+use npcc_api::model::{Port, Queue};
 use npcc_dpdk::LinkPause;
-use npcc_pipeline::counters::{FlowCount, GroupCount, Path, PauseCount, QueueCount};
+use npcc_pipeline::counters::{DeviceDrops, FlowCount, GroupCount, Path, PauseCount, QueueCount};
 use npcc_pipeline::num::real;
 use npcc_pipeline::units::Nanos;
 
 use super::{PortFacts, PortReading, View, lock};
-use crate::report::lossless::{FlowControl, Group, Pause};
-use crate::report::model::{DeviceDrops, Port, Queue};
 use crate::saved::storms::Storm;
 use crate::wiring::pfc::PfcState;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use npcc_api::model::Worker;
 use npcc_pipeline::counters::{self, Path};
+use npcc_pipeline::counters::{Stage, StageCount};
 use npcc_pipeline::num::real;
 
 use super::{PortFacts, View};
-use crate::report::model::Worker;
-use npcc_engine::worker::stages::{Stage, StageCount};
 
 impl View {
     /// Returns a worker's row.

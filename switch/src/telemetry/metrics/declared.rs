@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use npcc_api::model::{NpccQueue, Port, Snapshot, Worker};
 use npcc_pipeline::counters::{self, Metric, Show, Visit};
 use prometheus_client::encoding::DescriptorEncoder;
 
 use super::family::{Head, Kind, Samples};
 use super::queues::digit;
 use super::scrape::seconds;
-use crate::report::model::{NpccQueue, Port, Snapshot, Worker};
 
 /// Labels of a sample.
 type Labels = Vec<(&'static str, String)>;

@@ -55,8 +55,8 @@ families! {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::model::Flow;
     use crate::telemetry::metrics::{Format, HEAVIEST, Scrape, heads, text};
+    use npcc_api::model::Flow;
 
     #[test]
     fn flows_of_two_hosts_are_one_series_and_no_label_is_a_queue_pair() {

@@ -3,10 +3,11 @@
 
 use std::fmt;
 
+use npcc_api::punt::Class;
+use npcc_api::routes::Linux;
+
 use super::family::{Samples, families};
 use super::scrape::{Scrape, seconds};
-use crate::report::punt::Class;
-use crate::report::routes::Linux;
 
 /// Writes a counter of each class.
 fn classes(all: &Scrape, to: &mut Samples<'_>, of: fn(&Class) -> u64) -> fmt::Result {

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use npcc_api::model::NpccQueue;
 use npcc_cnp::action::Action;
 use npcc_cnp::detector::Zone;
 
 use super::family::{Label, Samples, families};
 use super::queues::digit;
 use super::scrape::Scrape;
-use crate::report::model::NpccQueue;
 
 /// Calls `each` for each watched queue, with its labels.
 fn each(

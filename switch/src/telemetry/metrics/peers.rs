@@ -42,8 +42,8 @@ families! {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::ends::PeerRow;
     use crate::telemetry::metrics::{Format, Scrape, text};
+    use npcc_api::peers::PeerRow;
 
     #[test]
     fn a_peer_has_its_counts_as_show_peers_has_them() {

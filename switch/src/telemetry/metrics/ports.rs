@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use npcc_api::model::Port;
+
 use super::family::{Samples, families};
 use super::scrape::Scrape;
-use crate::report::model::Port;
 
 /// Writes a gauge of each port.
 fn gauges(all: &Scrape, to: &mut Samples<'_>, of: fn(&Port) -> u64) -> fmt::Result {

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use npcc_api::lossless::Group;
+
 use super::family::{Samples, families};
 use super::scrape::Scrape;
-use crate::report::lossless::Group;
 
 /// Digits of the priorities, as label values.
 const DIGITS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];

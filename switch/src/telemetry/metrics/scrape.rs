@@ -1,12 +1,12 @@
 //! Data of one scrape.
 
+use npcc_api::model::{Flow, Snapshot};
+use npcc_api::peers::PeerRow;
+use npcc_api::routes::Linux;
 use npcc_pipeline::num::real;
 
 use crate::manage::ends::peers;
 use crate::manage::view::View;
-use crate::report::ends::PeerRow;
-use crate::report::model::{Flow, Snapshot};
-use crate::report::routes::Linux;
 use npcc_engine::worker::timings::TimingKind;
 
 /// Number of flows in a scrape: the heaviest ones.

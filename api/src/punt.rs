@@ -1,13 +1,12 @@
 //! Punt and inject: frames given to Linux and frames dropped, by class, ICMP errors made in its stead, and frames it sent.
 
-use npcc_pipeline::counters::PuntCount;
+use npcc_pipeline::counters::{LinuxCount, PuntCount};
 use npcc_pipeline::punt::{PuntClass, PuntRates};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use npcc_engine::linux_io::stats::LinuxCount;
-
 /// Contents of `show punt --json`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Punt {
     /// True if Linux is integrated; otherwise all counts are 0.
     pub integrated: bool,
@@ -20,7 +19,7 @@ pub struct Punt {
 }
 
 /// Counts of one class.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Class {
     /// Name of the class.
     pub name: String,

@@ -1,14 +1,16 @@
-//! Rows that the switch writes and that boxes exchange: ends of queue pairs and messages of the connection manager.
+//! Rows of ends: what `show ends` writes, what boxes exchange, and what `pair suggest` reads.
 //!
 //! Each is a line of JSON. Times are microseconds since the Unix epoch; unknown keys are ignored.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU16;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 npcc_pipeline::named! {
     /// Transport of a queue pair.
-    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum Transport {
         /// Reliable connection.
@@ -23,7 +25,9 @@ npcc_pipeline::named! {
 }
 
 /// Identity of an end: the frames from one host to a queue pair of another, on one UDP source port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Key {
     /// Source address of the frames.
     pub from: IpAddr,
@@ -37,7 +41,7 @@ pub struct Key {
 
 impl Key {
     /// Identity that is before or equal to any other.
-    pub(crate) const FIRST: Self = Self {
+    pub const FIRST: Self = Self {
         from: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         to: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         queue_pair: 0,
@@ -49,7 +53,9 @@ impl Key {
 const REFRESH: u64 = 10_000_000;
 
 /// End of a queue pair, as one box saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct End {
     /// Source address of the frames.
     pub from: IpAddr,
@@ -97,52 +103,10 @@ impl End {
     }
 }
 
-/// Value with the same octets in every version and on every machine, for hashes that two boxes compare.
-pub(crate) trait Octets {
-    /// Passes the octets to `write`, in order.
-    fn each(&self, write: &mut impl FnMut(&[u8]));
-}
-
-impl Octets for IpAddr {
-    fn each(&self, write: &mut impl FnMut(&[u8])) {
-        match self {
-            IpAddr::V4(address) => {
-                write(&[4]);
-                write(&address.octets());
-            }
-            IpAddr::V6(address) => {
-                write(&[6]);
-                write(&address.octets());
-            }
-        }
-    }
-}
-
-impl Octets for Key {
-    fn each(&self, write: &mut impl FnMut(&[u8])) {
-        self.from.each(write);
-        self.to.each(write);
-        write(&self.queue_pair.to_le_bytes());
-        write(&self.udp_port.to_le_bytes());
-    }
-}
-
-impl Octets for End {
-    fn each(&self, write: &mut impl FnMut(&[u8])) {
-        self.key().each(write);
-        write(self.transport.name().as_bytes());
-        for number in [self.first_seen, self.last_seen, self.packets] {
-            write(&number.to_le_bytes());
-        }
-        for option in [self.acked_psn.map(u64::from), self.acked_at] {
-            write(&[u8::from(option.is_some())]);
-            write(&option.unwrap_or(0).to_le_bytes());
-        }
-    }
-}
-
 /// Kind of a connection manager's message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum CmKind {
     /// Request of a connection.
@@ -154,7 +118,9 @@ pub enum CmKind {
 }
 
 /// Message of the connection manager.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Cm {
     /// Kind of the message.
     pub message: CmKind,
@@ -172,17 +138,50 @@ pub struct Cm {
     pub at: u64,
 }
 
-/// Row: a line of the switch's `show ends`, or of a request `pair suggest`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Queue pair that a host's agent knows, with its partner.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Lease {
+    /// Address of the host.
+    pub to: IpAddr,
+    /// Address of its partner, if the host knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<IpAddr>,
+    /// Queue pair of the host.
+    pub queue_pair: u32,
+    /// Queue pair of the partner.
+    pub remote_queue_pair: u32,
+    /// UDP source port of their packets, 1 to 65,535, if the host knows it; without it, the hash of both queue pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp_port: Option<NonZeroU16>,
+}
+
+/// Lease as it is reported, with its end.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub struct ReportedLease {
+    /// The queue pair and its partner.
+    #[serde(flatten)]
+    pub lease: Lease,
+    /// Time at which the lease ends, in microseconds since the Unix epoch.
+    pub expires: u64,
+}
+
+/// Row: a line of `show ends`, or of a report of a peer.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Row {
+pub enum EndRow {
     /// New or changed end.
     End(End),
     /// Message of the connection manager.
     Cm(Cm),
-    /// End that the box's table dropped.
+    /// End that the box's table dropped, or whose connection ended.
     Gone(Key),
-    /// Number of rows, since the connection began, that were overwritten before they were read: a snapshot is needed.
+    /// Number of rows, since the connection began, that were overwritten before they were read: a snapshot follows.
     Lost {
         /// Total of rows lost.
         count: u64,
@@ -191,26 +190,30 @@ pub enum Row {
     Begin,
     /// End of a snapshot.
     Complete {
-        /// Number of rows of the snapshot.
+        /// Number of ends of the snapshot.
         count: u64,
     },
+    /// Queue pair that a host's agent knows, with its partner.
+    Lease(ReportedLease),
 }
 
 /// Largest queue pair and sequence number: 24 bits.
 const TWENTY_FOUR_BITS: u32 = 0xff_ffff;
 
-impl Row {
+impl EndRow {
     /// Returns true if the row may be passed to a peer and all its values are in range.
     #[must_use]
     pub fn is_shareable(&self) -> bool {
         match self {
-            Row::End(end) => {
+            EndRow::End(end) => {
                 end.queue_pair <= TWENTY_FOUR_BITS
                     && end.acked_psn.is_none_or(|psn| psn <= TWENTY_FOUR_BITS)
             }
-            Row::Cm(cm) => cm.queue_pair <= TWENTY_FOUR_BITS,
-            Row::Gone(key) => key.queue_pair <= TWENTY_FOUR_BITS,
-            Row::Lost { .. } | Row::Begin | Row::Complete { .. } => false,
+            EndRow::Cm(cm) => cm.queue_pair <= TWENTY_FOUR_BITS,
+            EndRow::Gone(key) => key.queue_pair <= TWENTY_FOUR_BITS,
+            EndRow::Lost { .. } | EndRow::Begin | EndRow::Complete { .. } | EndRow::Lease(_) => {
+                false
+            }
         }
     }
 }
@@ -220,16 +223,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_read_and_written_as_the_switch_has_them() {
+    fn rows_are_lines_of_json_that_later_versions_may_extend() {
         let lines: Vec<&str> = include_str!("../../tests/protocol/rows.jsonl")
             .lines()
             .collect();
         for line in &lines {
-            let row: Row = serde_json::from_str(line).unwrap();
+            let row: EndRow = serde_json::from_str(line).unwrap();
             assert_eq!(serde_json::to_string(&row).unwrap(), *line);
         }
         let extended = lines[1].replace("\"udp_port\"", "\"later\":1,\"udp_port\"");
-        assert!(serde_json::from_str::<Row>(&extended).is_ok());
+        assert!(serde_json::from_str::<EndRow>(&extended).is_ok());
     }
 
     #[test]
@@ -240,12 +243,12 @@ mod tests {
             queue_pair: 0xff_ffff,
             udp_port: 1,
         };
-        assert!(Row::Gone(key).is_shareable());
+        assert!(EndRow::Gone(key).is_shareable());
         let wide = Key {
             queue_pair: 0x100_0000,
             ..key
         };
-        assert!(!Row::Gone(wide).is_shareable());
-        assert!(!Row::Begin.is_shareable());
+        assert!(!EndRow::Gone(wide).is_shareable());
+        assert!(!EndRow::Begin.is_shareable());
     }
 }

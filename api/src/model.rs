@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use npcc_pipeline::capture::CaptureCount;
-use npcc_pipeline::counters;
 pub use npcc_pipeline::counters::TrafficCount as Traffic;
-use npcc_pipeline::counters::{BurstCount, Counter, HandoffCount, PortCount, QueueCount};
+use npcc_pipeline::counters::{
+    BurstCount, DeviceDrops, HandoffCount, PortCount, QueueCount, WorkerCount,
+};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counted::counted;
@@ -13,7 +15,6 @@ use super::events::Event;
 use super::lossless::{Buffer, FlowControl, Group};
 use super::punt::Punt;
 use super::qos::Qos;
-use npcc_engine::worker::stats::WorkerCount;
 
 mod npcc;
 
@@ -22,7 +23,7 @@ pub use npcc::*;
 counted! { Port: PortCount, Queue: QueueCount, Worker: WorkerCount }
 
 /// State of the whole switch at one moment.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
     /// Version of the program.
     pub version: String,
@@ -56,8 +57,18 @@ pub struct Snapshot {
     pub latency_us: Percentiles,
 }
 
+/// JSON object with the program's version first, as in `--stats-json`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Versioned<T> {
+    /// Version of the program.
+    pub version: String,
+    /// Contents.
+    #[serde(flatten)]
+    pub data: T,
+}
+
 /// One port.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Port {
     /// Name in the configuration.
@@ -99,23 +110,8 @@ pub struct Port {
     pub queues: Vec<Queue>,
 }
 
-counters! {
-    /// Counters that the device keeps itself: only the `DeviceDrops` they read as are used.
-    pub struct DeviceCounters => DeviceDrops {
-        /// The receive ring was full.
-        rx_missed: Counter => metric("npcc_port_device_drops").tag("kind", "rx_missed").column("rx_missed")
-            .help("Frames the device itself lost: rx_missed (ring full), rx_nombuf (no buffer), rx_errors, tx_errors."),
-        /// No buffer was free.
-        rx_nombuf: Counter => metric("npcc_port_device_drops").tag("kind", "rx_nombuf").column("rx_nombuf"),
-        /// Received damaged.
-        rx_errors: Counter => metric("npcc_port_device_drops").tag("kind", "rx_errors").column("rx_errors"),
-        /// Not sent.
-        tx_errors: Counter => metric("npcc_port_device_drops").tag("kind", "tx_errors").column("tx_errors"),
-    }
-}
-
 /// One egress queue.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
     /// Priority of the queue.
     pub priority: u8,
@@ -135,7 +131,7 @@ pub struct Queue {
 }
 
 /// A worker.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Worker {
     /// Core that the worker is pinned to.
@@ -166,7 +162,7 @@ pub struct Worker {
 
 /// Account of all frames: `rx + originated + tags_added = tx + drops + consumed + punted + held + tags_removed + trimmed` (tags and
 /// trimmed octets in bytes only).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Conservation {
     /// Frames received.
     pub rx: Traffic,

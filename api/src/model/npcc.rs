@@ -6,17 +6,17 @@ use npcc_cnp::admission::Suppressed;
 use npcc_cnp::flow_cache::CacheCount;
 use npcc_cnp::hosts::Counts;
 use npcc_cnp::status::{NpccCount, WatchedCount};
-use npcc_pipeline::counters::{ByName, Cell, Counter, Path};
+use npcc_pipeline::counters::{ByName, Cell, ControlCount, Counter, Path};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counted;
-use npcc_engine::control::ControlCount;
 
 /// CNPs not sent, by reason.
 pub type NotSent = ByName<Suppressed, Counter, { Suppressed::COUNT }>;
 
 /// NPCC in the snapshot: counts, reaction times, watched queues.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Npcc {
     /// Counts of the control core.
@@ -87,7 +87,7 @@ impl Npcc {
 }
 
 /// A distribution of times, in us.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Percentiles {
     /// Number of measurements.
     pub count: u64,
@@ -103,7 +103,7 @@ pub struct Percentiles {
 }
 
 /// A watched queue.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NpccQueue {
     /// Port name.
@@ -132,7 +132,7 @@ pub struct NpccQueue {
 counted! { Npcc: NpccCount, NpccQueue: WatchedCount, Host: Counts }
 
 /// A policy's parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Setting {
     /// Name of the parameter in `set`.
     pub name: String,
@@ -147,7 +147,7 @@ pub struct Setting {
 }
 
 /// Data bytes in watched queues, and the shares of them by whether the sender could be signalled.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// Wire bytes of data in watched queues.
     pub data_bytes: u64,
@@ -160,7 +160,7 @@ pub struct Health {
 }
 
 /// One flow.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Flow {
     /// Data sender's address.
     pub src: String,
@@ -209,7 +209,7 @@ pub struct Flow {
 }
 
 /// One host, by address.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// IP address of the host.
     pub address: String,
@@ -252,7 +252,7 @@ pub struct Host {
 }
 
 /// Line of `show log`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LogLine {
     /// Time of the entry, in us of the switch's clock.
     pub time_us: u64,
@@ -275,7 +275,7 @@ pub struct LogLine {
 }
 
 /// A decision about a flow.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LogDecision {
     /// Data sender's address.
     pub src: String,

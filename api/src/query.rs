@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 
 use npcc_config::ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Filters and limits of rows. A field that is not given does not restrict.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Query {
     /// Most rows: the heaviest flows, the hosts with most CNPs, the latest lines of the log.
@@ -73,8 +74,9 @@ impl Query {
 }
 
 /// End of an answer of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "PageEnd")]
 pub struct End {
     /// Number of rows that match, in this answer or not, as far as the switch searched.
     pub matched: u64,

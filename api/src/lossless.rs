@@ -1,6 +1,7 @@
 //! Flow control and buffer in the snapshot.
 
 use npcc_pipeline::counters::{FlowCount, GroupCount, PauseCount};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counted::counted;
@@ -8,7 +9,7 @@ use super::counted::counted;
 counted! { FlowControl: FlowCount, Pause: PauseCount, Group: GroupCount }
 
 /// A port's flow control.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FlowControl {
     /// Backend that obeys pause frames: `hardware`, `software` or `none`.
@@ -47,7 +48,7 @@ pub struct FlowControl {
 }
 
 /// Pause of one priority.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Pause {
     /// Priority that is paused.
@@ -64,7 +65,7 @@ pub struct Pause {
 }
 
 /// One ingress group, in wire bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Group {
     /// Priority of the group.
@@ -87,7 +88,7 @@ pub struct Group {
 }
 
 /// The shared buffer, in wire bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Buffer {
     /// Size of the whole pool.
@@ -110,4 +111,24 @@ pub struct Buffer {
     pub turn_ns: u64,
     /// Longest turn that headroom covers, in ns.
     pub turn_covered_ns: u64,
+}
+
+/// Contents of `show buffer --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BufferTable {
+    /// The shared buffer.
+    pub buffer: Buffer,
+    /// Ports, in the order of the configuration.
+    pub ports: Vec<PortBuffer>,
+}
+
+/// Part of a port in the shared buffer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PortBuffer {
+    /// Name of the port.
+    pub name: String,
+    /// Frames of lossless priorities lost for want of room.
+    pub lossless_lost: u64,
+    /// Ingress groups, lowest priority first.
+    pub groups: Vec<Group>,
 }

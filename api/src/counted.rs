@@ -18,4 +18,4 @@ macro_rules! counted {
         }
     )*};
 }
-pub(super) use counted;
+pub(crate) use counted;

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use npcc_config::Difference;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 npcc_pipeline::named! {
     /// Origin of a change.
-    #[derive(Default, Serialize, Deserialize)]
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Cause {
         /// A client of the management socket.
@@ -21,7 +22,7 @@ npcc_pipeline::named! {
 }
 
 /// Author of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Author {
     /// Origin of the change.
@@ -73,7 +74,7 @@ impl fmt::Display for Author {
 }
 
 /// Key that a change changed, or will change at a restart.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ChangedKey {
     /// Effect: `applied`, or `needs restart`.
@@ -84,7 +85,7 @@ pub struct ChangedKey {
 }
 
 /// Change of the running switch, or the refusal of one.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Change {
     /// Time at which the change was first made, UTC.
@@ -107,7 +108,8 @@ pub struct Change {
 
 impl Change {
     /// Returns true if the author, the request, the outcome and the keys are equal.
-    pub(super) fn is_same(&self, other: &Change) -> bool {
+    #[must_use]
+    pub fn is_same(&self, other: &Change) -> bool {
         let of = |one: &Change| (one.author, one.what.clone(), one.outcome.clone());
         of(self) == of(other) && self.keys == other.keys
     }
@@ -140,6 +142,25 @@ impl fmt::Display for Change {
         }
         Ok(())
     }
+}
+
+/// Output of `show audit --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Changes {
+    /// Version of the program.
+    #[serde(default)]
+    pub version: String,
+    /// Reload that waits for its commit.
+    pub pending: Option<PendingReload>,
+    /// Latest changes, oldest first.
+    pub changes: Vec<Change>,
+}
+
+/// Pending reload as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PendingReload {
+    /// Seconds until the rollback.
+    pub seconds_left: u64,
 }
 
 #[cfg(test)]
