@@ -5,7 +5,7 @@
 //! known *now*: nothing is remembered as paired, so that a second arrival, a changed port or a lost candidate demotes before the next CNP.
 //!
 //! A method answers only when the match is the only one it could give. This module does not decide which evidence is
-//! enough; [`crate::admission`] does.
+//! enough; a caller that signals senders does.
 
 mod bindings;
 mod calibrate;
