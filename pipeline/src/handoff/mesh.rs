@@ -6,9 +6,9 @@ use super::channel::{Inward, Outward, channel};
 use crate::buffer::UsageLedger;
 use crate::units::{PortId, WorkerId};
 
-/// Capacity of a channel between two workers in frames: as many as a receive ring of 1,024 holds. One priority of one ingress port gets half
-/// of it at most.
-pub const HANDOFF_RING: usize = 1024;
+/// Capacity of a channel between two workers in frames. One priority of one ingress port gets half of it at most, which is as many as a
+/// receive ring of 1,024 holds.
+pub const HANDOFF_RING: usize = 2048;
 
 /// Assignment of a switch's ports to its workers.
 #[derive(Debug, Clone)]
