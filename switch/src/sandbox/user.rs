@@ -6,6 +6,7 @@
 use std::ffi::CString;
 
 use anyhow::{Context, anyhow};
+use nix::errno::Errno;
 use nix::unistd::{Gid, User, geteuid, getgrouplist};
 use npcc_config::Config;
 use npcc_config::model::Sandbox;
@@ -58,9 +59,14 @@ enum Wanted {
 }
 
 fn named(name: Option<&str>) -> anyhow::Result<Wanted> {
-    let user = User::from_name(name.unwrap_or(DEFAULT)).context("cannot read the host's users")?;
+    let user = match User::from_name(name.unwrap_or(DEFAULT)) {
+        // A host without a user database says so for every name (getpwnam(3)).
+        Err(Errno::ENOENT | Errno::ESRCH | Errno::EBADF | Errno::EPERM) => None,
+        found => found.context("cannot read the host's users")?,
+    };
     let user = match (user, name) {
         (Some(user), _) if user.uid.is_root() => return Ok(Wanted::Root),
+        (None, Some("root")) => return Ok(Wanted::Root),
         (Some(user), _) => user,
         (None, None) => return Ok(Wanted::Missing),
         (None, Some(name)) => {
