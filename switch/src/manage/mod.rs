@@ -21,3 +21,4 @@ pub mod server;
 pub mod tables;
 pub mod targets;
 pub mod view;
+pub mod waiting;

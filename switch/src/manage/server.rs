@@ -25,7 +25,7 @@ use super::http::connection;
 use super::http::places::Places;
 use super::http::router::router;
 use super::management::Management;
-use npcc_engine::log::note;
+use super::waiting::Waiting;
 
 /// Most clients of a socket that are served at a time. Each is dropped after a bounded time ([`super::http::client`]). Clients of the read-only
 /// socket take no place from those who change things; of the other socket's places the last is kept for a change.
@@ -43,8 +43,6 @@ const LEAVE: Duration = Duration::from_secs(2);
 
 /// Time that another switch has at the start to take a client.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Shortest time between two lines about clients that cannot be accepted.
-const QUIET: Duration = Duration::from_mins(1);
 
 /// Reason why the socket could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -102,8 +100,7 @@ pub struct Server {
     /// Number of the group [`REPORTERS`], if there is one.
     reporters: Option<Gid>,
     places: Arc<Places>,
-    /// Time before which no further line says that clients cannot be accepted.
-    quiet_until: Option<Instant>,
+    waiting: Waiting,
 }
 
 impl Server {
@@ -149,7 +146,7 @@ impl Server {
                 each(access),
                 access == Access::ReadWrite,
             )),
-            quiet_until: None,
+            waiting: Waiting::default(),
         };
         // Without such a group only the owner may connect.
         let group = Group::from_name(group).ok().flatten();
@@ -172,21 +169,6 @@ impl Server {
             }
             access => access,
         }
-    }
-
-    /// Logs, at most once in [`QUIET`], why clients wait; one that went away again is no reason.
-    fn not_accepted(&mut self, error: &std::io::Error, now: Instant) {
-        use ErrorKind::{ConnectionAborted, Interrupted};
-        if matches!(error.kind(), Interrupted | ConnectionAborted)
-            || self.quiet_until.is_some_and(|until| now < until)
-        {
-            return;
-        }
-        self.quiet_until = Some(now + QUIET);
-        let path = self.path.display();
-        note(&format!(
-            "clients of {path} wait: {error} (open files: LimitNOFILE= of the unit, or ulimit -n)"
-        ));
     }
 }
 
@@ -248,7 +230,8 @@ async fn accept(mut server: Server, router: Router, stop: Arc<AtomicBool>) {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                server.not_accepted(&error, Instant::now());
+                let path = server.path.display().to_string();
+                server.waiting.note(&path, &error, Instant::now());
                 sleep(TURN).await;
                 continue;
             }

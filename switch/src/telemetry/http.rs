@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -17,6 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::manage::waiting::Waiting;
 use npcc_engine::fault;
 use npcc_engine::threads::Heartbeat;
 
@@ -98,13 +99,15 @@ async fn accept(
 ) -> std::io::Result<()> {
     let socket = tokio::net::TcpListener::from_std(socket)?;
     let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
+    let mut waiting = Waiting::default();
     while heartbeat.goes_on() {
         fault::waits("http-stuck");
         let stream = match timeout(SLICE, socket.accept()).await {
             Err(_) => continue,
             Ok(Ok((stream, _))) => stream,
             // Too many descriptors, or a client that has gone already: both pass.
-            Ok(Err(_)) => {
+            Ok(Err(error)) => {
+                waiting.note("telemetry.http", &error, Instant::now());
                 sleep(SLICE).await;
                 continue;
             }
