@@ -234,15 +234,7 @@ fn forbidden(more: &str) -> (Victim, Running, String) {
     let _listener = UnixListener::bind(victim.lab.path("secret.sock")).unwrap();
     mode(&victim.lab.path("secret.sock"), 0o600);
     let switch = victim.start(Some("forbidden"), false);
-    victim.lab.answers();
-    victim.until("the sandbox is closed", || {
-        victim.said().contains("the sandbox is closed")
-    });
-    fs::write(victim.lab.path("now"), "").unwrap();
-    victim.until("what is forbidden is tried", || {
-        victim.said().contains("forbidden: another root")
-    });
-    let said = victim.said();
+    let said = victim.tries_what_is_forbidden("the sandbox is closed");
     (victim, switch, said)
 }
 

@@ -64,15 +64,7 @@ fn what_the_sandbox_forbids_is_refused_and_the_switch_runs_on() {
     let _alone = alone();
     let victim = victim("");
     let _switch = victim.start(Some("forbidden"), false);
-    victim.lab.answers();
-    victim.until("the sandbox is closed", || {
-        victim.said().contains("the sandbox is closed")
-    });
-    fs::write(victim.lab.path("now"), "").unwrap();
-    victim.until("what is forbidden is tried", || {
-        victim.said().contains("forbidden: another root")
-    });
-    let said = victim.said();
+    let said = victim.tries_what_is_forbidden("the sandbox is closed");
     for line in [
         "forbidden: a program: Err(PermissionDenied)",
         "forbidden: a packet socket: Err(EPERM)",
@@ -115,14 +107,8 @@ fn without_the_sandbox_the_same_is_let_through_and_the_switch_says_so() {
     let _alone = alone();
     let victim = victim("sandbox: off\n");
     let switch = victim.start(Some("forbidden"), false);
-    victim.lab.answers();
-    let said = || victim.said();
-    victim.until("a note", || said().contains("note: the sandbox is off"));
-    fs::write(victim.lab.path("now"), "").unwrap();
-    victim.until("what is forbidden is tried", || {
-        said().contains("forbidden: another root")
-    });
-    assert!(said().contains("forbidden: a program: Ok("), "{}", said());
+    let said = victim.tries_what_is_forbidden("note: the sandbox is off");
+    assert!(said.contains("forbidden: a program: Ok("), "{said}");
     let all = threads(switch.id());
     assert!(
         all.iter().all(|(_, status)| status["Seccomp"] == 0),

@@ -240,11 +240,16 @@ def end(process):
         pass
 
 
+def tested_by(table):
+    """The packages whose tests kill a table's mutants."""
+    return [table["package"], *table.get("tested_by", [])]
+
+
 def build(packages, others):
     """The test executables of the packages, by package; those of other packages under the names that cargo knows."""
     packages = packages | {other: {"package": other} for other in others}
     command = ["cargo", "test", "--no-run", "--tests", "--message-format", "json-render-diagnostics"]
-    tested = dict.fromkeys(name for table in packages.values() for name in [table["package"], *table.get("tested_by", [])])
+    tested = dict.fromkeys(name for table in packages.values() for name in tested_by(table))
     command += [word for name in tested for word in ("-p", name)]
     cargo = subprocess.Popen(command, cwd=TREE, env=environment(0) | {"CARGO_INCREMENTAL": "0"}, stdout=subprocess.PIPE, text=True)
     artifacts = []
@@ -258,7 +263,7 @@ def build(packages, others):
     for artifact in artifacts:
         manifest = tomllib.loads(pathlib.Path(artifact["manifest_path"]).read_text())
         for name, table in packages.items():
-            if manifest["package"]["name"] in [table["package"], *table.get("tested_by", [])]:
+            if manifest["package"]["name"] in tested_by(table):
                 executables[name].append(Executable(artifact))
     return executables
 

@@ -5,8 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use npcc_api::client::blocking as client;
 use npcc_api::ends::EndRow;
-use npcc_api::peers::PeerName;
-use npcc_api::peers::{MOST_ROWS, Suggested, Suggestion};
+use npcc_api::peers::{MOST_ROWS, PeerName, Suggested, Suggestion};
 use npcc_api::protocol::{Reply, Request};
 use npcc_appliance::report::ends::ends as report;
 

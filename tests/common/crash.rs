@@ -64,6 +64,17 @@ impl Victim {
         Victim { lab }
     }
 
+    /// Has a switch that was started to try what is forbidden do so once it said `sandbox`; returns what it said until then.
+    pub fn tries_what_is_forbidden(&self, sandbox: &str) -> String {
+        self.lab.answers();
+        self.until(sandbox, || self.said().contains(sandbox));
+        fs::write(self.lab.path("now"), "").unwrap();
+        self.until("what is forbidden is tried", || {
+            self.said().contains("forbidden: another root")
+        });
+        self.said()
+    }
+
     /// Starts the switch; a crash is reported if `reports`.
     pub fn start(&self, fault: Option<&str>, reports: bool) -> Running {
         let mut command = self.lab.command(&["run", "-c", "switch.yaml"]);

@@ -14,7 +14,7 @@ use npcc_api::protocol::{ApiError, Reply, Request, status};
 use npcc_config::{Difference, printable};
 use signal_hook::consts::SIGTERM;
 
-use super::http::lines::DEFECT;
+use super::http::problem::defect;
 use super::management::Management;
 use super::tables;
 use super::view::View;
@@ -60,10 +60,7 @@ pub(super) fn reply(
 /// Returns the reply, or an error if `carry_out` panicked.
 fn guarded(carry_out: impl FnOnce() -> Reply) -> Reply {
     // State that a panic left half-changed is behind locks, whose poisoning shows it.
-    catch_unwind(AssertUnwindSafe(carry_out)).unwrap_or_else(|_| {
-        let defect = ApiError::new(status::INTERNAL_ERROR, DEFECT);
-        Reply::Refused(defect)
-    })
+    catch_unwind(AssertUnwindSafe(carry_out)).unwrap_or_else(|_| Reply::Refused(defect()))
 }
 
 fn carried_out(request: &Request, management: &Management, user: u32) -> Reply {

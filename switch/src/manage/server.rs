@@ -158,9 +158,7 @@ impl Server {
         server.listener.set_nonblocking(true).map_err(io)?;
         Ok(server)
     }
-}
 
-impl Server {
     /// Returns the rights of a client of this group: those of the socket, and on the read-only one more for the group of the feed.
     fn access_of(&self, group: Option<Gid>) -> Access {
         match self.access {

@@ -24,9 +24,6 @@ const PIECE: usize = 64 << 10;
 /// Pieces that may wait for the client.
 const PIECES: usize = 4;
 
-/// ApiError of a request that panicked.
-pub(in crate::manage) const DEFECT: &str = "a defect: the request panicked; its message is in the switch's standard error, please report it";
-
 /// Writer of the lines of an answer.
 #[derive(Debug)]
 pub(in crate::manage) struct Lines {
@@ -135,12 +132,11 @@ pub(in crate::manage) async fn answer(
             write(&mut lines)?;
             Ok(lines.flush()?)
         }));
-        let defect = || ApiError::new(status::INTERNAL_ERROR, DEFECT);
         match written {
             Ok(Ok(())) => return,
             Ok(Err(Unanswered::Refused(why))) => lines.begin(Err(why)),
             Ok(Err(Unanswered::Gone)) => {}
-            Err(_) => lines.begin(Err(defect())),
+            Err(_) => lines.begin(Err(problem::defect())),
         }
         // Behind its first line an answer that is cut off must not look complete.
         let _ = lines.to.blocking_send(Err(ErrorKind::Other.into()));
@@ -154,6 +150,6 @@ pub(in crate::manage) async fn answer(
             response
         }
         Ok(Err(why)) => problem::response(&why),
-        Err(_) => problem::response(&ApiError::new(status::INTERNAL_ERROR, DEFECT)),
+        Err(_) => problem::response(&problem::defect()),
     }
 }

@@ -3,7 +3,13 @@
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use npcc_api::protocol::ApiError;
+use npcc_api::protocol::{ApiError, status};
+
+/// Returns the error of a request that panicked.
+pub(in crate::manage) fn defect() -> ApiError {
+    let why = "a defect: the request panicked; its message is in the switch's standard error, please report it";
+    ApiError::new(status::INTERNAL_ERROR, why)
+}
 
 /// Returns the answer to a request that is refused.
 pub(in crate::manage) fn response(error: &ApiError) -> Response {

@@ -222,10 +222,9 @@ async fn work(
         client.answers(client.limits.overall);
         done
     });
-    let defect = || ApiError::new(status::INTERNAL_ERROR, lines::DEFECT);
     match done.await {
         Ok(Ok(done)) => done,
-        _ => Err(defect()),
+        _ => Err(problem::defect()),
     }
 }
 
